@@ -22,7 +22,7 @@ Json: TypeAlias = Any
 """A JSON value that a test indexes into."""
 
 LIMIT = 10.0
-"""Seconds after which a wait fails. All waits here normally take milliseconds."""
+"""Seconds until a wait fails. All waits here normally take milliseconds."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def at_end(folder: Path) -> Iterator[contextlib.ExitStack]:
-    """Stack of resources to close at the end of a test, before the folder is removed."""
+    """Resources to close when a test ends, before the folder is removed."""
     with contextlib.ExitStack() as stack:
         yield stack
 
@@ -45,7 +45,7 @@ def text(value: str) -> dict[str, object]:
 
 
 RESULT = b'{"result":{"content":[{"type":"text","text":"ok"}]}}'
-"""A response of a parent."""
+"""A parent's response."""
 
 
 def frame(payload: bytes) -> bytes:
@@ -85,7 +85,7 @@ async def happens(event: asyncio.Event) -> None:
 
 
 class Tools:
-    """Handlers for the tests, with a record of their calls."""
+    """Handlers for the tests, which record calls."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, object]] = []
@@ -141,7 +141,7 @@ async def session(tools: Tools, folder: Path) -> AsyncIterator[IPCSession]:
 
 
 class RawPeer:
-    """A peer that writes and reads frames without code of the package."""
+    """A peer that writes and reads frames without the package's code."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -161,7 +161,7 @@ class RawPeer:
         return await self.receive()
 
     async def is_ended(self) -> bool:
-        """Wait for the end of the connection; return False if data arrives instead."""
+        """Wait until the connection ends; return false if data arrives instead."""
         try:
             async with asyncio.timeout(LIMIT):
                 return await self.reader.read(1) == b""
@@ -191,7 +191,7 @@ async def raw_peer() -> AsyncIterator[Connect]:
 
 
 class ChildProcess:
-    """A program with pipes for its input and output."""
+    """A program with pipes for input and output."""
 
     def __init__(self, command: list[str], **options: Any) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
@@ -224,7 +224,7 @@ def child_process(at_end: contextlib.ExitStack) -> StartChild:
 
 
 class BridgeProcess(ChildProcess):
-    """A bridge as a child process, with JSON-RPC over its pipes."""
+    """A bridge as a child process, with JSON-RPC over pipes."""
 
     def __init__(self, command: list[str], **options: Any) -> None:
         super().__init__(command, stderr=subprocess.PIPE, **options)
@@ -243,7 +243,7 @@ class BridgeProcess(ChildProcess):
         return self.read()
 
     async def call(self, name: str, arguments: Json = None, request_id: int | str = 1) -> Json:
-        """Call a tool of this process without blocking its event loop."""
+        """Call a tool in this process without blocking the event loop."""
         self.send(mcp_call(request_id, name, arguments))
         async with asyncio.timeout(LIMIT):
             return await asyncio.to_thread(self.read)
@@ -287,7 +287,7 @@ asyncio.run(main())
 
 
 class OwnerProcess(ChildProcess):
-    """Another process with its own session, whose temporary folder is `folder`."""
+    """Another process with a session, whose temporary folder is `folder`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__([sys.executable, "-c", OWNER], env={**os.environ, "TMPDIR": str(folder)})
@@ -333,7 +333,7 @@ class FakeParent:
         self.connections = 0
         self.requests: list[bytes] = []
         self.hangs_up = False
-        """Whether a connection ends after its first answer."""
+        """True if a connection ends after the first answer."""
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 

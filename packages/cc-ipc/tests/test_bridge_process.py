@@ -23,7 +23,7 @@ from cc_ipc_bridge.main import claim_stdout, main
 from .conftest import StartBridge, StartOwner, Tools, happens, mcp, mcp_call, raising
 
 END = 2.0
-"""Seconds within which one side must notice the end of the other."""
+"""Seconds within which each side must notice the other's end."""
 
 
 def schema_file(folder: Path) -> Path:
@@ -52,7 +52,7 @@ async def test_a_bridge_lists_tools_without_connecting_and_connects_for_the_firs
 
 
 async def test_output_printed_in_the_bridge_goes_to_stderr(folder: Path, bridge_process: StartBridge) -> None:
-    """IPC-P-35: also the output of a module that prints after its import."""
+    """IPC-P-35: even from a module that prints after the import."""
     (folder / "sitecustomize.py").write_text(
         "import threading\n"
         "original = threading.Thread.start\n"
@@ -105,9 +105,7 @@ def test_modules_in_the_hosts_folder_are_not_imported(tools: Tools, folder: Path
 # Exit:
 
 
-def test_the_bridge_answers_its_requests_and_exits_at_the_end_of_its_input(
-    folder: Path, bridge_process: StartBridge
-) -> None:
+def test_the_bridge_answers_requests_and_exits_when_the_input_ends(folder: Path, bridge_process: StartBridge) -> None:
     """IPC-P-36: when the CLI ends."""
     bridge = bridge_process(command(folder))
     bridge.send(mcp_call(1, "echo"))
@@ -139,7 +137,7 @@ async def test_a_cancellation_and_the_end_of_input_cancel_the_running_tool(
 async def test_the_end_of_the_session_answers_running_calls_and_ends_the_bridge(
     session: IPCSession, bridge_process: StartBridge, tools: Tools
 ) -> None:
-    """IPC-P-36: when the parent ends; with a call, after one, or without."""
+    """IPC-P-36: when the parent ends; during a call, after a call, or without any."""
     bridges = [bridge_process(session.command) for _ in range(3)]
     await bridges[0].call("echo")
     await asyncio.to_thread(bridges[1].request, "tools/list")
@@ -159,7 +157,7 @@ def test_a_killed_parent_ends_the_bridge_which_answers_its_calls(
     idle.request("tools/list")
     bridge.send(mcp_call(1, "echo"))
     assert "result" in bridge.read()
-    # The last call is answered, so the one before is running.
+    # The last call is answered, so the call before it is running.
     bridge.send(mcp_call(2, "wait"), mcp_call(3, "echo"))
     assert bridge.read()["id"] == 3
     owner.kill()
@@ -208,8 +206,8 @@ def test_an_invalid_schema_file_or_a_symbolic_link_is_refused(
 
 @contextlib.contextmanager
 def standard_streams() -> Generator[tuple[FileIO, FileIO]]:
-    """Replace stdin and stdout of this process by pipes, and yield their other ends."""
-    kept = [os.dup(fd) for fd in (0, 1)]
+    """Replace this process's stdin and stdout by pipes, and yield the other ends."""
+    originals = [os.dup(fd) for fd in (0, 1)]
     (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
     os.dup2(read_in, 0)
     os.dup2(write_out, 1)
@@ -219,7 +217,7 @@ def standard_streams() -> Generator[tuple[FileIO, FileIO]]:
         try:
             yield stdin, stdout
         finally:
-            for fd, before in enumerate(kept):
+            for fd, before in enumerate(originals):
                 os.dup2(before, fd)
                 os.close(before)
 
@@ -238,11 +236,11 @@ def test_stdout_is_reserved_for_the_protocol() -> None:
 def test_main_exits_when_the_owner_of_the_schema_file_releases_it(folder: Path) -> None:
     """IPC-P-36."""
     owned = LockedFile(folder / "schema", b"[]")
-    left: list[int] = []
+    statuses: list[int] = []
     with standard_streams() as (stdin, stdout):
 
         def leave(status: int) -> None:
-            left.append(status)
+            statuses.append(status)
             stdin.close()
 
         def release_when_it_serves() -> None:
@@ -252,7 +250,7 @@ def test_main_exits_when_the_owner_of_the_schema_file_releases_it(folder: Path) 
 
         threading.Thread(target=release_when_it_serves).start()
         assert main([str(folder / "s"), str(folder / "schema")], leave) == 0
-    assert left == [0]
+    assert statuses == [0]
 
 
 def test_an_interrupt_ends_the_bridge_without_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,9 +259,9 @@ def test_an_interrupt_ends_the_bridge_without_a_traceback(folder: Path, monkeypa
 
 
 def test_the_module_runs_main_and_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[int] = []
+    statuses: list[int] = []
     monkeypatch.setattr(sys, "argv", ["bridge"])
-    monkeypatch.setattr(os, "_exit", left.append)
+    monkeypatch.setattr(os, "_exit", statuses.append)
     runpy.run_module("cc_ipc_bridge", run_name="__main__")
-    assert left == [2]
+    assert statuses == [2]
     assert cc_ipc_bridge.__doc__

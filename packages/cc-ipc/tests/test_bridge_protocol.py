@@ -1,4 +1,4 @@
-"""The bridge's MCP protocol without a process: lines in, actions out."""
+"""The bridge's MCP protocol without a process: lines go in, actions come out."""
 
 import json
 import os
@@ -69,9 +69,7 @@ def test_discover_ping_and_list_are_answered_without_the_parent_in_both_forms(
         *((version, "2025-11-25") for version in ("1999-01-01", "2026-07-28", None, ["2025-11-25"])),
     ],
 )
-def test_a_known_handshake_version_is_accepted_and_for_another_the_newest_is_offered(
-    version: object, agreed: str
-) -> None:
+def test_a_handshake_version_is_accepted_or_the_newest_is_offered(version: object, agreed: str) -> None:
     """IPC-P-32: the previous version has a handshake."""
     assert request("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {}}) == {
         "jsonrpc": "2.0",
@@ -223,7 +221,7 @@ def test_a_file_without_schemas_is_refused(content: bytes) -> None:
         mcp_tools(content)
 
 
-# Responses of the parent:
+# Responses from the parent:
 
 CALL = protocol.CallFrame(7, {"name": "echo", "arguments": {}}, modern=False)
 MODERN_CALL = protocol.CallFrame("seven", {"name": "echo", "arguments": {}}, modern=True)

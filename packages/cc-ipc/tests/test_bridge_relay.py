@@ -176,20 +176,20 @@ def test_a_call_cancelled_after_its_response_closes_its_connection(
 
 
 def test_cancelling_a_call_whose_connection_has_ended_raises_nothing() -> None:
-    left, right = socket.socketpair()
-    right.close()
+    ours, theirs = socket.socketpair()
+    theirs.close()
     pending = PendingCall()
-    assert pending.attach(left)
-    left.close()
+    assert pending.attach(ours)
+    ours.close()
     pending.cancel()
     assert not pending.detach()
 
 
-# The bridge with a pipe as its output:
+# The bridge, with a pipe for the output:
 
 
 class Client:
-    """A client of a bridge that runs in this process."""
+    """A client for a bridge that runs in this process."""
 
     def __init__(self, relay: Relay) -> None:
         end, self._fd = os.pipe()
@@ -223,7 +223,7 @@ def client_of(at_end: contextlib.ExitStack) -> ClientOf:
 def test_calls_are_answered_in_parallel_and_before_the_bridge_ends(
     fake_parent: StartParent, client_of: ClientOf
 ) -> None:
-    """IPC-P-33, IPC-P-06: eight at once, each on its own connection."""
+    """IPC-P-33, IPC-P-06: eight at once, each on a connection of its own."""
     meeting = threading.Barrier(8)
 
     def meet(payload: bytes) -> bytes:
@@ -238,14 +238,14 @@ def test_calls_are_answered_in_parallel_and_before_the_bridge_ends(
 
 
 @pytest.mark.parametrize("mistake", [None, MemoryError("none left")], ids=["fault", "mistake"])
-def test_a_relay_fault_and_a_bug_in_the_bridge_are_mcp_errors_and_the_bug_is_on_stderr(
+def test_a_relay_fault_and_a_bug_in_the_bridge_are_mcp_errors(
     folder: Path,
     client_of: ClientOf,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     mistake: Exception | None,
 ) -> None:
-    """IPC-P-E01, IPC-P-34."""
+    """IPC-P-E01, IPC-P-34: stderr has the bug's traceback."""
     relay = Relay(str(folder / "nowhere"))
     if mistake is not None:
         monkeypatch.setattr(relay, "call", raising(mistake))

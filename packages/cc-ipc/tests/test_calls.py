@@ -10,17 +10,18 @@ import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE, CurrentCall, IPCServer, ToolHandler, current_call
 from cc_ipc.calls import answer
+from cc_ipc.guard import ToolFailure, guarded
 
 from .conftest import Connect, Tools, call, happens, text
 
 
 async def answer_of(handler: ToolHandler, path: Path, connect: Connect) -> Any:
-    """Return the response to one call of a handler."""
+    """Call a handler, and return the response."""
     async with IPCServer(path, {"tool": handler}):
         return await (await connect(path)).request(call("tool"))
 
 
-async def test_an_exception_is_reported_by_class_and_message_and_its_traceback_is_only_logged(
+async def test_an_exception_is_reported_by_class_and_message_without_the_traceback(
     tools: Tools, folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     """IPC-P-E06, IPC-P-19, IPC-P-21."""
@@ -61,7 +62,7 @@ class Wordless(Exception):
 
 
 class Panic(BaseException):
-    """As an extension in Rust raises, which `except Exception` does not catch."""
+    """An exception as from a Rust extension, which `except Exception` does not catch."""
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ class Panic(BaseException):
 async def test_every_exception_of_a_tool_is_answered(
     folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture, error: BaseException, kind: str, message: str
 ) -> None:
-    """IPC-P-21, IPC-P-18: also if a handler cancels itself, raises without a message, or raises no `Exception`."""
+    """IPC-P-21, IPC-P-18: even if a handler cancels itself, raises without a message, or raises no `Exception`."""
     caplog.set_level(logging.CRITICAL, "cc_ipc")  # pytest-xdist cannot transfer a lone surrogate in the log
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
@@ -99,6 +100,16 @@ def test_an_interrupt_of_a_tool_ends_the_event_loop() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(answer({"name": "tool", "arguments": {}}, {"tool": interrupted}, None))
+
+
+async def test_an_interrupt_may_be_a_failure_like_any_other() -> None:
+    """IPC-P-21: a server that does not run in the main thread answers it."""
+
+    async def interrupted() -> str:
+        raise KeyboardInterrupt("stop")
+
+    failure = await guarded("tool", interrupted, reraise=())
+    assert (failure, str(failure)) == (ToolFailure("KeyboardInterrupt", "stop"), "KeyboardInterrupt: stop")
 
 
 async def test_a_tool_over_its_time_limit_is_an_error_and_others_continue(
@@ -119,12 +130,12 @@ async def test_a_tool_over_its_time_limit_is_an_error_and_others_continue(
 async def test_a_handler_has_its_call_and_the_context_of_the_start(
     folder: Path, raw_peer: Connect, tools: Tools
 ) -> None:
-    """IPC-P-38, IPC-P-51: the model's id of the call, and the caller's dependencies."""
+    """IPC-P-38, IPC-P-51: the model's id for the call, and the caller's dependencies."""
     who = contextvars.ContextVar("who", default="nobody")
-    seen: list[object] = []
+    contexts: list[object] = []
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        seen.extend([current_call(), who.get(), asyncio.get_running_loop()])
+        contexts.extend([current_call(), who.get(), asyncio.get_running_loop()])
         who.set("a handler")
         return {"content": []}
 
@@ -134,5 +145,12 @@ async def test_a_handler_has_its_call_and_the_context_of_the_start(
         await peer.request(call("tool", tool_use_id="toolu_1"))
         await peer.request(call("tool"))
     loop = asyncio.get_running_loop()
-    assert seen == [CurrentCall("tool", "toolu_1"), "the caller", loop, CurrentCall("tool", None), "the caller", loop]
+    assert contexts == [
+        CurrentCall("tool", "toolu_1"),
+        "the caller",
+        loop,
+        CurrentCall("tool", None),
+        "the caller",
+        loop,
+    ]
     assert current_call() is None

@@ -1,4 +1,4 @@
-"""The real CLI lists and calls tools through the bridge. It runs offline with its own home folder."""
+"""The real CLI lists and calls tools through the bridge, offline and with a private home folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLI = Path(SDK.origin).parent / "_bundled" / "claude"
 pytestmark = pytest.mark.skipif(not CLI.exists(), reason="this SDK brings no CLI")
 
 LIMIT = 40.0
-"""Seconds for a run of the CLI, which takes about one on an idle machine."""
+"""Seconds for a CLI run, which takes about 1 s on an idle machine."""
 
 OPTIONS = [
     *("--print", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
@@ -45,7 +45,7 @@ Message = dict[str, Any]
 
 
 class Run:
-    """One CLI process with tools behind a bridge."""
+    """A CLI process with tools behind a bridge."""
 
     def __init__(self, process: asyncio.subprocess.Process, api: LoopbackServer) -> None:
         self.process = process
@@ -57,7 +57,7 @@ class Run:
         await self.process.stdin.drain()
 
     async def until(self, kind: str) -> Message:
-        """Return the next message of a type."""
+        """Return the next message with a type."""
         assert self.process.stdout is not None
         async for line in self.process.stdout:
             message = json.loads(line)
@@ -66,12 +66,12 @@ class Run:
         raise EOFError(kind)
 
     async def ask(self) -> Message:
-        """Run one turn and return its result message."""
+        """Run a turn and return the result message."""
         await self.send({"type": "user", "message": {"role": "user", "content": "Go."}})
         return await self.until("result")
 
     def results(self) -> dict[str, Message]:
-        """Return the tool results that the API received, by the id of the call."""
+        """Return the tool results that the API received, by call id."""
         blocks = [block for message in self.api.requests[-1]["messages"] for block in _blocks(message["content"])]
         return {block["tool_use_id"]: block for block in blocks if block["type"] == "tool_result"}
 
@@ -81,7 +81,7 @@ def _blocks(content: Any) -> list[Message]:
 
 
 def schemas_of(handlers: dict[str, ToolHandler]) -> list[ToolSchema]:
-    # The CLI calls read-only tools in parallel, and others one after another.
+    # The CLI calls only read-only tools in parallel.
     return [
         {"name": name, "description": "", "input_schema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
         for name in handlers
@@ -90,7 +90,7 @@ def schemas_of(handlers: dict[str, ToolHandler]) -> list[ToolSchema]:
 
 @contextlib.asynccontextmanager
 async def cli(folder: Path, handlers: dict[str, ToolHandler], calls: list[tuple[str, Message]]) -> AsyncGenerator[Run]:
-    """Yield a CLI whose model makes these calls, and ends its turn when it gets a result."""
+    """Yield a CLI whose model makes these calls, and ends the turn after a result."""
 
     def respond(body: Message) -> str | list[Message]:
         if any(block["type"] == "tool_result" for message in body["messages"] for block in _blocks(message["content"])):
@@ -119,12 +119,10 @@ async def cli(folder: Path, handlers: dict[str, ToolHandler], calls: list[tuple[
                 await process.communicate()
 
 
-async def test_the_cli_gets_text_images_errors_and_five_megabytes_and_makes_eight_calls_in_parallel(
-    folder: Path, tools: Tools
-) -> None:
-    """IPC-P-37, IPC-P-38, IPC-D-17, IPC-P-21, IPC-P-33: each call has the model's id.
+async def test_the_cli_gets_every_kind_of_result_and_calls_in_parallel(folder: Path, tools: Tools) -> None:
+    """IPC-P-37, IPC-P-38, IPC-D-17, IPC-P-21, IPC-P-33: text, images, errors, 5 MB; each call has the model's id.
 
-    None of the eight calls returns before all have started.
+    No `meet` call returns before all eight have started.
     """
     ids: dict[str, str | None] = {}
 
@@ -161,7 +159,7 @@ async def test_the_cli_gets_text_images_errors_and_five_megabytes_and_makes_eigh
 
 @pytest.mark.parametrize("end", ["interrupted", "killed"])
 async def test_an_interrupted_or_killed_cli_cancels_the_tool(folder: Path, tools: Tools, end: str) -> None:
-    """IPC-P-32, IPC-P-36, IPC-P-37, IPC-P-40: a CLI that is killed takes its bridge with it."""
+    """IPC-P-32, IPC-P-36, IPC-P-37, IPC-P-40: with a killed CLI, the bridge ends."""
     async with cli(folder, {"wait": tools.wait}, [("wait", {})]) as run:
         await run.send({"type": "user", "message": {"role": "user", "content": "Go."}})
         await tools.started.wait()

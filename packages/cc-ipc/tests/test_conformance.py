@@ -1,4 +1,4 @@
-"""The official MCP client of both major versions lists and calls tools through the bridge."""
+"""The official MCP client lists and calls tools through the bridge, in both major versions."""
 
 import asyncio
 import base64

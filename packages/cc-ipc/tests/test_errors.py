@@ -51,7 +51,7 @@ def test_an_error_survives_pickle_and_copy(error: cc_ipc.IPCError) -> None:
         assert (type(twin), str(twin), vars(twin)) == (type(error), str(error), vars(error))
 
 
-def test_this_module_covers_all_errors_each_with_the_base_class_of_the_data_model_and_on_one_side_at_most() -> None:
+def test_every_error_is_covered_has_the_base_class_and_one_side() -> None:
     """IPC-D-39, IPC-D-40, IPC-D-41, IPC-D-42, IPC-D-43, IPC-P-08."""
     defined = {value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, cc_ipc.IPCError)}
     assert defined == {type(error) for error in ERRORS}

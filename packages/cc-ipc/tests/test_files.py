@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_written_or_locked_is_removed(
 
 
 def test_a_file_removed_before_it_is_locked_is_created_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """IPC-D-30: between its creation and its lock a file looks like a leftover."""
+    """IPC-D-30: until it is locked, a new file looks like a leftover."""
     path, acquire = folder / schema_file_name("a"), lock.acquire
     cleaned: list[list[Path]] = []
 
@@ -261,7 +261,7 @@ signal.pause()
 
 
 def test_a_forked_child_does_not_keep_files_of_its_dead_parent_alive(folder: Path, child_process: StartChild) -> None:
-    """IPC-P-40: the child inherits lock and socket, and runs until its input ends."""
+    """IPC-P-40: the child inherits lock and socket, and runs until the input ends."""
     process = child_process([sys.executable, "-c", FORKING, str(folder)])
     assert process.stdout.readline() == b"forked\n"
     process.wait()
@@ -270,7 +270,7 @@ def test_a_forked_child_does_not_keep_files_of_its_dead_parent_alive(folder: Pat
     assert is_dead_socket(folder / "s")
     os.close(fd)
     process.stdin.close()
-    assert process.stdout.read() == b""  # the end of the child
+    assert process.stdout.read() == b""  # the child has ended
 
 
 def test_the_steps_after_a_fork_release_locks_and_close_sockets(folder: Path) -> None:

@@ -11,7 +11,7 @@ import cc_ipc
 from cc_ipc.errors import InvalidPayloadError, LocalMessageSizeError, RemoteMessageSizeError, UnencodableMessageError
 
 FUZZ_FRAMES = int(os.environ.get("CC_IPC_FUZZ_FRAMES", "2000"))
-"""Number of random frames: 100,000 in a soak run, fewer here."""
+"""How many random frames: 100,000 in a soak run, fewer here."""
 
 TEXT = st.text(st.characters(codec="utf-8"))
 JSON = st.recursive(
@@ -36,8 +36,8 @@ def decoded(decoder: cc_ipc.FrameDecoder) -> list[object]:
     return messages
 
 
-def test_a_frame_is_a_big_endian_length_and_json_in_utf8_and_becomes_one_event() -> None:
-    """IPC-P-02, IPC-D-37, IPC-R-02, IPC-P-07: four bytes of length, then the payload."""
+def test_a_frame_is_a_length_and_json_and_becomes_one_event() -> None:
+    """IPC-P-02, IPC-D-37, IPC-R-02, IPC-P-07: a length in four bytes, big-endian, then the payload in UTF-8."""
     frame = cc_ipc.encode_frame({"name": "Zürich"})
     payload = '{"name":"Zürich"}'.encode()
     assert frame == len(payload).to_bytes(4, "big") + payload
@@ -50,17 +50,17 @@ def test_a_frame_is_a_big_endian_length_and_json_in_utf8_and_becomes_one_event()
 @given(st.lists(JSON, max_size=4), st.data())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_a_stream_split_anywhere_gives_the_same_frames(messages: list[object], data: st.DataObject) -> None:
-    """IPC-P-07: whole, byte by byte, or with trailing bytes of the next frame."""
+    """IPC-P-07: whole, byte by byte, or with trailing bytes from the next frame."""
     stream = b"".join(map(cc_ipc.encode_frame, messages))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     for feed in ([stream], [stream[i : i + 1] for i in range(len(stream))], pieces):
         decoder = cc_ipc.FrameDecoder()
-        seen: list[object] = []
+        output: list[object] = []
         for piece in filter(None, feed):
             decoder.receive_data(piece)
-            seen += decoded(decoder)
-        assert seen == messages
+            output += decoded(decoder)
+        assert output == messages
 
 
 def test_a_payload_of_exactly_the_limit_passes_both_ways() -> None:
@@ -81,7 +81,7 @@ def test_one_byte_more_than_the_limit_is_not_sent() -> None:
     assert (caught.value.size, caught.value.limit) == (cc_ipc.MAX_MESSAGE_SIZE + 1, cc_ipc.MAX_MESSAGE_SIZE)
 
 
-def test_one_byte_more_than_the_limit_is_refused_when_its_length_is_known() -> None:
+def test_one_byte_more_than_the_limit_is_refused_before_it_arrives() -> None:
     """IPC-P-03: four bytes are enough to refuse it; no buffer is allocated."""
     decoder = decoder_of((cc_ipc.MAX_MESSAGE_SIZE + 1).to_bytes(4, "big"))
     with pytest.raises(RemoteMessageSizeError) as caught:
@@ -99,8 +99,8 @@ def test_one_byte_more_than_the_limit_is_refused_when_its_length_is_known() -> N
     [b"", b"{", b"nonsense", b"\xff", b"NaN", b"[1e999", b"{}{}", '"é"'.encode("utf-16"), b"[" * 100_000],
     ids=lambda payload: repr(payload[:9]),
 )
-def test_a_payload_that_is_not_json_is_a_remote_fault_and_the_next_frame_is_found(payload: bytes) -> None:
-    """IPC-P-E03: the receiver raises `IPCError`."""
+def test_a_payload_that_is_not_json_does_not_hide_the_next_frame(payload: bytes) -> None:
+    """IPC-P-E03: the receiver raises `IPCError`, a remote fault."""
     decoder = decoder_of(cc_ipc.encode_frame(payload) + cc_ipc.encode_frame("next"))
     with pytest.raises(InvalidPayloadError) as caught:
         decoder.next_event()
@@ -134,7 +134,7 @@ def test_a_value_nested_too_deeply_is_a_local_fault() -> None:
         cc_ipc.encode_frame(nested)
 
 
-def test_the_end_between_two_frames_is_an_event_and_within_one_a_fault() -> None:
+def test_the_end_is_an_event_between_frames_and_a_fault_within() -> None:
     decoder = decoder_of(cc_ipc.encode_frame(1), b"")
     assert decoded(decoder) == [1]
     assert decoder.next_event() is cc_ipc.END_OF_STREAM

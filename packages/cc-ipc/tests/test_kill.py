@@ -23,16 +23,18 @@ if sys.platform != "linux":
     raise pytest.skip.Exception("needs process descriptors", allow_module_level=True)
 
 pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the end of a process that is no child is seen on Linux"),
+    pytest.mark.skipif(
+        not hasattr(os, "pidfd_open"), reason="only Linux shows the end of a process that is not a child"
+    ),
 ]
 
 KILLS = int(os.environ.get("CC_IPC_KILLS", "2"))
-"""Number of kills of each: 100 in a soak run, fewer here."""
+"""How often each is killed: 100 times in a soak run, fewer here."""
 
 END = 2.0
 """Seconds within which the others end or report."""
 
-# A substitute for the CLI: it starts a bridge, prints its process id, and calls a tool repeatedly.
+# A substitute for the CLI: it starts a bridge, prints the process id, and calls a tool repeatedly.
 HOST = """
 import json, subprocess, sys
 
@@ -62,7 +64,7 @@ def ends(pidfd: int) -> bool:
 
 @contextmanager
 def host(command: list[str]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
-    """Yield a host and a file descriptor of its bridge's process."""
+    """Yield a host and a file descriptor for the bridge process."""
     with subprocess.Popen([sys.executable, "-c", HOST, *command], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         pidfd = os.pidfd_open(int(process.stdout.readline()))
@@ -74,13 +76,13 @@ def host(command: list[str]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
 
 
 @pytest.mark.parametrize("victim", ["bridge", "host", "parent"])
-def test_after_any_kill_the_others_end_or_report_and_the_next_start_cleans_up(
+def test_after_any_kill_the_others_end_or_report(
     victim: Literal["bridge", "host", "parent"],
     folder: Path,
     owner_process: StartOwner,
     bridge_process: StartBridge,
 ) -> None:
-    """IPC-P-40, IPC-P-36."""
+    """IPC-P-40, IPC-P-36: and the next start removes the files."""
     chance = random.Random(7)
     owner = owner_process()
     for _ in range(KILLS):
@@ -88,12 +90,12 @@ def test_after_any_kill_the_others_end_or_report_and_the_next_start_cleans_up(
             time.sleep(chance.uniform(0, 0.06))  # not a wait for an event: this is the random moment
             if victim == "bridge":
                 signal.pidfd_send_signal(bridge, signal.SIGKILL)
-                process.wait(END)  # it notices that its bridge has ended
+                process.wait(END)  # it notices that the bridge has ended
             elif victim == "host":
                 process.kill()
             else:
                 owner.kill()
-                process.wait(END)  # its call was answered with an error, or its bridge has ended
+                process.wait(END)  # the call was answered with an error, or the bridge has ended
             assert ends(bridge)
         if victim == "parent":
             owner = owner_process()

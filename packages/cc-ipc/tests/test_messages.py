@@ -13,7 +13,7 @@ from cc_types import JsonValue
     [({}, {}), ({"tool_use_id": "toolu_1", "later": [1]}, {"tool_use_id": "toolu_1"}), ({"tool_use_id": 7}, {})],
     ids=["no id", "an id", "nonsense"],
 )
-def test_a_request_has_a_tool_arguments_and_an_optional_id_and_other_fields_are_ignored(
+def test_a_request_has_a_tool_arguments_and_an_optional_id(
     more: dict[str, JsonValue], taken: dict[str, JsonValue]
 ) -> None:
     """IPC-D-05, IPC-D-06, IPC-P-10, IPC-P-20: fields that a peer does not know are ignored."""

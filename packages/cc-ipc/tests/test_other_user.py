@@ -18,7 +18,7 @@ if sys.platform == "win32":
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")
 
-# Attempts of another user, and their outcomes as JSON.
+# Another user's attempts, with the outcomes as JSON.
 OTHER_USER = """
 import json, os, socket, sys
 
@@ -100,7 +100,7 @@ print(entered)
 
 
 def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Path, child_process: StartChild) -> None:
-    """IPC-D-27, IPC-R-06: not even for an instant, with a umask of 0."""
+    """IPC-D-27, IPC-R-06: not even for an instant, with umask 0."""
     stranger = child_process([sys.executable, "-c", KNOCKING, str(open_folder)])
     assert stranger.stdout.readline() == b"ready\n"
     before = os.umask(0)

@@ -1,4 +1,4 @@
-"""Peer credentials of a socket."""
+"""Peer credentials from a socket."""
 
 import os
 import socket
@@ -14,12 +14,12 @@ if sys.platform == "win32":
 
 def test_the_peer_of_a_socket_pair_is_this_user_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-28."""
-    left, right = socket.socketpair()
-    with left, right:
-        assert peer_uid(left) == os.geteuid()
-        assert is_own_peer(right)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert peer_uid(ours) == os.geteuid()
+        assert is_own_peer(theirs)
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
-        assert not is_own_peer(left)
+        assert not is_own_peer(ours)
 
 
 def test_a_peer_without_credentials_counts_as_another_user() -> None:

@@ -1,4 +1,4 @@
-"""The names that the package exports, and the cost of importing its bridge."""
+"""The names that the package exports, and what an import of the bridge costs."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ def test_the_package_exports_these_names_and_no_others() -> None:
 
 
 def test_importing_the_package_of_the_bridge_loads_nothing_else() -> None:
-    """IPC-P-31, IPC-R-09: running the bridge imports its package first."""
+    """IPC-P-31, IPC-R-09: running the bridge imports the package first."""
     script = (
         "import sys, json; before = set(sys.modules); import cc_ipc_bridge; "
         "print(json.dumps(list(set(sys.modules) - before)))"

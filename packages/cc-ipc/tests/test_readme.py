@@ -1,4 +1,4 @@
-"""The examples of the README run."""
+"""The examples in the README run."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Valid and invalid results of handlers."""
+"""Valid and invalid results from handlers."""
 
 import pytest
 

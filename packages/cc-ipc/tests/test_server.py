@@ -30,7 +30,6 @@ async def server(tools: Tools, folder: Path) -> AsyncIterator[IPCServer]:
 
 @pytest.fixture
 async def peer(server: IPCServer, raw_peer: Connect) -> RawPeer:
-    """A peer of the server."""
     return await raw_peer(server.socket_path)
 
 
@@ -129,7 +128,7 @@ async def test_stopping_answers_the_running_calls(server: IPCServer, tools: Tool
 
 @pytest.fixture
 async def serve(folder: Path, raw_peer: Connect) -> Serve:
-    """Start a server of one tool, which the test stops, and return a peer of it."""
+    """Start a server with a single tool, which the test stops, and return a peer."""
 
     async def start(handler: ToolHandler) -> tuple[IPCServer, RawPeer]:
         server = IPCServer(folder / "s", {"tool": handler})
@@ -247,9 +246,7 @@ async def test_an_existing_file_at_the_path_of_the_socket_is_refused(folder: Pat
     assert not (folder / "nowhere").exists()
 
 
-async def test_a_running_server_does_not_start_again_and_its_socket_is_not_replaced(
-    server: IPCServer, peer: RawPeer
-) -> None:
+async def test_a_running_server_does_not_start_again_or_lose_the_socket(server: IPCServer, peer: RawPeer) -> None:
     """IPC-D-30."""
     with pytest.raises(SessionStateError):
         await server.start()

@@ -1,4 +1,4 @@
-"""Functions of this process, offered to MCP hosts."""
+"""This process's functions, offered to MCP hosts."""
 
 import asyncio
 import io
@@ -44,33 +44,33 @@ def text_of(answer: Any) -> str:
 def test_functions_are_served_to_any_host_until_the_stop(temporary_folder: Path, bridge_process: StartBridge) -> None:
     """IPC-P-60: and the command that connects a host is printed."""
     out = io.StringIO()
-    with serve({"add": add, "whereabouts": whereabouts}, name="my tools", out=out) as served:
+    with serve({"add": add, "whereabouts": whereabouts}, name="my tools", out=out) as server:
         printed = out.getvalue().splitlines()
         assert printed[0] == "Serving add, whereabouts. Connect with:"
         command = shlex.split(printed[1])
         assert command[:5] == ["claude", "mcp", "add", "my tools", "--"]
-        assert printed[1] == served.connect_command
+        assert printed[1] == server.connect_command
         bridge = bridge_process(command[5:])
         assert [tool["name"] for tool in bridge.request("tools/list")["result"]["tools"]] == ["add", "whereabouts"]
         assert text_of(bridge.request("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})) == "3"
         assert text_of(bridge.request("tools/call", {"name": "whereabouts"})) == "cc-ipc-my tools"
         wrong = bridge.request("tools/call", {"name": "add", "arguments": {"a": "x"}})
         assert text_of(wrong).startswith("ValidationError: ")
-        assert json.loads(served.session.schema_path.read_bytes())[0]["description"] == "Add two numbers."
-        assert served.session.state is IPCSessionState.STARTED
-        assert "my tools" in repr(served)
-    assert served.session.state is IPCSessionState.STOPPED
+        assert json.loads(server.session.schema_path.read_bytes())[0]["description"] == "Add two numbers."
+        assert server.session.state is IPCSessionState.STARTED
+        assert "my tools" in repr(server)
+    assert server.session.state is IPCSessionState.STOPPED
     assert list(temporary_folder.iterdir()) == []
     assert bridge.wait(2) == 0
-    served.stop()
-    served.wait()
+    server.stop()
+    server.wait()
 
 
 async def test_async_functions_run_in_the_callers_loop(capsys: pytest.CaptureFixture[str]) -> None:
     """IPC-P-51: as in a notebook with a running loop."""
-    with serve({"whereabouts": whereabouts}) as served:
+    with serve({"whereabouts": whereabouts}) as server:
         assert "claude mcp add python -- " in capsys.readouterr().out
-        async with IPCClient(served.session.socket_path) as client:
+        async with IPCClient(server.session.socket_path) as client:
             result = await client.call_tool("whereabouts", {})
     assert result["content"] == [{"type": "text", "text": threading.current_thread().name}]
 
@@ -92,14 +92,14 @@ def test_a_failure_of_the_session_ends_the_wait(temporary_folder: Path, monkeypa
 
     monkeypatch.setattr(threading, "excepthook", catch)
 
-    async def fail(served: FunctionServer) -> None:
-        vars(served)["_started"].set_result(None)
+    async def fail(server: FunctionServer) -> None:
+        vars(server)["_started"].set_result(None)
         raise ZeroDivisionError
 
     monkeypatch.setattr(cc_ipc.serving.FunctionServer, "_serve", fail)
-    served = serve({"add": add}, out=io.StringIO())
-    served.wait()
-    served.stop()
+    server = serve({"add": add}, out=io.StringIO())
+    server.wait()
+    server.stop()
     assert [type(error) for error in caught] == [ZeroDivisionError]
 
 
@@ -110,10 +110,10 @@ def test_a_start_that_takes_too_long_fails_and_leaves_no_files(
     threads: list[threading.Thread] = []
     run: Callable[[FunctionServer], None] = vars(FunctionServer)["_run"]
 
-    def late(served: FunctionServer) -> None:
+    def late(server: FunctionServer) -> None:
         threads.append(threading.current_thread())
         assert go_on.wait(LIMIT)
-        run(served)
+        run(server)
 
     monkeypatch.setattr(FunctionServer, "_run", late)
     monkeypatch.setattr(cc_ipc.serving, "_START_TIMEOUT", 0.01)
@@ -135,17 +135,17 @@ def test_a_command_that_cannot_be_printed_leaves_no_files(temporary_folder: Path
 
 def test_a_tool_may_stop_its_server(temporary_folder: Path) -> None:
     async def stop() -> None:
-        served.stop()
+        server.stop()
 
-    served = serve({"stop": stop}, out=io.StringIO())
+    server = serve({"stop": stop}, out=io.StringIO())
 
     async def call() -> None:
-        async with IPCClient(served.session.socket_path) as client:
+        async with IPCClient(server.session.socket_path) as client:
             await client.call_tool("stop", {})
 
     asyncio.run(call())
-    served.wait()
-    served.stop()
+    server.wait()
+    server.stop()
     assert list(temporary_folder.iterdir()) == []
 
 
@@ -210,7 +210,7 @@ def test_the_command_serves_until_it_is_interrupted(
 
 @pytest.fixture
 def default_sigint_handler() -> Iterator[None]:
-    """Restore the default handler of SIGINT, which background programs of a shell ignore, as do their children."""
+    """Restore the default SIGINT handler: a shell's background programs ignore the signal, and so do their children."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -232,7 +232,7 @@ def test_the_program_removes_its_files_when_it_is_terminated(
     assert [path.name for path in folder.iterdir() if path.name.startswith("claudecode")] == []
 
 
-# Startup check of a bridge:
+# Startup check for a bridge:
 
 
 async def test_a_bridge_that_starts_lists_its_tools(session: IPCSession, tools: Tools) -> None:

@@ -95,7 +95,7 @@ async def test_a_failed_start_leaves_no_files(tools: Tools, folder: Path) -> Non
 async def test_a_session_stopped_while_it_starts_stays_stopped(tools: Tools, folder: Path) -> None:
     session = new_session(tools, folder)
     start, stop = asyncio.ensure_future(session.start()), asyncio.ensure_future(session.stop())
-    with pytest.raises(SessionStateError, match="it is stopped"):
+    with pytest.raises(SessionStateError, match=r"the state is .stopped"):
         await start
     await stop
     assert contents(folder) == set()
@@ -124,11 +124,11 @@ def test_paths_have_the_names_of_the_data_model_and_one_uuid() -> None:
     assert len(names) == 4
     for session in sessions:
         assert session.socket_path.parent == session.schema_path.parent == Path(tempfile.gettempdir())
-        found = re.fullmatch(f"{SOCKET_FILE_PREFIX}(.*){re.escape(SOCKET_FILE_SUFFIX)}", session.socket_path.name)
-        assert found is not None
-        assert uuid.UUID(found[1]).version == 4
+        match = re.fullmatch(f"{SOCKET_FILE_PREFIX}(.*){re.escape(SOCKET_FILE_SUFFIX)}", session.socket_path.name)
+        assert match is not None
+        assert uuid.UUID(match[1]).version == 4
         assert session.schema_path.name.startswith(SCHEMA_FILE_PREFIX)
-        assert found[1] in session.schema_path.name
+        assert match[1] in session.schema_path.name
 
 
 def test_a_temporary_folder_with_a_long_path_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

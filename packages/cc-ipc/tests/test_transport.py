@@ -1,4 +1,4 @@
-"""Choice of the transport by the installed versions."""
+"""The transport that the installed versions allow."""
 
 import socket
 import sys
@@ -56,7 +56,7 @@ def test_the_bridge_is_unavailable_without_unix_sockets(installed: dict[str, str
 
 
 @pytest.mark.parametrize(("name", "version", "reason"), LACKING)
-def test_the_reason_names_the_loss_both_for_auto_and_for_an_explicit_sdk(
+def test_the_reason_names_the_loss_for_auto_and_for_sdk(
     installed: dict[str, str], name: str, version: str, reason: str
 ) -> None:
     """IPC-P-55."""

@@ -38,5 +38,5 @@ def fine(serve: Serve) -> LoopbackServer:
 
 @pytest.fixture
 def connect(stack: ExitStack) -> Connect:
-    """Create the official client of a server, without retries."""
+    """Create the official client for a server, without retries."""
     return lambda server: stack.enter_context(Anthropic(base_url=server.url, api_key="key", max_retries=0))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from cc_loopback.bedrock import encode_event, error_parts
-from cc_loopback.errors import TYPE_BY_STATUS, error_body
-from cc_loopback.eventstream import encode_message
+from cc_loopback.api.bedrock import encode_event, error_parts
+from cc_loopback.api.errors import TYPE_BY_STATUS, error_body
+from cc_loopback.api.eventstream import encode_message
 
 
 def decoded(stream: bytes) -> list[tuple[dict[str, str], bytes]]:
-    """Return headers and payload of each message; check the checksums, and that all headers are texts."""
+    """Return each message's headers and payload; check the checksums, and that all headers are texts."""
     messages: list[tuple[dict[str, str], bytes]] = []
     while stream:
         total, size = int.from_bytes(stream[:4]), int.from_bytes(stream[4:8])

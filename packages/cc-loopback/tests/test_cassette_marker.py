@@ -1,4 +1,4 @@
-"""The marker `cassette` and the option `--record`, in pytest runs of their own."""
+"""The marker `cassette` and the option `--record`, in separate pytest runs."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ import pytest
 from cc_loopback import JsonObject, LoopbackServer
 
 pytest_plugins = ["pytester"]
-# pytester forgets the modules that a run imports. httpx2 imports this one late and keeps its exceptions, so it is
-# imported here.
+# pytester forgets the modules that a run imports. httpx2 imports httpcore2 late and keeps exceptions from there, so the
+# import here comes first.
 assert httpcore2
 
 TESTS = """
@@ -119,7 +119,7 @@ def test_a_damaged_cassette_fails_the_test_with_the_mode_that_replaces_it(
     cassette.write_text("{", encoding="utf-8")
     result = run(pytester, "-k", "plain")
     result.assert_outcomes(errors=1, deselected=4)
-    result.stdout.fnmatch_lines(["*is no cassette *correct it, or record it again with the mode `rewrite`"])
+    result.stdout.fnmatch_lines(["*is not a cassette *correct it, or record it again with the mode `rewrite`"])
 
 
 def test_other_modes_are_refused(pytester: pytest.Pytester) -> None:

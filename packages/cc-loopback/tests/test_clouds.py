@@ -9,7 +9,7 @@ import pytest
 from anthropic.lib.vertex import AnthropicVertex
 
 from cc_loopback import LoopbackServer
-from cc_loopback.routes import COUNT_TOKENS, MESSAGES, route_of
+from cc_loopback.api.routes import COUNT_TOKENS, MESSAGES, route_of
 
 from .conftest import PROMPT, Serve
 

@@ -1,4 +1,4 @@
-"""The command `python -m cc_loopback`, in a process of its own."""
+"""The command `python -m cc_loopback`, in this process and in another."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": 
 
 
 def leave_signals(number: int, handler: object) -> None:
-    """Replacement of `signal.signal`, so that pytest keeps its handlers."""
+    """Replacement for `signal.signal`, so that pytest keeps the handlers."""
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def read_exports(process: subprocess.Popen[str], last: str) -> dict[str, str]:
 
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """End `main` in this process as soon as it serves, and undo its changes."""
+    """End `main` in this process as soon as it serves, and undo the changes."""
 
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt

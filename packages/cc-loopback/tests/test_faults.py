@@ -1,4 +1,4 @@
-"""Faults, seen by the official client."""
+"""Faults, types by the official client."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from cc_loopback import LoopbackServer
 from .conftest import BODY, PROMPT, Connect, Serve, ask
 
 
-def stream_types(client: Anthropic, seen: list[str]) -> None:
-    """Return the event types of a stream, without pings, which the client drops."""
+def append_types(client: Anthropic, types: list[str]) -> None:
+    """Append the event types in a stream, without pings, which the client drops."""
     with client.messages.create(model="m", max_tokens=9, messages=PROMPT, stream=True) as stream:
-        seen.extend(event.type for event in stream)
+        types.extend(event.type for event in stream)
 
 
 KINDS = {
@@ -24,7 +24,7 @@ KINDS = {
     402: "billing_error",
     403: "permission_error",
     404: "not_found_error",
-    409: "invalid_request_error",  # 409 and 503 have the default of their class
+    409: "invalid_request_error",  # 409 and 503 have the default for 4xx and 5xx
     413: "request_too_large",
     429: "rate_limit_error",
     500: "api_error",
@@ -68,7 +68,7 @@ def test_client_retries_after_the_time_of_the_header(fine: LoopbackServer) -> No
     assert fine.calls[1].headers["x-stainless-retry-count"] == "1"
 
 
-def test_fault_applies_to_n_requests_and_the_client_raises_the_class_of_its_status(
+def test_fault_applies_to_n_requests_which_raise_the_class_of_the_status(
     fine: LoopbackServer, connect: Connect
 ) -> None:
     """LOOP-30, LOOP-33."""
@@ -86,11 +86,11 @@ def test_cut_stream_delivers_its_events_and_then_a_connection_error(serve: Serve
     """LOOP-30."""
     server = serve(lambda body: "one two three four")
     server.fail_next(after_events=5)
-    seen: list[str] = []
+    types: list[str] = []
     with pytest.raises((httpx2.TransportError, anthropic.APIConnectionError)):
-        stream_types(connect(server), seen)
-    # The fifth event is the third of the block; the client hides the ping between them.
-    assert seen == ["message_start", "content_block_start", "content_block_delta", "content_block_delta"]
+        append_types(connect(server), types)
+    # The fifth event belongs to the block's second delta; the client hides the ping.
+    assert types == ["message_start", "content_block_start", "content_block_delta", "content_block_delta"]
 
 
 @pytest.mark.parametrize("after_events", [0, 100])
@@ -109,18 +109,16 @@ def test_stream_can_be_cut_before_its_first_and_after_its_last_event(serve: Serv
 def test_error_event_ends_a_stream_after_some_events(serve: Serve, connect: Connect) -> None:
     server = serve(lambda body: "one two three")
     server.fail_next(status=529, after_events=2, message="Busy", headers={"x-odd": "1"})
-    seen: list[str] = []
+    types: list[str] = []
     with pytest.raises(anthropic.APIStatusError) as caught:
-        stream_types(connect(server), seen)
+        append_types(connect(server), types)
     body: Any = caught.value.body
     assert body["error"] == {"type": "overloaded_error", "message": "Busy"}
     assert caught.value.response.headers["x-odd"] == "1"
-    assert seen == ["message_start", "content_block_start"]
+    assert types == ["message_start", "content_block_start"]
 
 
-def test_without_streaming_an_error_after_events_is_a_status_and_a_cut_a_connection_error(
-    fine: LoopbackServer, connect: Connect
-) -> None:
+def test_without_streaming_an_error_is_a_status_and_a_cut_disconnects(fine: LoopbackServer, connect: Connect) -> None:
     fine.fail_next(status=529, after_events=2)
     with pytest.raises(anthropic.OverloadedError, match="Overloaded"):
         ask(connect(fine))
@@ -167,7 +165,7 @@ def test_a_reset_server_has_its_initial_responder_and_no_records(serve: Serve, c
     """LOOP-08."""
     server = serve(lambda body: "first")
     client = connect(server)
-    held_by_the_user = (server.requests, server.calls, server.errors)
+    lists = (server.requests, server.calls, server.errors)
 
     def raise_error(body: dict[str, Any]) -> str:
         raise ValueError(body)
@@ -178,6 +176,6 @@ def test_a_reset_server_has_its_initial_responder_and_no_records(serve: Serve, c
     server.fail_next(status=529, times=3)
     server.reset()
 
-    assert held_by_the_user == ([], [], [])
+    assert lists == ([], [], [])
     assert str(ask(client).content[0].text) == "first"  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownArgumentType]
     assert len(server.requests) == 1

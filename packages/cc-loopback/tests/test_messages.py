@@ -1,4 +1,4 @@
-"""Answers of a scripted server to the official client, streamed and whole."""
+"""A scripted server's answers to the official client, streamed and whole."""
 
 import re
 from collections.abc import Callable

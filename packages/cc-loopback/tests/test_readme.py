@@ -1,4 +1,4 @@
-"""The examples of the README run."""
+"""The examples in the README run."""
 
 import os
 import re
@@ -18,8 +18,8 @@ assert httpcore2
 
 
 def example_in(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
-    return found
+    (example,) = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return example
 
 
 def test_example_for_a_test_passes(pytester: pytest.Pytester) -> None:

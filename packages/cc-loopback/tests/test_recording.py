@@ -1,16 +1,13 @@
-"""Runs recorded against one loopback API, and replayed without it.
-
-Over 400 lines, and in one file: all tests record from one upstream and replay, with the helpers of this module.
-"""
+"""Runs recorded against a loopback API, and replayed without it."""
 
 import contextlib
 import json
 import re
 import socket
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import date
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +39,7 @@ def body_of(text: str, **others: Any) -> JsonObject:
     return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **others}
 
 
-# `verify=False`: to load the certificates of the machine takes 100 ms.
+# `verify=False`: loading certificates takes 100 ms.
 def post(server: LoopbackServer, text: str = "Hello", **others: Any) -> httpx2.Response:
     return post_raw(server, body_of(text, **others), path="/v1/messages?beta=true")
 
@@ -68,13 +65,10 @@ def text_of(response: httpx2.Response) -> str:
     return response.json()["content"][0]["text"]
 
 
-def always(reply: Reply) -> Respond:
-    return lambda body: reply
-
-
-def numbered() -> Respond:
-    numbers = count(1)
-    return lambda body: f"Answer {next(numbers)}"
+def replying(replies: Iterable[Reply]) -> Respond:
+    """Return a responder that gives these replies, one after another."""
+    remaining = iter(replies)
+    return lambda body: next(remaining)
 
 
 def using(path: Path, record: RecordMode = "none", **settings: Any) -> LoopbackServer:
@@ -94,7 +88,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def upstream(serve: Callable[[Respond | None], LoopbackServer], monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:
-    server = serve(numbered())
+    server = serve(replying(f"Answer {number}" for number in count(1)))
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{server.url}/")
     return server
 
@@ -109,28 +103,23 @@ def test_a_recorded_run_replays_byte_for_byte(path: Path, upstream: LoopbackServ
         {"id": "msg_3", "content": [{"type": "thinking", "thinking": "Hm. " * 20, "signature": "s="}]},
     ]
 
-    def respond(body: JsonObject) -> Reply:
-        return answers[int(body["messages"][0]["content"][0])]
-
-    upstream.respond = respond
-    asked: list[dict[str, Any]] = [
+    upstream.respond = replying(answers * 2)
+    requests: list[dict[str, Any]] = [
         {"text": "0 \u2028 \N{GRINNING FACE}", "metadata": {"user_id": USER}, "stream": stream},
         {"text": "1", "tools": [tool], "stream": stream},
         {"text": "2", "stream": stream},
     ]
-    direct = [post(upstream, **one) for one in asked]
+    direct = [post(upstream, **request) for request in requests]
     with using(path, "once") as server:
-        recorded = [post(server, **one) for one in asked]
+        recorded = [post(server, **request) for request in requests]
         assert server.requests == upstream.requests[3:] == upstream.requests[:3]
-    assert [call.headers["x-api-key"] for call in upstream.calls] == [KEY] * 6
     with using(path) as server:
-        replayed = [post(server, **one) for one in asked]
-    assert [one.content for one in direct] == [one.content for one in recorded] == [one.content for one in replayed]
-    assert len({one.content for one in replayed}) == 3
-    assert len(upstream.calls) == 6
-    for one, other, third in zip(direct, recorded, replayed, strict=True):
-        assert one.headers["content-type"] == other.headers["content-type"] == third.headers["content-type"]
-        assert other.headers["request-id"] == third.headers["request-id"]
+        replayed = [post(server, **request) for request in requests]
+    assert [call.headers["x-api-key"] for call in upstream.calls] == [KEY] * 6
+    assert len({response.content for response in replayed}) == 3
+    for responses in zip(direct, recorded, replayed, strict=True):
+        assert len({(response.content, response.headers["content-type"]) for response in responses}) == 1
+        assert responses[1].headers["request-id"] == responses[2].headers["request-id"]
 
 
 def test_the_official_client_replays_streams_errors_and_repeated_requests(path: Path, upstream: LoopbackServer) -> None:
@@ -160,7 +149,8 @@ def test_the_official_client_replays_streams_errors_and_repeated_requests(path: 
 def test_no_credential_and_no_id_is_in_the_cassette(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-55: neither those of headers and metadata, nor where a text or an error repeats them."""
     leak = f"env: {KEY} {GATEWAY} {SESSION}"
-    upstream.respond = always([{"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}])
+    call = {"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}
+    upstream.respond = replying(repeat([call]))
     upstream.fail_next(429, message=f"This would exceed the limit of your organization ({ACCOUNT}).")
     with using(path, "rewrite") as server:
         get(server, f"/v1/models?limit=1&key={KEY}")
@@ -239,13 +229,13 @@ def test_the_modes_are_those_of_vcr(
     """LOOP-57."""
     record(path, "first", "second")
     if mode == "all":
-        upstream.respond, numbers = always("Kept"), upstream.respond
+        upstream.respond, numbers = replying(repeat("Kept")), upstream.respond
         record(path, "of another test", mode="new_episodes")
         upstream.respond = numbers
     with using(path, mode) as server:
         responses = [post(server, prompt) for prompt in ("first", "second", "third")]
         assert bool(server.errors) == ("" in texts)
-    assert [text_of(one) if one.status_code == 200 else "" for one in responses] == texts
+    assert [text_of(response) if response.status_code == 200 else "" for response in responses] == texts
     episodes = json.loads(path.read_text("utf-8"))["episodes"]
     assert [episode["response"]["body"]["content"][0]["text"] for episode in episodes] == in_the_file
 
@@ -256,8 +246,8 @@ def test_a_missing_or_invalid_cassette_is_an_error_at_the_start(path: Path) -> N
         using(path).start()
     path.parent.mkdir()
     for content, problem in (
-        ("{", "is no cassette .JSONDecodeError"),
-        ("[]", "is no cassette"),
+        ("{", "is not a cassette .JSONDecodeError"),
+        ("[]", "is not a cassette"),
         ('{"format": 9}', "format 9 is unknown"),
     ):
         path.write_text(content, encoding="utf-8")
@@ -267,7 +257,7 @@ def test_a_missing_or_invalid_cassette_is_an_error_at_the_start(path: Path) -> N
         using(path.parent).start()
     with pytest.raises(CassetteError, match=r"record must be one of none, once, .*, not 'alle'"):
         using(path, "alle").start()  # pyright: ignore[reportArgumentType]
-    with pytest.raises(CassetteError, match=r"'\(', a pattern to scrub, is no regular expression"):
+    with pytest.raises(CassetteError, match=r"'\(', a pattern to scrub, is not a regular expression"):
         using(path, "rewrite", scrub={"(": ""}).start()
     for url in ("api.example.com", "ftp://example.com", "http://", "http://example.com:port"):
         with pytest.raises(CassetteError, match="base URL of the API to record"):
@@ -321,16 +311,15 @@ def test_the_kept_timing_is_replayed_on_demand(path: Path) -> None:
 def test_a_stream_that_breaks_off_is_replayed_so(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-54."""
     upstream.fail_next(after_events=3)
-    seen: list[bytes] = []
+    bodies: list[bytes] = []
     for mode in ("once", "none"):
+        bodies.append(b"")
         with using(path, mode) as server:
-            received = b""
             with pytest.raises(httpx2.RemoteProtocolError), streamed(server) as response:
                 for data in response.iter_bytes():
-                    received += data
-            seen.append(received)
-    assert seen[0] == seen[1]
-    assert seen[0].count(b"event:") == 3
+                    bodies[-1] += data
+    assert bodies[0] == bodies[1]
+    assert bodies[0].count(b"event:") == 3
 
 
 def test_a_client_that_leaves_a_stream_leaves_a_cut_recording(path: Path) -> None:
@@ -359,7 +348,7 @@ def test_the_date_of_a_request_moves_with_the_days(path: Path, upstream: Loopbac
 
 def test_own_patterns_hide_data_and_ignore_changes(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-55."""
-    upstream.respond = always("Dear Ms Smith")
+    upstream.respond = replying(repeat("Dear Ms Smith"))
     with using(path, "once", scrub={r"Ms \w+": "Ms X", r"\d\d:\d\d": "00:00"}) as server:
         assert text_of(post(server, "It is 12:31, I am Ms Smith.")) == "Dear Ms X"
     assert "Smith" not in path.read_text("utf-8")
@@ -397,7 +386,7 @@ def test_the_environment_has_the_login_of_the_user_only_while_it_records(
     with using(path, "once") as server:
         variables = server.env()
         assert variables["ANTHROPIC_BASE_URL"] == server.url
-        # The login is in the config folder of the user, or in a variable, which is left alone.
+        # The login is in the user's config folder, or in a variable, which stays as it is.
         assert {"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "HOME", "CLAUDE_CONFIG_DIR"} & set(variables) == set()
         monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-mine")
         assert "CLAUDE_CODE_OAUTH_TOKEN" not in server.env()

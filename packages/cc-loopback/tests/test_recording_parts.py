@@ -1,4 +1,4 @@
-"""Parts of the recording that need no server: events, the file, scrubbing, the difference."""
+"""Parts that need no server: events, the file, scrubbing, the difference."""
 
 import json
 from itertools import pairwise
@@ -63,7 +63,7 @@ def test_a_file_has_one_line_for_each_event_and_is_read_back(tmp_path: Path) -> 
     assert '          {"after": 0.25, "data": {"type": "ping"}},\n' in text
     assert text.index('"b": ') < text.index('"a": ')
     assert max(len(line) for line in text.splitlines()) < 200
-    assert [one.name for one in path.parent.iterdir()] == ["one.json"]
+    assert [file.name for file in path.parent.iterdir()] == ["one.json"]
     with pytest.raises(CassetteError, match="cannot write the cassette"):
         save(path / "below.json", Episodes())
 
@@ -74,8 +74,8 @@ def test_a_secret_in_several_pieces_is_removed_from_all() -> None:
     scrubber = Scrubber({}, {})
     events = [(0.0, delta(0, "text", "I say "))]
     events += [(0.1, delta(1, "text", piece)) for piece in ("Use ", key[:9], key[9:15], key[15:], " now.")]
-    kept = [event["delta"]["text"] for _, event in scrubber.events(events) if isinstance(event, dict)]
-    assert kept == ["I say ", "Use <removed> now.", "", "", "", ""]
+    texts = [event["delta"]["text"] for _, event in scrubber.events(events) if isinstance(event, dict)]
+    assert texts == ["I say ", "Use <removed> now.", "", "", "", ""]
     assert [after for after, _ in scrubber.events(events)] == [after for after, _ in events]
 
 
@@ -84,7 +84,7 @@ def delta(index: int, field: str, text: str) -> Event:
 
 
 def test_ids_of_messages_and_dates_and_ordinary_short_headers_stay() -> None:
-    """LOOP-55: later requests refer to the ids of tool calls; short keys of tests may be words of the prompt."""
+    """LOOP-55: later requests refer to tool call ids; short test keys may be words in the prompt."""
     scrubber = Scrubber({}, {"/tmp/private": "<private>"})
     scrubber.learn({"x-api-key": "loopback", "anthropic-beta": "a-beta-with-a-long-name-2026"}, {"messages": []})
     text = "toolu_01A09q90qw90lq917835lq9 loopback a-beta-with-a-long-name-2026 0b1c2d3e-0000-4724-a7af-111260ba8285"

@@ -1,4 +1,4 @@
-"""Replies of a responder, and the reports of invalid ones."""
+"""Replies from a responder, and reports about invalid replies."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from anthropic import Anthropic
 
 from cc_loopback import ReplyError
-from cc_loopback.reply import make_message
+from cc_loopback.api.reply import make_message
 
 from .conftest import BODY, Connect, Serve, ask
 

@@ -1,4 +1,4 @@
-"""Recorded requests, and requests refused in the way of the API."""
+"""Recorded requests, and requests refused as the API does."""
 
 import json
 from typing import Any
@@ -55,7 +55,7 @@ def test_incomplete_body_is_refused_naming_the_field(serve: Serve, body: Any, co
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
-def test_body_that_is_not_json_is_refused_and_recorded_as_a_call_only(serve: Serve, content: bytes) -> None:
+def test_body_that_is_not_json_is_refused_and_only_a_call(serve: Serve, content: bytes) -> None:
     server = serve(None)
     response = httpx2.post(f"{server.url}/v1/messages", content=content)
     assert response.status_code == 400

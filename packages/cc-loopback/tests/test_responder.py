@@ -40,7 +40,7 @@ def respond(messages: list[dict[str, Any]], *tools: dict[str, Any], **fields: An
 
 
 def names_in(reply: Any) -> list[str]:
-    """Return the names of the called tools, none for a text."""
+    """Return the called tools' names, none for a text."""
     return [] if isinstance(reply, str) else [block["name"] for block in reply if block["type"] == "tool_use"]
 
 
@@ -101,7 +101,7 @@ SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 ONE_BY_ONE = {"type": "auto", "disable_parallel_tool_use": True}
 REQUIRED: list[dict[str, Any]] = [{"type": "tool", "name": "weather"}, {"type": "any"}]
 
-# The conversation, the offered tools, the choice of a tool, and the names that are called then.
+# The conversation, the offered tools, the tool choice, and the tools that are called then.
 NEXT: dict[str, tuple[list[Any], list[Any], dict[str, Any], list[str]]] = {
     "a tool that was not called yet": ([HI, *WEATHER_DONE], [WEATHER, CLOCK], {}, ["clock"]),
     "one at a time": ([HI], [WEATHER, CLOCK], ONE_BY_ONE, ["weather"]),

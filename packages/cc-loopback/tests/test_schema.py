@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from cc_loopback import SchemaError, example
-from cc_loopback.pattern import text_for
+from cc_loopback.schemas.pattern import text_for
 
 Schemas: TypeAlias = st.SearchStrategy[Any]
 
@@ -219,7 +219,7 @@ def test_hopeless_search_ends() -> None:
         example(schema)
 
 
-# As `#/$defs/a` it refers to itself for the same value, and then allows every value.
+# As `#/$defs/a`, a circle for the same value, which then allows every value.
 CIRCLE = {"anyOf": [{"$ref": "#/$defs/a"}, {"const": 4}]}
 
 

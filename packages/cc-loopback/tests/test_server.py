@@ -1,4 +1,4 @@
-"""Lifecycle of the server: start, stop, threads, environment."""
+"""The server's lifecycle: start, stop, threads, environment."""
 
 import asyncio
 import gc
@@ -35,7 +35,7 @@ def open_request(server: LoopbackServer, body: dict[str, Any]) -> socket.socket:
 
 
 def peer_of(connection: socket.socket) -> object:
-    """The address of the other end of a connection, or None if the socket is not connected."""
+    """Return the address at the other end, or None if the socket is not connected."""
     try:
         return connection.getpeername()
     except OSError:
@@ -118,7 +118,7 @@ def test_thread_that_never_started_stops_at_once() -> None:
 
 
 @pytest.mark.parametrize(("user", "sandbox"), [(0, "1"), (1000, None)])
-def test_environment_directs_the_cli_to_the_server_and_claims_a_sandbox_for_root_only(
+def test_environment_directs_the_cli_to_the_server_and_gives_root_a_sandbox(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, user: int, sandbox: str | None
 ) -> None:
     """LOOP-03."""
@@ -175,8 +175,8 @@ def test_answer_on_a_reused_connection_does_not_wait_for_an_acknowledgement(serv
     with open_request(serve(lambda body: "one two three"), BODY) as connection:
         assert connection.recv(100)
         ours = connection.getsockname()
-        sockets = [one for one in gc.get_objects() if type(one) is socket.socket and one.fileno() >= 0]
-        [accepted] = [one for one in sockets if peer_of(one) == ours]
+        sockets = [item for item in gc.get_objects() if type(item) is socket.socket and item.fileno() >= 0]
+        [accepted] = [sock for sock in sockets if peer_of(sock) == ours]
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
@@ -231,10 +231,10 @@ def test_event_delay_spreads_a_stream_over_time() -> None:
 
 
 def test_client_that_disconnects_cancels_the_responder(serve: Serve) -> None:
-    asked, cancelled = threading.Event(), threading.Event()
+    started, cancelled = threading.Event(), threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:
-        asked.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -242,7 +242,7 @@ def test_client_that_disconnects_cancels_the_responder(serve: Serve) -> None:
         return "never"
 
     with open_request(serve(respond), BODY):
-        assert asked.wait(5)
+        assert started.wait(5)
     assert cancelled.wait(5)
 
 
@@ -255,12 +255,12 @@ def test_client_that_disconnects_within_its_body_leaves_no_call(fine: LoopbackSe
 
 
 def test_stop_waits_for_no_stream_and_no_delayed_request() -> None:
-    held = threading.Event()
+    started = threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:
         if body.get("stream"):
             return "word " * 64
-        held.set()
+        started.set()
         await asyncio.Event().wait()
         return "never"
 
@@ -268,7 +268,7 @@ def test_stop_waits_for_no_stream_and_no_delayed_request() -> None:
     server = LoopbackServer(respond, event_delay=0.2).start()
     with open_request(server, {**BODY, "stream": True}) as streaming, open_request(server, BODY):
         assert streaming.recv(100)
-        assert held.wait(5)
+        assert started.wait(5)
         server.stop()
 
 
@@ -303,7 +303,7 @@ def test_stop_reports_a_responder_that_blocks_it(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts file descriptors in /proc")
 def test_no_thread_socket_or_warning_remains() -> None:
     """LOOP-01."""
-    gc.collect()  # garbage of earlier tests
+    gc.collect()  # earlier tests' garbage
     threads, descriptors = {*threading.enumerate()}, len(os.listdir("/proc/self/fd"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

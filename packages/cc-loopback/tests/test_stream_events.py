@@ -1,4 +1,4 @@
-"""The bytes of a stream: events, their order, and their fields."""
+"""A stream's bytes: events, their order and fields."""
 
 import json
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_loopback.events import encode_event, stream_events
-from cc_loopback.reply import make_message
+from cc_loopback.api.events import encode_event, stream_events
+from cc_loopback.api.reply import make_message
 
 from .conftest import BODY, Serve
 
@@ -56,7 +56,7 @@ def test_blocks_are_streamed_in_the_order_of_the_api_with_one_ping(content: list
     ]
 
 
-def test_message_starts_empty_with_one_output_token_and_ends_with_stop_reason_and_final_usage() -> None:
+def test_message_starts_empty_and_ends_with_stop_reason_and_usage() -> None:
     """LOOP-11."""
     events = events_for("one two three four")
     message = events[0]["message"]
@@ -106,7 +106,7 @@ CITATION = {"type": "char_location", "cited_text": "x", "document_index": 0}
 def test_block_starts_without_its_text_which_follows_in_pieces(
     block: dict[str, Any], emptied: dict[str, Any], pieces: list[dict[str, Any]]
 ) -> None:
-    """LOOP-12: a signature and citations come last, and a block without pieces comes whole in its start."""
+    """LOOP-12: a signature and citations come last, and a block without pieces starts whole."""
     events = events_for([block])
     assert events[1]["content_block"] == {**block, **emptied}
     assert deltas(events) == pieces

@@ -4,6 +4,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from operator import attrgetter
 from typing import cast
@@ -16,7 +17,7 @@ __all__ = ["find_functions", "main"]
 
 
 def find_functions(target: str) -> dict[str, Function]:
-    """Return the functions of `module:object`, which is a function, an iterable of functions, or a mapping of names.
+    """Return the functions in `module:object`, which is a function, an iterable or a mapping by name.
 
     Raises:
         ValueError: `target` is malformed, does not exist, or has another type. The message says which.
@@ -25,22 +26,22 @@ def find_functions(target: str) -> dict[str, Function]:
     if not module_name or not path:
         raise ValueError(f"{target!r} is not of the form module:object: give for example shop:functions")
     try:
-        found: object = attrgetter(path)(import_module(module_name))
+        value: object = attrgetter(path)(import_module(module_name))
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{target!r} cannot be found: {error}") from error
-    named: dict[object, object]
-    if isinstance(found, Mapping):
-        named = dict(cast("Mapping[object, object]", found))
-    elif callable(found):
-        named = {_name_of(found): found}
-    elif isinstance(found, Iterable):
-        named = {_name_of(function): function for function in cast("Iterable[object]", found)}
+    functions: dict[object, object]
+    if isinstance(value, Mapping):
+        functions = dict(cast("Mapping[object, object]", value))
+    elif callable(value):
+        functions = {_name_of(value): value}
+    elif isinstance(value, Iterable):
+        functions = {_name_of(function): function for function in cast("Iterable[object]", value)}
     else:
-        raise ValueError(f"{target!r} is a {type(found).__name__}, not a function, a mapping or a list of functions")
-    for name, function in named.items():
+        raise ValueError(f"{target!r} is a {type(value).__name__}, not a function, a mapping or a list of functions")
+    for name, function in functions.items():
         if not isinstance(name, str) or not callable(function):
             raise ValueError(f"{target!r} contains {name!r}: {function!r}, which is not a name and a function")
-    return cast("dict[str, Function]", named)
+    return cast("dict[str, Function]", functions)
 
 
 def _name_of(function: object) -> object:
@@ -48,7 +49,7 @@ def _name_of(function: object) -> object:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command and return its exit status."""
+    """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m cc_ipc", description="Offer Python functions to any MCP host.")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("serve", help="offer functions until interrupted")
@@ -58,18 +59,15 @@ def main(arguments: Sequence[str]) -> int:
     command.add_argument("--name", default="python", help="name of the server in the host (default: python)")
     options = parser.parse_args(arguments)
     try:
-        served = serve(find_functions(options.target), name=options.name)
+        server = serve(find_functions(options.target), name=options.name)
     except (ValueError, TypeError, OSError, IPCError) as error:
         sys.stderr.write(f"python -m cc_ipc: {error}\n")
         return 2
     # SIGTERM, too, must end the wait below, so that the files are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with served:
+    with server, suppress(KeyboardInterrupt):
         sys.stdout.flush()
-        try:
-            served.wait()
-        except KeyboardInterrupt:
-            pass
+        server.wait()
     return 0
 
 

@@ -1,27 +1,18 @@
-"""One tool call, from request to response. A call always gets a response, even if its handler fails.
-
-This module knows handlers and messages, and nothing of connections. Only the cancellation of the call and exceptions
-that must end the process are raised to the caller.
-"""
+"""A tool call, from request to response. A call always gets a response, even if the handler fails."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import cast
 
-from .errors import InvalidToolResultError, LocalProtocolError, ToolNotFoundError
+from .errors import LocalProtocolError, ToolNotFoundError
 from .framing import encode_frame
-from .messages import CallToolParams, IPCErrorResponse, ToolHandler, error_response
+from .guard import ToolFailure, guarded
+from .messages import CallToolParams, ToolHandler, error_response
 from .results import validate_result
 
 __all__ = ["CurrentCall", "answer", "current_call", "error_frame"]
-
-_log = logging.getLogger("cc_ipc")
-
-# The model reads the message, and an exception may quote megabytes of its input.
-_MESSAGE_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +20,9 @@ class CurrentCall:
     """The call that a handler is running."""
 
     name: str
-    """Name of the tool."""
+    """Tool name."""
     tool_use_id: str | None
-    """The model's id of the call, or `None` if the host sent none."""
+    """The model's id for the call, or `None` if the host sent none."""
 
 
 _current: ContextVar[CurrentCall | None] = ContextVar("cc_ipc_current_call", default=None)
@@ -46,9 +37,9 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
     """Run a tool and return the response as a frame.
 
     Args:
-        params: The parameters of the call.
+        params: The call's parameters.
         handlers: The handler of each tool, by name.
-        seconds: Time limit of the tool; `None` for no limit.
+        seconds: Time limit for the tool; `None` for no limit.
 
     Raises:
         asyncio.CancelledError: The call was cancelled from outside. A handler that raises this itself has failed.
@@ -59,61 +50,31 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
     if handler is None:
         return error_frame(ToolNotFoundError(name=name, known=sorted(handlers)))
     _current.set(CurrentCall(name, params.get("tool_use_id")))
-    try:
-        result = validate_result(await _run(handler, params, seconds))
-        return encode_frame({"result": result})
-    except (InvalidToolResultError, LocalProtocolError) as error:
-        _log.error("The result of the tool %r cannot be sent: %s", name, error)
-        return error_frame(error)
-    except asyncio.CancelledError as error:
-        if _is_cancelled():
-            raise
-        return _report(name, error)
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    # A tool built on a command line parser must not end the agent, and a panic of one in Rust must not hang its call.
-    except BaseException as error:
-        return _report(name, error)
+    frame = await guarded(name, lambda: _result_frame(handler, params, seconds))
+    return _failure_frame(frame) if isinstance(frame, ToolFailure) else frame
 
 
-async def _run(handler: ToolHandler, params: CallToolParams, seconds: float | None) -> object:
-    # Only the owner of a tool knows how long it may take, so there is no limit by default.
+async def _result_frame(handler: ToolHandler, params: CallToolParams, seconds: float | None) -> bytes:
+    # Only the tool's owner knows how long it may take, so there is no limit by default.
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await handler(cast("dict[str, object]", params["arguments"]))
+            value = await handler(cast("dict[str, object]", params["arguments"]))
     except TimeoutError as error:
         if limit.expired():
             raise TimeoutError(f"the tool {params['name']!r} did not answer within {seconds:g} seconds") from error
         raise
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _report(name: str, error: BaseException) -> bytes:
-    _log.error("The tool %r raised", name, exc_info=error)
-    return error_frame(error)
+    return encode_frame({"result": validate_result(value)})
 
 
 def error_frame(error: BaseException) -> bytes:
     """Return the response that reports an exception, as a frame: class and message, without the traceback."""
-    kind = type(error).__name__
-    message = _message(error)
-    response: IPCErrorResponse = error_response(kind, message)
+    return _failure_frame(ToolFailure.of(error))
+
+
+def _failure_frame(failure: ToolFailure) -> bytes:
     try:
-        return encode_frame(response)
+        return encode_frame(error_response(*failure))
     except LocalProtocolError:  # text that UTF-8 cannot encode
-        return encode_frame(error_response(kind, message.encode(errors="backslashreplace").decode()))
-
-
-def _message(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:
-        text = ""
-    if not text:
-        return "no message"
-    return text if len(text) <= _MESSAGE_CHARACTERS else f"{text[:_MESSAGE_CHARACTERS]}…"
+        encodable = failure.message.encode(errors="backslashreplace").decode()
+        return encode_frame(error_response(failure.type, encodable))

@@ -1,8 +1,7 @@
-"""`IPCClient`: calls the tools of a server over its Unix socket, as the bridge does, for programs with an event loop.
+"""`IPCClient`: calls a server's tools over a Unix socket, as the bridge does, for programs with an event loop.
 
-This module knows the protocol and nothing of MCP. A connection carries one call at a time, is opened when a call needs
-one, and is kept for the next call. After a connection error it is unknown whether the tool ran, so calls are never
-retried.
+A connection carries a single call at a time, is opened when a call needs it, and is kept for the next call. After a
+connection error it is unknown whether the tool ran, so calls are never retried.
 """
 
 import asyncio
@@ -10,7 +9,6 @@ import socket
 import sys
 from collections.abc import Mapping
 from os import PathLike, fspath
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from cc_ipc_bridge.peer import is_own_peer
@@ -29,15 +27,15 @@ __all__ = ["IPCClient"]
 # The kernel connects at once, unless more peers are waiting than the server's queue holds.
 _CONNECT_TIMEOUT = 5.0
 
-# Linux reports a full queue at once, so its end has to be polled. A server accepts many connections in this time.
+# Linux reports a full queue at once, so a client must poll. A server accepts many connections in this time.
 _CONNECT_INTERVAL = 0.005
 
-# Nothing is left to send when a connection is aborted, so its end is reported in the loop's next round.
+# An aborted connection sends no more data, so the loop reports the end in the next round.
 _CLOSE_TIMEOUT = 1.0
 
 
 class _Channel(asyncio.Protocol):
-    """One connection to the server, with at most one pending request."""
+    """A connection to the server, with at most one pending request."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -60,7 +58,7 @@ class _Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._decoder.receive_data(data)
         try:
-            # All frames: an unrequested frame must not be taken for the response to the next call.
+            # All frames: the next call must not take an unrequested frame as the response.
             while isinstance(event := self._decoder.next_event(), Frame):
                 self._deliver(event.message)
         except RemoteProtocolError as error:
@@ -74,11 +72,8 @@ class _Channel(asyncio.Protocol):
     async def request(self, frame: bytes) -> "JsonValue":
         """Send a request and return the response; end the connection if the wait is cancelled."""
         if not self.is_open:
-            reason = (
-                "The server runs as another user; nothing was sent"
-                if self._is_foreign
-                else "The server has just closed"
-            )
+            foreign = "The server runs as another user; nothing was sent"
+            reason = foreign if self._is_foreign else "The server has just closed"
             raise IPCConnectionError(path=self._path, reason=reason)
         self._response = asyncio.get_running_loop().create_future()
         self._transport.write(frame)
@@ -123,9 +118,9 @@ async def _connected_socket(path: str) -> socket.socket:
 
 
 class IPCClient:
-    """Client of an `IPCServer`. Calls may run in parallel; each uses a connection of its own.
+    """Client of an `IPCServer`. Calls may run in parallel, each over a connection of its own.
 
-    Use it with `async with`, or call `close` in a `finally`, in one event loop only.
+    Use it with `async with`, or call `close` in a `finally`, in a single event loop.
 
     Args:
         socket_path: The server's socket. The client connects at the first call.
@@ -140,12 +135,12 @@ class IPCClient:
     async def call_tool(
         self, name: str, arguments: "Mapping[str, JsonValue]", *, tool_use_id: str | None = None
     ) -> ToolResult:
-        """Call a tool and return its result, whose `isError` is true if the tool reports a failure.
+        """Call a tool and return the result, whose `isError` is true if the tool reports a failure.
 
         There is no time limit. Cancelling this call cancels the tool in the server.
 
         Raises:
-            IPCToolExecutionError: The tool raised or is unknown, or its result cannot be sent.
+            IPCToolExecutionError: The tool raised or is unknown, or the result cannot be sent.
             IPCConnectionError: The server cannot be reached, or the connection ended during the call, which may have
                 run.
             IPCMessageSizeError: The request or the response is too large.
@@ -165,7 +160,7 @@ class IPCClient:
         return parse_response(response, tool=name)
 
     async def close(self) -> None:
-        """Close all connections, which ends their calls. Idempotent."""
+        """Close all connections, which ends the calls. Idempotent."""
         self._closed = True
         self._idle.clear()
         ends = [channel.closed for channel in self._channels]
@@ -189,8 +184,10 @@ class IPCClient:
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 sock = await _connected_socket(self._path)
-                _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, sock=sock)
-        except OSError as error:  # a `TimeoutError` is one, and has no message
+                _, channel = await asyncio.get_running_loop().create_unix_connection(
+                    lambda: _Channel(self._path), sock=sock
+                )
+        except OSError as error:  # including `TimeoutError`, which has no message
             cause = str(error) or f"it did not accept the connection within {_CONNECT_TIMEOUT:g} seconds"
             raise IPCConnectionError(path=self._path, reason=f"Cannot connect to the server: {cause}") from error
         if self._closed:  # while connecting
@@ -200,9 +197,6 @@ class IPCClient:
         channel.closed.add_done_callback(lambda _: self._channels.discard(channel))
         return channel
 
-    def _channel(self) -> _Channel:
-        return _Channel(self._path)
-
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
         return f"<IPCClient {self._path} {state}, {len(self._channels)} connections, {len(self._idle)} of them idle>"
@@ -210,7 +204,5 @@ class IPCClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

@@ -1,7 +1,7 @@
-"""One connection of the server: it reads one request at a time and writes the response.
+"""A server connection: it reads a request and writes the response, one after another.
 
-This module joins the decoder to the event loop and knows nothing of tools. A request that arrives before the response
-to the previous one breaks the protocol and ends the connection. The end of the connection cancels the running call.
+A request that arrives before the last response breaks the protocol and ends the connection, and the connection's end
+cancels the running call. This module knows no tools.
 """
 
 import asyncio
@@ -31,21 +31,17 @@ Answer: TypeAlias = Callable[[CallToolParams], Awaitable[bytes]]
 
 @dataclass
 class ServerState:
-    """State that the connections of a server share."""
+    """State that a server's connections share."""
 
     answer: Answer
     is_open: bool = False
-    """Whether the server accepts connections and calls."""
+    """True if the server accepts connections and calls."""
     connections: "set[Connection]" = field(default_factory=lambda: set[Connection]())
     """The open connections. A connection adds and removes itself."""
 
 
 class Connection(asyncio.Protocol):
-    """One peer of a server.
-
-    Args:
-        state: State shared with the server's other connections.
-    """
+    """Connection to a peer."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -57,7 +53,7 @@ class Connection(asyncio.Protocol):
         """Done when the connection has ended."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept the peer if it runs as this user."""
+        """Accept the peer if both processes run as the same user."""
         self._transport = cast("asyncio.Transport", transport)
         self._state.connections.add(self)
         if not self._state.is_open:  # the server was stopped between `accept` and this callback
@@ -67,7 +63,7 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Decode bytes, and start the calls that they complete."""
+        """Decode bytes, and start the calls that are complete."""
         self._decoder.receive_data(data)
         while self._take_request():
             pass
@@ -88,13 +84,14 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _take_request(self) -> bool:
-        """Handle one request, and return whether another one may be buffered."""
+        """Handle a request, and return true if more may be buffered."""
         try:
             event = self._decoder.next_event()
             if not isinstance(event, Frame):
                 return False
             params = parse_request(event.message)
-            self._check_open()
+            if not self._state.is_open:  # the server is stopping, and waits for other calls to end
+                raise SessionStateError(state="stopped", wanted="call a tool")
         except (RemoteProtocolError, SessionStateError) as error:
             return not self._abort_if_pipelined() and self._refuse(error)
         if self._abort_if_pipelined():
@@ -102,20 +99,16 @@ class Connection(asyncio.Protocol):
         self.call = asyncio.get_running_loop().create_task(self._run(params))
         return True
 
-    def _check_open(self) -> None:
-        if not self._state.is_open:  # the server is stopping, and waits for other calls to end
-            raise SessionStateError(state="stopped", wanted="call a tool")
-
     def _abort_if_pipelined(self) -> bool:
-        """Abort and return True if the previous request is still unanswered: responses have no ids to match them."""
+        """Abort and return true if the last request is still unanswered: responses have no ids."""
         if self.call is None:
             return False
-        _log.error("A peer sent a request before the response to its previous one; the connection was closed")
+        _log.error("A peer sent a request before the response to the last request; the connection was closed")
         self.abort()
         return True
 
     def _refuse(self, error: IPCError) -> bool:
-        """Send the error of a request, and return whether the start of the next request is known."""
+        """Send the error for a request, and return true if the start of the next request is known."""
         _log.warning("Refused a request: %s", error)
         self._send(error_frame(error))
         if isinstance(error, RemoteMessageSizeError):
@@ -136,6 +129,6 @@ class Connection(asyncio.Protocol):
         self._send(frame)
 
     def _send(self, frame: bytes) -> None:
-        # No wait for the peer to read: at most this one response is buffered.
+        # No wait for the peer to read: at most this response is buffered.
         if not self._transport.is_closing():
             self._transport.write(frame)

@@ -1,8 +1,8 @@
-"""Errors between the bridge and its parent process: one class for each case that a caller can handle differently.
+"""Errors between the bridge and the parent process: a class for each case that a caller can handle differently.
 
-Errors of this side and of the other side are different classes: `LocalProtocolError` means that nothing was sent,
-`RemoteProtocolError` that the peer broke the protocol. Every error takes facts as keyword arguments and builds its own
-message. The bridge process does not load this module, because the base class imports pydantic.
+`LocalProtocolError` means that nothing was sent, `RemoteProtocolError` that the peer broke the protocol. Every error
+takes facts as keyword arguments and builds the message. The bridge process does not load this module, because the base
+class imports pydantic.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _STDERR_TAIL_CHARACTERS = 4_000
 
 
 class IPCError(ClaudeCodeError):
-    """Base class of the errors of this package."""
+    """Base class for this package's errors."""
 
 
 class LocalProtocolError(IPCError):
@@ -50,7 +50,7 @@ class IPCConnectionError(IPCError):
     """The other side cannot be reached, or the connection ended."""
 
     path: str
-    """Path of the socket."""
+    """Socket path."""
     reason: str
     """The cause, as a sentence without a full stop."""
 
@@ -66,7 +66,7 @@ class IPCMessageSizeError(IPCError):
     """A message is larger than allowed."""
 
     size: int
-    """Bytes of the payload."""
+    """Payload size in bytes."""
     limit: int
     """Largest allowed payload in bytes."""
 
@@ -97,7 +97,7 @@ class UnencodableMessageError(LocalProtocolError):
     """A message to be sent cannot be encoded as JSON. Nothing was sent."""
 
     reason: str
-    """Message of the encoder."""
+    """The encoder's message."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -107,12 +107,12 @@ class UnencodableMessageError(LocalProtocolError):
 
 
 class InvalidPayloadError(RemoteProtocolError):
-    """The other side sent a payload that is not JSON. The frame was read whole, so the next one can be read."""
+    """The other side sent a payload that is not JSON. The frame was read whole, so the next frame can be read."""
 
     size: int
-    """Bytes of the payload."""
+    """Payload size in bytes."""
     reason: str
-    """Message of the decoder."""
+    """The decoder's message."""
 
     def __init__(self, *, size: int, reason: str) -> None:
         self.size = size
@@ -139,7 +139,7 @@ class UnknownMethodError(RemoteProtocolError):
 
     def __init__(self, *, method: str) -> None:
         self.method = method
-        super().__init__(f"The method {method!r} is not known; the only one is 'call_tool'.")
+        super().__init__(f"The method {method!r} is not known; the only method is 'call_tool'.")
 
 
 class ToolNotFoundError(IPCError):
@@ -148,7 +148,7 @@ class ToolNotFoundError(IPCError):
     name: str
     """The requested name."""
     known: tuple[str, ...]
-    """The names of the existing tools."""
+    """The existing tools' names."""
 
     def __init__(self, *, name: str, known: Sequence[str]) -> None:
         self.name = name
@@ -172,11 +172,11 @@ class IPCToolExecutionError(IPCError):
     """The response to a call is an error: the tool raised, or could not be called."""
 
     tool: str
-    """Name of the tool."""
+    """Tool name."""
     error_type: str
-    """Class name of the exception that was raised on the other side."""
+    """Class name of the exception on the other side."""
     message: str
-    """Message of that exception."""
+    """Message of the exception."""
 
     def __init__(self, *, tool: str, error_type: str, message: str) -> None:
         self.tool = tool
@@ -196,11 +196,11 @@ class SessionStateError(IPCError):
     def __init__(self, *, state: str, wanted: str) -> None:
         self.state = state
         self.wanted = wanted
-        super().__init__(f"It cannot {wanted}, for it is {state}. Make a new one.")
+        super().__init__(f"Cannot {wanted}: the state is {state!r}. Make a new session, server or client.")
 
 
 class SocketPathError(IPCError):
-    """A socket or schema file cannot be created at its path."""
+    """A socket or schema file cannot be created at a path."""
 
     path: str
     """The path."""
@@ -214,7 +214,7 @@ class SocketPathError(IPCError):
 
 
 class TransportUnavailableError(IPCError):
-    """No transport, or not the requested one, can offer tools to the CLI here."""
+    """No transport, or not the requested transport, can offer tools to the CLI here."""
 
     reason: str
     """The missing requirement."""
@@ -232,7 +232,7 @@ class BridgeStartupError(IPCError):
     reason: str
     """The cause, as a sentence without a full stop."""
     stderr_tail: str
-    """The last 4,000 characters of the process's stderr."""
+    """The last 4,000 characters from stderr."""
 
     def __init__(self, *, command: Sequence[str], reason: str, stderr_tail: str = "") -> None:
         self.command = tuple(command)

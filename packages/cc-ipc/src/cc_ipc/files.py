@@ -1,7 +1,4 @@
-"""Files that one process owns: private from their creation, identified by their inode, and removed by their owner.
-
-This module knows paths, descriptors and locks, and nothing of tools or sessions.
-"""
+"""Files that a process owns: private from the start, identified by inode, and removed by the owner."""
 
 import os
 import sys
@@ -19,8 +16,7 @@ from .errors import SocketPathError
 
 __all__ = ["LockedFile", "OwnedPath"]
 
-# A cleanup that finds a new file before it is locked removes it as a leftover. To exhaust the attempts it would have to
-# find each of them.
+# A cleanup that finds a new file before it is locked removes it as a leftover, but hardly so many times in a row.
 _ATTEMPTS = 20
 
 
@@ -34,7 +30,7 @@ class OwnedPath:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """Return the path with its current inode. Links are not followed."""
+        """Return the path with the current inode. Links are not followed."""
         status = path.lstat()
         return cls(path, status.st_dev, status.st_ino)
 
@@ -46,11 +42,11 @@ class OwnedPath:
 
 
 class LockedFile:
-    """A new file of mode 0o600 that is locked as long as its owner lives.
+    """A new file with mode 0o600 that is locked as long as the owner lives.
 
     Args:
-        path: Path of the file, which must not exist yet.
-        content: Content of the file.
+        path: Path, which must not exist yet.
+        content: The file's content.
 
     Raises:
         SocketPathError: The path exists already, for example as a symbolic link.
@@ -69,7 +65,7 @@ class LockedFile:
         _locked_files.add(self)
 
     def unlink(self) -> None:
-        """Remove the file, but keep the lock."""
+        """Remove the file, and keep the lock."""
         self._owned.remove()
 
     def release(self) -> None:

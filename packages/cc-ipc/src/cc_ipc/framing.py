@@ -1,7 +1,6 @@
 """Framing without I/O: bytes go in, events come out.
 
-A frame is a payload length of four bytes, unsigned and big-endian, and then the payload: JSON in UTF-8. This module
-knows no sockets, event loops or tools.
+A frame is a payload length in four bytes, unsigned and big-endian, and then the payload: JSON in UTF-8.
 
     decoder = FrameDecoder()
     decoder.receive_data(data)          # b"" means that the stream has ended
@@ -30,12 +29,12 @@ __all__ = ["END_OF_STREAM", "NEED_DATA", "Event", "Frame", "FrameDecoder", "Sign
 
 
 class Signal(Enum):
-    """Reason why a decoder returns no frame."""
+    """Reason for an event without a frame."""
 
     NEED_DATA = "need data"
     """No frame is complete yet."""
     END_OF_STREAM = "end of stream"
-    """The other side has closed the stream between two frames. All later events are the same."""
+    """The other side closed the stream between two frames. All later events are the same."""
 
 
 NEED_DATA: Final = Signal.NEED_DATA
@@ -44,7 +43,7 @@ END_OF_STREAM: Final = Signal.END_OF_STREAM
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One complete frame."""
+    """A complete frame."""
 
     payload: bytes
     """The payload as received."""
@@ -80,10 +79,10 @@ def encode_frame(message: object, *, max_size: int = MAX_MESSAGE_SIZE) -> bytes:
 
 
 class FrameDecoder:
-    """Decoder of a byte stream that may be split at any position.
+    """Decoder for a byte stream that may be split at any position.
 
     Args:
-        max_size: Largest allowed payload in bytes. A larger one is refused as soon as its length is known.
+        max_size: Largest allowed payload in bytes. A larger payload is refused as soon as the length is known.
     """
 
     def __init__(self, *, max_size: int = MAX_MESSAGE_SIZE) -> None:
@@ -123,7 +122,7 @@ class FrameDecoder:
             raise InvalidPayloadError(size=size, reason=str(error)) from error
 
     def _payload_size(self) -> int | None:
-        """Return the size of the first buffered payload, or `None` if it is incomplete."""
+        """Return the first buffered payload's size, or `None` if the payload is incomplete."""
         if len(self._buffer) < LENGTH_PREFIX_SIZE:
             return None
         size = int.from_bytes(self._buffer[:LENGTH_PREFIX_SIZE], "big")

@@ -1,7 +1,4 @@
-"""Python functions as tools: a schema from the signature, and a handler that validates arguments and converts results.
-
-This module knows functions and pydantic, and nothing of sockets, sessions or servers.
-"""
+"""Python functions as tools: a schema from the signature, and a handler that converts arguments and results."""
 
 import asyncio
 import inspect
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Function", "FunctionTool", "function_tool"]
 
 Function: TypeAlias = Callable[..., object]
-"""A sync or async function, method or other callable. Its parameters can be given by name."""
+"""A sync or async function, method or other callable whose parameters can be given by name."""
 
 _RESULT_FIELDS = frozenset({"content", "isError", "structuredContent", "_meta"})
 
@@ -43,12 +40,12 @@ class FunctionTool(NamedTuple):
 
 
 def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop | None = None) -> FunctionTool:
-    """Return a function as a tool. Its docstring becomes the description.
+    """Return a function as a tool. The docstring becomes the description.
 
     Args:
-        name: Name of the tool.
+        name: Tool name.
         function: The function. A sync function runs in a thread of its own.
-        loop: Event loop in which an async function runs. Default: the loop of its handler.
+        loop: Event loop in which an async function runs. Default: the handler's loop.
 
     Raises:
         TypeError: The function has parameters that cannot be given by name.
@@ -56,7 +53,7 @@ def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop
     adapter, schema = _adapter_and_schema(name, function)
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        # Validation calls the function; a call of an async function only creates its coroutine.
+        # Validation calls the function; calling an async function only creates a coroutine.
         value = await _in_thread(lambda: adapter.validate_python(arguments))
         if inspect.iscoroutine(value):
             value = await _run_in(value, loop)
@@ -66,10 +63,10 @@ def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop
 
 
 def _adapter_and_schema(name: str, function: Function) -> "tuple[TypeAdapter[object], dict[str, JsonValue]]":
-    """Return the adapter that calls a function with validated arguments, and the JSON Schema of the arguments."""
+    """Return the adapter that calls a function with validated arguments, and the arguments' JSON Schema."""
     plain = inspect.isroutine(function) or isinstance(function, partial)
     try:
-        # pydantic takes functions; of any other callable it would take the type.
+        # pydantic takes functions as they are; it would take the type of any other callable.
         adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", function if plain else function.__call__))
         schema = adapter.json_schema()
     except (RuntimeError, NameError, ValueError) as error:
@@ -107,7 +104,7 @@ async def _run_in(coroutine: Coroutine[object, object, object], loop: asyncio.Ab
 
 
 def _to_tool_result(value: object) -> dict[str, object]:
-    """Return a value as a tool result: text and MCP tool results unchanged, any other value as JSON."""
+    """Return a value as a tool result: text and MCP tool results as they are, any other value as JSON."""
     if isinstance(value, str):
         return {"content": [{"type": "text", "text": value}]}
     if (result := _mcp_result(value)) is not None:
@@ -122,5 +119,5 @@ def _mcp_result(value: object) -> dict[str, object] | None:
         return None
     try:
         return cast("dict[str, object]", validate_result(cast("object", value)))
-    except InvalidToolResultError:  # a mapping with the same keys, but not a result
+    except InvalidToolResultError:  # a mapping with the keys of a result
         return None

@@ -1,7 +1,6 @@
-"""The messages between bridge and parent: one request, and its result or its error.
+"""The messages between bridge and parent: a request, and the result or an error.
 
-The types describe the JSON. Both sides ignore unknown fields, so that peers of different versions work together. This
-module knows no frames or sockets, and runs no handlers.
+The types describe the JSON. Both sides ignore unknown fields, so that peers with different versions work together.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,14 +12,13 @@ if TYPE_CHECKING:
     from cc_types import JsonValue
 
 __all__ = [
-    "AudioContent",
     "CallToolParams",
     "EmbeddedResource",
     "IPCErrorPayload",
     "IPCErrorResponse",
     "IPCRequest",
     "IPCResponse",
-    "ImageContent",
+    "MediaContent",
     "ResourceLink",
     "TextContent",
     "ToolHandler",
@@ -39,37 +37,37 @@ ToolHandler: TypeAlias = Callable[[dict[str, object]], Awaitable[dict[str, objec
 
 
 class ToolSchema(TypedDict):
-    """A tool as the bridge lists it. The schema file is a JSON array of these."""
+    """A tool as the bridge lists it. The schema file is a JSON array with such objects."""
 
     name: str
-    """Name of the tool."""
+    """Tool name."""
     description: str
     """Description for the model."""
     input_schema: "dict[str, JsonValue]"
-    """JSON Schema of its arguments."""
+    """JSON Schema for the arguments."""
     title: NotRequired[str]
     """Display name."""
     output_schema: "NotRequired[dict[str, JsonValue]]"
-    """JSON Schema of the `structuredContent` of its results."""
+    """JSON Schema for `structuredContent` in results."""
     annotations: "NotRequired[dict[str, JsonValue]]"
-    """MCP's hints, such as `{"readOnlyHint": true}`: the CLI runs such calls in parallel, others one after another."""
+    """MCP's hints. The CLI runs calls with `{"readOnlyHint": true}` in parallel, others one after another."""
     _meta: "NotRequired[dict[str, JsonValue]]"
-    """MCP's `_meta` of the tool."""
+    """The tool's `_meta` in MCP."""
 
 
 class CallToolParams(TypedDict):
-    """Parameters of a call."""
+    """Parameters for a call."""
 
     name: str
-    """Name of a registered tool."""
+    """A registered tool's name."""
     arguments: "dict[str, JsonValue]"
-    """Arguments that conform to its input schema."""
+    """Arguments that conform to the input schema."""
     tool_use_id: NotRequired[str]
-    """The model's id of the call, if the host sent it."""
+    """The model's id for the call, if the host sent it."""
 
 
 class IPCRequest(TypedDict):
-    """Request of the bridge that the parent run a tool."""
+    """The bridge's request that the parent run a tool."""
 
     method: Literal["call_tool"]
     params: CallToolParams
@@ -82,69 +80,61 @@ class TextContent(TypedDict):
     text: str
 
 
-class ImageContent(TypedDict):
-    """An image, its bytes in base64."""
+class MediaContent(TypedDict):
+    """An image or a sound, with bytes in base64."""
 
-    type: Literal["image"]
-    data: str
-    mimeType: str
-
-
-class AudioContent(TypedDict):
-    """A sound, its bytes in base64."""
-
-    type: Literal["audio"]
+    type: Literal["image", "audio"]
     data: str
     mimeType: str
 
 
 class EmbeddedResource(TypedDict):
-    """A resource with its content: `uri`, and `text` or `blob`."""
+    """A resource with content: `uri`, and `text` or `blob`."""
 
     type: Literal["resource"]
     resource: "dict[str, JsonValue]"
 
 
 class ResourceLink(TypedDict):
-    """A resource by its URI."""
+    """A resource by URI."""
 
     type: Literal["resource_link"]
     uri: str
     name: str
 
 
-ToolResultContent: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
+ToolResultContent: TypeAlias = TextContent | MediaContent | EmbeddedResource | ResourceLink
 """A content block. MCP's optional fields, such as `annotations`, are kept."""
 
 
 class ToolResult(TypedDict):
-    """Result of a call, as in MCP."""
+    """A call's result, as in MCP."""
 
     content: list[ToolResultContent]
     """At least one block."""
     isError: NotRequired[bool]
-    """Whether the tool reports a failure. Default: False."""
+    """True if the tool reports a failure. Default: False."""
     structuredContent: "NotRequired[dict[str, JsonValue]]"
     """The result as structured data."""
 
 
 class IPCResponse(TypedDict):
-    """Response of the parent with the result of a call."""
+    """The parent's response with a call's result."""
 
     result: ToolResult
 
 
 class IPCErrorPayload(TypedDict):
-    """Description of an error. It is data, and not the exception `IPCError`."""
+    """An error as data; the exception is `IPCError`."""
 
     message: str
-    """Message of the exception."""
+    """The exception's message."""
     type: str
-    """Class name of the exception."""
+    """The exception's class name."""
 
 
 class IPCErrorResponse(TypedDict):
-    """Response of the parent to a call that could not be made, or whose tool raised."""
+    """The parent's response to a call that could not be made, or whose tool raised."""
 
     error: IPCErrorPayload
 
@@ -155,7 +145,7 @@ def error_response(error_type: str, message: str) -> IPCErrorResponse:
 
 
 def parse_request(message: "JsonValue") -> CallToolParams:
-    """Return the call of a request.
+    """Return the call in a request.
 
     Raises:
         UnknownMethodError: The method is not `call_tool`.
@@ -190,7 +180,7 @@ def parse_response(message: "JsonValue", *, tool: str) -> ToolResult:
 
     Args:
         message: The response.
-        tool: Name of the tool that was called.
+        tool: Name of the called tool.
 
     Raises:
         IPCToolExecutionError: The response is an error.

@@ -1,4 +1,4 @@
-"""Startup check of a bridge: run it as an MCP host would, request its tools, and report the cause of a failure.
+"""Startup check for a bridge: run it as an MCP host would, request the tools, and report a failure's cause.
 
 Hosts report little about a server that does not start.
 """
@@ -14,7 +14,7 @@ from .errors import BridgeStartupError
 
 __all__ = ["check_bridge"]
 
-# A bridge answers within some hundredths of a second. A machine under load may need many times that, but not this long.
+# A bridge answers within 0.1 s, and even on a loaded machine in a fraction of this time.
 _ANSWER_TIMEOUT = 20.0
 
 # A killed process ends at once, unless it is blocked in the kernel, which may last for ever.
@@ -27,19 +27,19 @@ async def check_bridge(command: Sequence[str]) -> list[str]:
     """Start a bridge, end it again, and return the names of the tools that it lists.
 
     Args:
-        command: The command of the bridge, such as `IPCSession.command` of a started session.
+        command: The bridge's command, such as a started session's `IPCSession.command`.
 
     Raises:
-        BridgeStartupError: The bridge does not start, or does not list its tools within 20 seconds.
+        BridgeStartupError: The bridge does not start, or does not list tools within 20 seconds.
     """
-    with TemporaryFile() as stderr:  # the content of a pipe would be lost at the time limit
+    with TemporaryFile() as stderr:  # at the time limit, a pipe's content would be lost
         try:
             process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=stderr)
         except OSError as error:
             raise BridgeStartupError(command=command, reason=f"The bridge cannot be started: {error}") from error
         try:
             async with asyncio.timeout(_ANSWER_TIMEOUT):
-                # A bridge answers, and exits at the end of its input.
+                # A bridge answers, and exits when the input ends.
                 stdout, _ = await process.communicate(_LIST_TOOLS)
             reason = f"The bridge did not list its tools and ended with status {process.returncode}"
         except TimeoutError:

@@ -1,7 +1,7 @@
 """Validation of tool results: a result in MCP's form, or an error that names the invalid field.
 
-An MCP client drops a message that it cannot validate, and the call then hangs. Here an invalid result can still become
-an error that the model reads. No part of a result is dropped.
+An MCP client drops a message that it cannot validate, and the call then hangs; an error can be read by the model. No
+valid part is dropped.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def validate_result(value: object) -> ToolResult:
-    """Return the value of a handler as a tool result with all its fields.
+    """Return a handler's value as a tool result with all fields.
 
-    A result without content gets an empty text, because the protocol requires a block. `is_error`, the spelling of the
-    SDK's own tools, is renamed to `isError`.
+    A result without content gets an empty text, because the protocol requires a block. `is_error`, the spelling for the
+    SDK's own tools, becomes `isError`.
 
     Raises:
         InvalidToolResultError: The value is not a tool result.

@@ -1,7 +1,6 @@
-"""`IPCServer`: answers tool calls over a Unix socket, in the event loop in which it was started.
+"""`IPCServer`: answers tool calls over a Unix socket, in the event loop that called `start`.
 
-The server owns the socket file and the connections, and removes and closes them. It knows nothing of schemas, bridges
-or the CLI.
+The server owns the socket file and the connections. It knows nothing of schemas, bridges or the CLI.
 """
 
 import asyncio
@@ -9,38 +8,37 @@ import logging
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from .calls import answer
 from .connection import Connection, ServerState
 from .errors import SessionStateError
 from .files import OwnedPath
-from .messages import CallToolParams, ToolHandler
+from .messages import ToolHandler
 from .sockets import BACKLOG, listen_privately
 
 __all__ = ["IPCServer"]
 
 _log = logging.getLogger("cc_ipc")
 
-# A cancelled handler has this long to clean up. One that ignores its cancellation is left running, with a warning.
+# A cancelled handler has this long to clean up, and is then left running, with a warning.
 _HANDLER_STOP_TIMEOUT = 2.0
 
-# A peer that reads receives its last response within milliseconds; the connection of one that does not is aborted.
+# A peer that reads receives the last response within milliseconds; other connections are aborted.
 _FLUSH_TIMEOUT = 0.5
 
 
 class IPCServer:
-    """Server that runs tools for clients on a Unix socket. Only processes of the same user may connect.
+    """Server that runs tools for clients on a Unix socket. Only the same user's processes may connect.
 
-    A handler runs as a task of the loop that called `start`, with the context variables of that moment. It is cancelled
-    when its client disconnects and when the server stops. Use the server with `async with`, or call `stop` in a
+    A handler runs as a task in the loop that called `start`, with the context variables of that moment. It is cancelled
+    when the client disconnects and when the server stops. Use the server with `async with`, or call `stop` in a
     `finally`.
 
     Args:
-        socket_path: Path of the socket. The path must not exist, except as the socket of a dead server.
+        socket_path: Socket path. It must not exist, except as a dead server's socket.
         tool_handlers: The handler of each tool, by name.
-        tool_timeout: Time limit of a call in seconds, after which the response is a `TimeoutError`. `None`: no limit.
+        tool_timeout: Time limit for a call in seconds; then the response is a `TimeoutError`. `None`: no limit.
     """
 
     def __init__(
@@ -51,20 +49,18 @@ class IPCServer:
         tool_timeout: float | None = None,
     ) -> None:
         self._path = Path(socket_path)
-        self._handlers = tool_handlers
-        self._timeout = tool_timeout
         self._server: asyncio.Server | None = None
         self._file: OwnedPath | None = None
-        self._state = ServerState(self._answer)
+        self._state = ServerState(lambda params: answer(params, tool_handlers, tool_timeout))
 
     @property
     def socket_path(self) -> Path:
-        """Path of the socket."""
+        """Socket path."""
         return self._path
 
     @property
     def is_serving(self) -> bool:
-        """Whether the server accepts connections."""
+        """True if the server accepts connections."""
         return self._state.is_open
 
     async def start(self) -> None:
@@ -73,7 +69,7 @@ class IPCServer:
         Raises:
             SessionStateError: The server runs already.
             SocketPathError: The path is too long or exists already.
-            OSError: The socket's folder is missing or not writable.
+            OSError: The folder is missing or not writable.
         """
         if self._server is not None:
             raise SessionStateError(state="started", wanted="start")
@@ -96,7 +92,9 @@ class IPCServer:
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        self._remove_file()
+        file, self._file = self._file, None
+        if file is not None:
+            file.remove()
         try:
             await self._stop_handlers()
             await self._close_connections()
@@ -104,21 +102,13 @@ class IPCServer:
             for connection in list(self._state.connections):
                 connection.abort()
 
-    async def _answer(self, params: CallToolParams) -> bytes:
-        return await answer(params, self._handlers, self._timeout)
-
-    def _remove_file(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.remove()
-
     async def _stop_handlers(self) -> None:
         calls = {connection.call for connection in self._state.connections} - {None, asyncio.current_task()}
-        running = [call for call in calls if call is not None]
-        for call in running:
-            call.cancel()
-        if running:
-            _, stuck = await asyncio.wait(running, timeout=_HANDLER_STOP_TIMEOUT)
+        tasks = [call for call in calls if call is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            _, stuck = await asyncio.wait(tasks, timeout=_HANDLER_STOP_TIMEOUT)
             if stuck:
                 _log.warning("%d tool handlers ignored their cancellation and were left running", len(stuck))
 
@@ -137,7 +127,5 @@ class IPCServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()

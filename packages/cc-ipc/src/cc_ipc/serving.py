@@ -1,6 +1,6 @@
-"""Functions of a running Python process as tools for any MCP host: in a notebook, a server or a debugger.
+"""A running Python process's functions as tools for any MCP host: in a notebook, a server or a debugger.
 
-This module owns a thread with an event loop and the session that runs there. It knows nothing of the protocol.
+This module owns a thread with an event loop, and the session that runs there.
 """
 
 import asyncio
@@ -11,34 +11,33 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from types import TracebackType
 from typing import Self, TextIO
 
 from .functions import Function, function_tool
 from .session import IPCSession
 
-__all__ = ["FunctionServer", "connect_command", "serve"]
+__all__ = ["FunctionServer", "serve"]
 
-# Creating two files takes milliseconds. Later than this the disk hangs, and the caller gets an error.
+# Two files are created within milliseconds, unless the disk hangs.
 _START_TIMEOUT = 10.0
 
-# Longer than a session waits for its handlers and connections. A thread that still runs then ends with the process.
+# Longer than a session waits for handlers and connections. A thread that still runs then ends with the process.
 _STOP_TIMEOUT = 5.0
 
 
 def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextIO | None = None) -> "FunctionServer":
     """Offer functions as tools to any MCP host, print the command that connects a host, and return.
 
-    Sync functions run in threads of their own. Async functions run in the event loop of the caller, if there is one,
-    and otherwise in the server's own.
+    Each call of a sync function runs in a new thread. Async functions run in the caller's running event loop, if any,
+    otherwise in the server's.
 
     Args:
-        functions: The functions, by the names of their tools.
-        name: Name of the server in the host.
-        out: Stream to which the command is printed. Default: stdout.
+        functions: The functions, by tool name.
+        name: The server's name in the host.
+        out: Stream for the command. Default: stdout.
 
     Returns:
-        The server. It runs until `stop`, the end of a `with` block, or the end of the process.
+        The server. It runs until `stop`, the end of a `with` block, or the process's end.
 
     Raises:
         TypeError: A function has parameters that cannot be given by name.
@@ -50,22 +49,17 @@ def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextI
         loop = None
     tools = [function_tool(tool_name, function, loop) for tool_name, function in functions.items()]
     session = IPCSession({tool.schema["name"]: tool.handler for tool in tools}, [tool.schema for tool in tools])
-    served = FunctionServer(name, session)
+    server = FunctionServer(name, session)
     try:
-        (out or sys.stdout).write(f"Serving {', '.join(functions)}. Connect with:\n{served.connect_command}\n")
+        (out or sys.stdout).write(f"Serving {', '.join(functions)}. Connect with:\n{server.connect_command}\n")
     except BaseException:
-        served.stop()
+        server.stop()
         raise
-    return served
-
-
-def connect_command(name: str, command: list[str]) -> str:
-    """Return the shell command that adds an MCP server to Claude Code."""
-    return f"claude mcp add {shlex.quote(name)} -- {shlex.join(command)}"
+    return server
 
 
 class FunctionServer:
-    """Server of Python functions in a background thread. Created by `serve`."""
+    """Server for Python functions in a background thread. Created by `serve`."""
 
     def __init__(self, name: str, session: IPCSession) -> None:
         self._name = name
@@ -85,16 +79,16 @@ class FunctionServer:
 
     @property
     def session(self) -> IPCSession:
-        """The session. It belongs to the server's thread, so use only its paths and its command."""
+        """The session. It belongs to the server's thread, so use only the paths and the command."""
         return self._session
 
     @property
     def connect_command(self) -> str:
         """The shell command that adds the server to Claude Code."""
-        return connect_command(self._name, self._session.command)
+        return f"claude mcp add {shlex.quote(self._name)} -- {shlex.join(self._session.command)}"
 
     def stop(self) -> None:
-        """Stop the server and remove its files. Idempotent and thread-safe."""
+        """Stop the server and remove the files. Idempotent and thread-safe."""
         atexit.unregister(self.stop)
         if self._loop is None:  # not started yet: the session will stop as soon as it has started
             self._stopping.set()
@@ -131,7 +125,5 @@ class FunctionServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

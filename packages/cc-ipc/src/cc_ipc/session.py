@@ -1,7 +1,4 @@
-"""`IPCSession`: a server, its socket and the schema file for the bridge, created and removed together.
-
-This module knows names, files and their order of creation, and nothing of frames or of the CLI that starts the bridge.
-"""
+"""`IPCSession`: a server, a socket and a schema file for the bridge, created and removed together."""
 
 import os
 import sys
@@ -10,7 +7,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, TypedDict
 
 from cc_ipc_bridge.payload import encode_json
@@ -24,13 +20,13 @@ from .sockets import fits_socket_path
 
 __all__ = ["IPCSession", "IPCSessionState", "StdioServerConfig"]
 
-# Folder of a socket whose path in the temporary folder would be too long. All users may write there, but not touch each
-# other's files.
+# Folder for a socket whose path in the temporary folder would be too long. All users may write there, but not touch
+# each other's files.
 _SHORT_FOLDER = Path("/tmp")  # noqa: S108 - the files are private from their creation
 
 
 class IPCSessionState(Enum):
-    """The states of a session, in order. A session never returns to an earlier state."""
+    """A session's states, in order. A session never returns to an earlier state."""
 
     CREATED = "created"
     STARTED = "started"
@@ -46,7 +42,7 @@ class StdioServerConfig(TypedDict):
 
 
 class IPCSession:
-    """Tools offered to one or more bridges, from `start` to `stop`.
+    """Tools offered to bridges, from `start` to `stop`.
 
     No file exists before `start`, and none after `stop`, even if something fails in between. Use the session with
     `async with`, or call `stop` in a `finally`.
@@ -54,9 +50,9 @@ class IPCSession:
     Args:
         tool_handlers: The handler of each tool, by name.
         tool_schemas: The schemas that hosts see.
-        tool_timeout: Time limit of a call in seconds. `None`: no limit.
-        folder: Folder of the socket and the schema file. Default: the temporary folder, or `/tmp` if the path of the
-            socket would be too long there.
+        tool_timeout: Time limit for a call in seconds. `None`: no limit.
+        folder: Folder for the socket and the schema file. Default: the temporary folder, or `/tmp` if the socket path
+            would be too long there.
     """
 
     def __init__(
@@ -78,12 +74,12 @@ class IPCSession:
 
     @property
     def socket_path(self) -> Path:
-        """Path of the socket, which exists while the session is started."""
+        """Socket path, which exists while the session is started."""
         return self._server.socket_path
 
     @property
     def schema_path(self) -> Path:
-        """Path of the schema file, which exists while the session is started."""
+        """Schema file path, which exists while the session is started."""
         return self._schema_path
 
     @property
@@ -103,12 +99,12 @@ class IPCSession:
 
     @property
     def state(self) -> IPCSessionState:
-        """The current state; its `value` is `"created"`, `"started"` or `"stopped"`."""
+        """The current state, whose `value` is `"created"`, `"started"` or `"stopped"`."""
         return self._state
 
     @property
     def command(self) -> list[str]:
-        """The command that starts a bridge: this Python, the module of the bridge, the socket and the schema file."""
+        """The command that starts a bridge: this Python, the bridge module, the socket and the schema file."""
         config = self.mcp_server_config()
         return [config["command"], *config["args"]]
 
@@ -119,12 +115,12 @@ class IPCSession:
         return {"type": "stdio", "command": sys.executable, "args": args}
 
     async def start(self) -> None:
-        """Remove the files of dead sessions, write the schema file, and accept calls.
+        """Remove files that dead sessions left, write the schema file, and accept calls.
 
         Raises:
             SessionStateError: The session was started or stopped before.
             UnencodableMessageError: The schemas cannot be encoded as JSON.
-            SocketPathError: The path of a file exists already or is too long.
+            SocketPathError: A path exists already or is too long.
             OSError: The folder is missing, not writable or full.
         """
         if self._state is not IPCSessionState.CREATED:
@@ -133,8 +129,7 @@ class IPCSession:
         try:
             schemas = _encoded(self._schemas)
             remove_leftovers([self._folder])
-            # The schema file first: its lock marks the session as alive before the socket exists, which is not served
-            # at once.
+            # The schema file first: the lock marks the session as alive before the socket exists and is served.
             self._schema_file = LockedFile(self._schema_path, schemas)
             await self._server.start()
             self._check_started()
@@ -165,9 +160,7 @@ class IPCSession:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
 

@@ -1,7 +1,6 @@
-"""Listening sockets that no other user can reach, from their creation on.
+"""Listening sockets that no other user can reach, from the first moment on.
 
-This module knows paths and sockets, and nothing of sessions or messages. A socket never replaces an existing file,
-except the socket of a dead server of the same user.
+A socket never replaces an existing file, except a dead socket that the same user's server left.
 """
 
 import errno
@@ -23,20 +22,20 @@ _IS_LINUX: bool = sys.platform.startswith("linux")
 
 # `sun_path` is a fixed array that ends with a zero byte: 108 bytes on Linux, 104 on BSD and macOS.
 MAX_SOCKET_PATH: int = 107 if _IS_LINUX else 103
-"""Longest path of a socket on this platform, in bytes."""
+"""Longest socket path on this platform, in bytes."""
 
-# Each parallel call connects once, and a handler that blocks the event loop delays `accept`.
+# Each parallel call connects, and a handler that blocks the event loop delays `accept`.
 BACKLOG: int = 128
-"""Length of the queue of connections that wait for `accept`."""
+"""How many connections can wait for `accept`."""
 
 
 def fits_socket_path(path: Path) -> bool:
-    """Return whether the path is short enough for a socket on this platform."""
+    """Return true if the path is short enough for a socket on this platform."""
     return len(os.fsencode(path)) <= MAX_SOCKET_PATH
 
 
 def listen_privately(path: Path) -> socket.socket:
-    """Return a listening socket whose file has mode 0o600 from its creation on.
+    """Return a listening socket whose file has mode 0o600 from the first moment on.
 
     Raises:
         SocketPathError: The path is too long, or exists already, for example as a symbolic link.
@@ -80,7 +79,7 @@ def _bind(listener: socket.socket, path: Path) -> None:
     try:
         (_bind_with_mode if _IS_LINUX else _bind_with_mask)(listener, path)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:  # the kernel does not follow links here: a dangling link is "in use" too
+        if error.errno == errno.EADDRINUSE:  # even for a dangling link, because the kernel does not follow links here
             raise SocketPathError(path=str(path), reason="The path of the socket exists already") from error
         raise
 
@@ -88,13 +87,13 @@ def _bind(listener: socket.socket, path: Path) -> None:
 def _bind_with_mode(listener: socket.socket, path: Path) -> None:
     if sys.platform == "win32":
         raise WindowsUnsupportedError
-    # Linux creates the file with the mode of the socket, so it never has another mode.
+    # Linux creates the file with the socket's mode, so it never has another mode.
     os.fchmod(listener.fileno(), SOCKET_PERMISSIONS)
     listener.bind(str(path))
 
 
 def _bind_with_mask(listener: socket.socket, path: Path) -> None:
-    # The umask is process-wide. Other platforms offer no alternative, and it is set for one system call only.
+    # The umask is process-wide. Other platforms offer no alternative, and it is set for a single system call.
     mask = os.umask(0o777 & ~SOCKET_PERMISSIONS)
     try:
         listener.bind(str(path))
@@ -103,14 +102,14 @@ def _bind_with_mask(listener: socket.socket, path: Path) -> None:
 
 
 def is_dead_socket(path: Path) -> bool:
-    """Return whether the path is a socket of this user without a listening process. Links are not followed."""
+    """Return true if the path is this user's socket without a listening process. Links are not followed."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # a connection to a living server with a full queue would block

@@ -1,6 +1,6 @@
 """Choice of the transport by which tools reach the CLI: the bridge process, or the SDK's in-process server.
 
-This module reads the versions of installed packages and imports none of them.
+This module reads versions of installed packages and imports none.
 """
 
 import re
@@ -14,20 +14,20 @@ from .errors import TransportUnavailableError
 __all__ = ["DEFAULT_TRANSPORT", "TransportChoice", "TransportType", "resolve_transport"]
 
 TransportType: TypeAlias = Literal["auto", "stdio", "sdk"]
-"""`"stdio"` is the bridge process, `"sdk"` the SDK's in-process server, `"auto"` the better one of those available."""
+"""`"stdio"` is the bridge process, `"sdk"` the SDK's in-process server; `"auto"` chooses, see `resolve_transport`."""
 
 DEFAULT_TRANSPORT: Final[TransportType] = "auto"
 """The default transport."""
 
-# The first SDK whose in-process server is lossless: it passes on every kind of content, the call's `_meta` (with the
-# model's id of the call), and cancellation (with mcp 2 only). Earlier versions converted messages by hand.
+# Since these versions the SDK's in-process server is lossless: it passes on every kind of content, the call's `_meta`
+# (with the model's id for the call), and cancellation. Earlier versions converted messages by hand.
 _SDK_SINCE = (0, 2, 140)
 _MCP_SINCE = (2,)
 
 
 @dataclass(frozen=True, slots=True)
 class TransportChoice:
-    """A transport and the reason for its choice."""
+    """A transport and the reason for the choice."""
 
     transport: Literal["stdio", "sdk"]
     """The transport to use."""
@@ -43,13 +43,13 @@ def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> Transport
     chooses the bridge, which is lossless with every SDK.
 
     Raises:
-        TransportUnavailableError: No transport is available, or not the requested one.
+        TransportUnavailableError: No transport is available, or not the requested transport.
     """
     lacking = _lacking_for_sdk()
     if transport == "auto" and lacking is None:
         return TransportChoice("sdk", "the installed SDK loses nothing over its in-process server, which starts faster")
     if transport == "sdk":
-        if _installed("claude-agent-sdk") is None:
+        if _version("claude-agent-sdk") is None:
             raise TransportUnavailableError(reason=f"{lacking}")
         return TransportChoice("sdk", "it was asked for" if lacking is None else f"it was asked for, though {lacking}")
     if not hasattr(socket, "AF_UNIX"):
@@ -61,18 +61,18 @@ def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> Transport
 def _lacking_for_sdk() -> str | None:
     """Return why the in-process server is missing or lossy, as part of a sentence, or `None` if it is neither."""
     for name, since in (("claude-agent-sdk", _SDK_SINCE), ("mcp", _MCP_SINCE)):
-        installed = _installed(name)
-        if installed is None:
+        version = _version(name)
+        if version is None:
             return f"{name} is not installed, which an in-process server needs"
-        if installed < since:
-            wanted, found = ".".join(map(str, since)), ".".join(map(str, installed))
-            return f"{name} {found} is installed, and an in-process server loses nothing from {wanted} on"
+        if version < since:
+            current, minimum = ".".join(map(str, version)), ".".join(map(str, since))
+            return f"{name} {current} is installed, and an in-process server loses nothing from {minimum} on"
     return None
 
 
-def _installed(name: str) -> tuple[int, ...] | None:
+def _version(name: str) -> tuple[int, ...] | None:
     try:
-        version = metadata.version(name)
+        text = metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
+    return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0])[:3])

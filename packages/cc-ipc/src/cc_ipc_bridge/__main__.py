@@ -7,7 +7,7 @@ import sys
 
 from .main import main
 
-# Not `sys.exit`: it would wait for threads that are blocked on the parent or on its lock.
+# Not `sys.exit`: it would wait for threads that are blocked on the parent or on the lock.
 status: int = main(sys.argv[1:], os._exit)
 sys.stderr.flush()
 os._exit(status)

@@ -1,7 +1,7 @@
-"""File locks that show whether the owner of a file is alive.
+"""File locks that show if a file's owner is alive.
 
-The kernel releases a lock when its process ends for any reason. So a lock is more reliable than a process id, which
-may have been reused. An owner holds an exclusive lock; processes that test it take a shared lock and never block each
+The kernel releases a lock when the process ends for any reason. So a lock is more reliable than a process id, which may
+have been reused. An owner holds an exclusive lock; processes that test it take a shared lock and never block each
 other. The bridge process loads this module, so it imports little.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["acquire", "has_owner", "open_own_file", "try_acquire_shared", "wait_
 
 
 def open_own_file(path: str | PathLike[str]) -> int:
-    """Open a regular file of this user for reading. Links are not followed.
+    """Open this user's regular file for reading. Links are not followed.
 
     Raises:
         OSError: The file does not exist, is not a regular file, or belongs to another user.
@@ -33,8 +33,8 @@ def open_own_file(path: str | PathLike[str]) -> int:
         raise WindowsUnsupportedError
     # Without O_NONBLOCK, opening a named pipe would block until there is a writer.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
         return fd
     os.close(fd)
     raise PermissionError(f"{os.fspath(path)} is not a regular file of this user")
@@ -48,7 +48,7 @@ def acquire(fd: int) -> None:
 
 
 def try_acquire_shared(fd: int) -> bool:
-    """Block future owners until the descriptor is closed; return False if the file has an owner already."""
+    """Block future owners until the descriptor is closed; return false if the file has an owner already."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     try:
@@ -59,7 +59,7 @@ def try_acquire_shared(fd: int) -> bool:
 
 
 def has_owner(fd: int) -> bool:
-    """Return whether a living process owns the file."""
+    """Return true if a living process owns the file."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     if not try_acquire_shared(fd):
@@ -69,7 +69,7 @@ def has_owner(fd: int) -> bool:
 
 
 def wait_for_owner_to_end(fd: int) -> None:
-    """Block until the owner ends or releases its lock. Only for a thread of its own, as it cannot be cancelled."""
+    """Block until the owner ends or releases the lock. Needs a thread of its own, as it cannot be cancelled."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     fcntl.flock(fd, fcntl.LOCK_SH)

@@ -1,7 +1,6 @@
-"""The main program of the bridge: arguments, file descriptors, and exit.
+"""The bridge's main program: arguments, file descriptors, and exit.
 
-The bridge exits at the end of its input, which means that the client has exited, and when the owner of the schema file
-exits.
+The bridge exits when the input ends, which means that the client has exited, and when the schema file's owner exits.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ __all__ = ["claim_stdout", "main", "serve_bridge"]
 
 _USAGE = "usage: python -m cc_ipc_bridge SOCKET SCHEMA\n"
 
-# One read takes the whole content of a pipe, so that megabytes of arguments take few reads.
+# A single read takes a pipe's whole content, so that arguments with megabytes take few reads.
 _INPUT_BUFFER = 1 << 16
 
 
 def main(arguments: Sequence[str], leave: Callable[[int], object]) -> int:
-    """Run the bridge and return its exit status.
+    """Run the bridge and return the exit status.
 
     Args:
         arguments: The paths of the socket and the schema file.
-        leave: Callback that exits the process when its parent has exited, while this function still waits for input.
+        leave: Callback that exits the process when the parent has exited, while this function still waits for input.
     """
     if len(arguments) != 2:
         sys.stderr.write(_USAGE)
@@ -60,7 +59,7 @@ def serve_bridge(socket_path: str, schema_fd: int, tools: list[JsonValue], leave
         raise WindowsUnsupportedError
     stdout = claim_stdout()
     for fd in (0, stdout):
-        os.set_blocking(fd, True)  # a host may have made its pipes non-blocking
+        os.set_blocking(fd, True)  # a host may have made the pipes non-blocking
     bridge = Bridge(McpServer(tools), Relay(socket_path), Output(stdout))
 
     def end_with_owner() -> None:
@@ -68,7 +67,7 @@ def serve_bridge(socket_path: str, schema_fd: int, tools: list[JsonValue], leave
         bridge.finish()
         leave(0)
 
-    # Without a lock, the file does not show whether its owner is alive.
+    # Without a lock, the file does not show if the owner is alive.
     if has_owner(schema_fd):
         threading.Thread(target=end_with_owner, daemon=True).start()
     with open(0, "rb", buffering=_INPUT_BUFFER, closefd=False) as lines:

@@ -1,8 +1,4 @@
-"""Strict JSON in UTF-8, which every reader on the other side can decode.
-
-This module knows bytes and values, and nothing of frames or sockets. The bridge process loads it, so it imports only
-`json`.
-"""
+"""Strict JSON in UTF-8, which every reader on the other side can decode. The bridge loads it, so it imports little."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def encode_json(value: object) -> bytes:
-    """Return a value as compact JSON in UTF-8, on one line.
+    """Return a value as compact JSON in UTF-8, without line breaks.
 
     Raises:
         ValueError: The value cannot be encoded as JSON, or contains text that UTF-8 cannot encode.
@@ -42,7 +38,7 @@ def encode_json(value: object) -> bytes:
 
 
 def decode_json(payload: bytes) -> JsonValue:
-    """Return the value of one JSON document in UTF-8.
+    """Return the value in a JSON document in UTF-8.
 
     Raises:
         ValueError: The payload is not JSON in UTF-8.
@@ -54,7 +50,7 @@ def decode_json(payload: bytes) -> JsonValue:
 
 
 def decode_json_at(text: str, start: int) -> tuple[JsonValue, int]:
-    """Return the JSON value at a position of a text, and the position after it.
+    """Return the JSON value at a position in a text, and the position after it.
 
     Raises:
         ValueError: No JSON value starts there.

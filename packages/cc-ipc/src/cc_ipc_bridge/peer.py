@@ -1,7 +1,6 @@
-"""Peer credentials: the user of the process at the other end of a Unix socket, from the kernel.
+"""Peer credentials: the user at the other end of a Unix socket, from the kernel.
 
-The mode of a socket file excludes other users. This second check also works if the file was replaced or its mode
-changed. This module knows sockets, and nothing of their messages. The bridge process loads it.
+The socket file's mode excludes other users. This second check works even if the file was replaced or the mode changed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class PeerSocket(Protocol):
-        """The one method of a socket that is used here; asyncio's wrapper has it, too."""
+        """A socket, or asyncio's wrapper."""
 
         def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes:
             """Return a socket option as bytes."""
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_own_peer", "peer_uid"]
 
-# Linux: `struct ucred {pid, uid, gid}` of `int`s. BSD and macOS: `struct xucred`, which begins `{version, uid, …}`.
+# Linux: `struct ucred {int pid, uid, gid}`. BSD and macOS: `struct xucred`, which begins with `{version, uid, …}`.
 _UCRED_SIZE = 12
 _XUCRED_SIZE = 76
 _SOL_LOCAL = 0
@@ -35,7 +34,7 @@ _UID = slice(4, 8)
 
 
 def peer_uid(sock: PeerSocket) -> int:
-    """Return the user id of the process at the other end of a connected Unix socket.
+    """Return the user id at the other end of a connected Unix socket.
 
     Raises:
         OSError: The socket is not connected, or the platform does not provide the credentials.
@@ -48,7 +47,7 @@ def peer_uid(sock: PeerSocket) -> int:
 
 
 def is_own_peer(sock: PeerSocket) -> bool:
-    """Return whether the process at the other end runs as the same user as this one. Root is no exception."""
+    """Return true if both processes run as the same user. Root is not an exception."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     try:

@@ -1,7 +1,4 @@
-"""Processing in the bridge: one thread reads the client's messages, and each running call has a thread of its own.
-
-This module connects protocol and relay, and owns the output. It does not read stdin and does not exit the process.
-"""
+"""Processing in the bridge: a thread reads the client's messages, and each running call has a thread of its own."""
 
 from __future__ import annotations
 
@@ -22,24 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Bridge", "Output"]
 
-# Calls that are almost finished are still answered when the client or the parent exits. The time is short, because a
-# client that exits waits for its servers, and each side has noticed the exit of the other by then.
+# When the client or the parent exits, calls that are almost finished are still answered. The time is short, because a
+# client that exits waits for servers, and each side has noticed the other's exit by then.
 _DRAIN_TIMEOUT = 0.5
 
 
 class Output:
-    """Thread-safe writer of whole lines.
-
-    Args:
-        fd: The file descriptor.
-    """
+    """Thread-safe writer for whole lines."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._lock = threading.Lock()
 
     def write(self, line: bytes) -> None:
-        """Write a line. A closed pipe is only reported: then the input ends too, which ends the process."""
+        """Write a line. A closed pipe is only reported: the input ends, too, and with it the process."""
         rest = memoryview(line)
         with self._lock:
             try:
@@ -50,13 +43,7 @@ class Output:
 
 
 class Bridge:
-    """MCP server that relays tool calls to the parent process.
-
-    Args:
-        server: Protocol of the client.
-        relay: Connections to the parent.
-        output: Writer of the responses.
-    """
+    """MCP server that relays tool calls to the parent process."""
 
     def __init__(self, server: McpServer, relay: Relay, output: Output) -> None:
         self._server = server
@@ -67,7 +54,7 @@ class Bridge:
         self._changed = threading.Condition()
 
     def run(self, lines: Iterable[bytes]) -> None:
-        """Process lines until their end, then wait for the running calls."""
+        """Process all lines, then wait for the running calls."""
         for line in lines:
             self._act(line)
         self.finish()
@@ -100,7 +87,7 @@ class Bridge:
             return
         try:
             threading.Thread(target=self._answer, args=(call, pending), daemon=True).start()
-        except RuntimeError as error:  # the system's limit of threads is reached
+        except RuntimeError as error:  # the system's thread limit is reached
             line = error_line(call.request_id, INTERNAL_ERROR, f"Too many calls run at once: {error}")
             self._end(call, pending, line)
 

@@ -1,8 +1,7 @@
-"""The part of MCP that a server of tools needs, without I/O: a line goes in, an action comes out.
+"""The part of MCP that a tool server needs, without I/O: a line goes in, an action comes out.
 
-It supports the versions with a handshake, and that of 2026, which has none and sends `server/discover` instead. Each
-response has the version of its request, so no state is kept between requests. This module neither transports lines nor
-runs tools.
+It supports the versions with a handshake, and version 2026-07-28 without, where a client sends `server/discover`
+instead. Each response has the request's version, so no state is kept between requests.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ UNSUPPORTED_PROTOCOL_VERSION = -32022
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
 
+# A copy of the package version: `importlib.metadata` takes longer to import than the bridge. A test compares both.
 SERVER_INFO: dict[str, JsonValue] = {"name": "cc-ipc", "version": "0.1.0"}
 
 _CAPABILITIES: dict[str, JsonValue] = {"tools": {}}
@@ -55,7 +55,7 @@ _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 _TOOL_USE_ID_KEY = "claudecode/toolUseId"
 
-# Fields that the version of 2026 requires in every result, and in results that a client may cache.
+# Fields that version 2026-07-28 requires in every result, and in results that a client may cache.
 _MODERN: dict[str, JsonValue] = {"resultType": "complete", "_meta": {_SERVER_INFO_KEY: SERVER_INFO}}
 _CACHEABLE: dict[str, JsonValue] = {**_MODERN, "ttlMs": 0, "cacheScope": "private"}
 
@@ -68,12 +68,12 @@ class ReplyFrame:
 
 
 class CallFrame:
-    """Action: run a tool, and respond with its result."""
+    """Action: run a tool, and respond with the result."""
 
     def __init__(self, request_id: RequestId, params: dict[str, JsonValue], modern: bool) -> None:
         self.request_id = request_id
-        self.params = params  # of the `call_tool` request
-        self.modern = modern  # whether the result has the form of 2026
+        self.params = params  # for the `call_tool` request
+        self.modern = modern  # true if the result has the form of version 2026-07-28
 
 
 class CancelFrame:
@@ -100,11 +100,7 @@ def error_line(request_id: RequestId | None, code: int, message: str, data: Json
 
 
 class McpServer:
-    """Protocol logic of an MCP server: it maps each line of a client to an action.
-
-    Args:
-        tools: The tools to list, in MCP's form.
-    """
+    """Protocol logic for an MCP server: it maps each client line to an action. The tools are in MCP's form."""
 
     def __init__(self, tools: list[JsonValue]) -> None:
         self._tools = tools
@@ -162,8 +158,9 @@ class McpServer:
         if method == "server/discover":
             return {"supportedVersions": list(MODERN_VERSIONS), "capabilities": _CAPABILITIES, **_CACHEABLE}
         if method == "initialize":
-            asked = params.get("protocolVersion")
-            version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+            version = params.get("protocolVersion")
+            if version not in HANDSHAKE_VERSIONS:
+                version = HANDSHAKE_VERSIONS[-1]
             return {"protocolVersion": version, "capabilities": _CAPABILITIES, "serverInfo": SERVER_INFO}
         if method == "ping":
             return dict(_MODERN) if modern else {}

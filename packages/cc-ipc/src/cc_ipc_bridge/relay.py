@@ -1,7 +1,7 @@
-"""Relay of calls to the parent process over its socket. A connection carries one call at a time.
+"""Relay for calls to the parent process over a socket. A connection carries a single call at a time.
 
-A connection is opened when a call needs one, and kept for the next call. After a connection error it is unknown whether
-the tool ran, so calls are never retried. This module knows frames and sockets, and nothing of MCP.
+A connection is opened when a call needs it, and kept for the next call. After a connection error it is unknown whether
+the tool ran, so calls are never retried. This module knows nothing of MCP.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CallCancelled", "PendingCall", "Relay", "RelayFault"]
 
-# The kernel connects at once, unless the parent's queue of connections is full.
+# The kernel connects at once, unless the parent's connection queue is full.
 _CONNECT_TIMEOUT = 5.0
 
-# Linux reports a full queue at once, so its end has to be polled. A parent accepts many connections in this time.
+# Linux reports a full queue at once, so the bridge must poll. A parent accepts many connections in this time.
 _CONNECT_INTERVAL = 0.005
 
 
 class RelayFault(Exception):
-    """A call could not be made, or its response did not arrive."""
+    """A call could not be made, or the response did not arrive."""
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind  # class name of the exception in `cc_ipc.errors`, which this process does not import
@@ -51,18 +51,18 @@ class PendingCall:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the call was cancelled, so that no response is needed."""
+        """True if the call was cancelled, so that no response is needed."""
         return self._cancelled
 
     def attach(self, sock: socket.socket) -> bool:
-        """Set the connection of the call; return False if the call is cancelled already."""
+        """Set the call's connection; return false if the call is cancelled already."""
         with self._lock:
             if not self._cancelled:
                 self._socket = sock
             return not self._cancelled
 
     def detach(self) -> bool:
-        """Clear the connection of the call; return False if a cancellation has ended it."""
+        """Clear the call's connection; return false if a cancellation has ended it."""
         with self._lock:
             self._socket = None
             return not self._cancelled
@@ -79,21 +79,17 @@ class PendingCall:
 
 
 class Relay:
-    """Connections to the parent process.
-
-    Args:
-        path: Path of its socket.
-    """
+    """Connections to the parent process."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._idle: list[socket.socket] = []  # `append` and `pop` of a list are thread-safe
 
     def call(self, pending: PendingCall, params: dict[str, JsonValue]) -> bytes:
-        """Send a call and return the payload of its response. There is no time limit.
+        """Send a call and return the response payload. There is no time limit.
 
         Raises:
-            RelayFault: The call could not be made, or its response did not arrive.
+            RelayFault: The call could not be made, or the response did not arrive.
             CallCancelled: The call was cancelled.
         """
         frame = _frame(params)
@@ -200,7 +196,7 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
 
 
 def _is_reusable(sock: socket.socket) -> bool:
-    """Return whether an idle connection is open and has no unrequested data."""
+    """Return true if an idle connection is open and has no unrequested data."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     try:

@@ -1,7 +1,7 @@
-"""Conversion of the parent's responses to MCP responses, without I/O.
+"""Conversion from the parent's responses to MCP responses, without I/O.
 
-A result may have megabytes. It is decoded once, so that the client never gets invalid JSON, and passed on as the
-original bytes.
+A result may have megabytes. It is decoded, so that the client never gets invalid JSON, and the original bytes are
+passed on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["response_line"]
 
 _TOOL_NOT_FOUND = "ToolNotFoundError"
 
-# Beginning of a response of `cc_ipc.IPCServer`.
+# How `cc_ipc.IPCServer` begins a response.
 _RESULT = b'{"result":'
 _MODERN_RESULT = b'{"resultType":"complete",'
 
@@ -33,9 +33,9 @@ def response_line(call: CallFrame, payload: bytes) -> bytes:
 
 
 def _line(call: CallFrame, payload: bytes) -> bytes:
-    spliced = _spliced(payload)
-    if spliced is not None:
-        return _answer(call, *spliced)
+    result = _cut_result(payload)
+    if result is not None:
+        return _answer(call, *result)
     message = decode_json(payload)
     if not isinstance(message, dict) or ("result" in message) == ("error" in message):
         return _fault(call, "The response of the parent process must have either 'result' or 'error'")
@@ -44,8 +44,8 @@ def _line(call: CallFrame, payload: bytes) -> bytes:
     return _failure(call, message["error"])
 
 
-def _spliced(payload: bytes) -> tuple[JsonValue, bytes] | None:
-    """Return the result and its bytes if they can be cut out of the payload unchanged, otherwise `None`."""
+def _cut_result(payload: bytes) -> tuple[JsonValue, bytes] | None:
+    """Return the result and the bytes for it if they can be cut out of the payload unchanged, otherwise `None`."""
     if not payload.startswith(_RESULT) or b"\n" in payload:  # a line break would end the message to the client
         return None
     text = payload.decode()

@@ -1,4 +1,4 @@
-"""Conversion of the schema file to MCP's list of tools. This module knows the file's format, and nothing of calls."""
+"""Conversion from the schema file to MCP's tool list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mcp_tools", "read_all"]
 
-# Optional fields of a `ToolSchema`, and MCP's names for them.
+# Optional fields in a `ToolSchema`, and MCP's names for them.
 _OPTIONAL = {"title": "title", "output_schema": "outputSchema", "annotations": "annotations", "_meta": "_meta"}
 
 _READ_SIZE = 1 << 16
@@ -27,7 +27,7 @@ def read_all(fd: int) -> bytes:
 
 
 def mcp_tools(content: bytes) -> list[JsonValue]:
-    """Return the tools of a schema file in MCP's form.
+    """Return the tools in a schema file, in MCP's form.
 
     Raises:
         ValueError: The content is not a JSON array of tool schemas.

@@ -1,7 +1,4 @@
-"""Error of a function that needs Unix sockets or `flock`, neither of which Python has on Windows.
-
-The bridge process loads this module, so it imports nothing.
-"""
+"""Error for a function that needs Unix sockets or `flock`, neither of which Python has on Windows."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ __all__ = ["WindowsUnsupportedError"]
 
 
 class WindowsUnsupportedError(OSError):
-    """A function was called on Windows that needs Unix sockets or `flock`."""
+    """The function needs Unix sockets or `flock`, and was called on Windows."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .errors import CassetteError, LoopbackError, ReplyError, ServerStateError, UpstreamError
+    from .api.errors import CassetteError, LoopbackError, ReplyError, ServerStateError, UpstreamError
+    from .api.types import Call, JsonObject, JsonValue, Login, Reply, Respond
     from .recording.settings import Cassette, RecordMode
     from .responder import default_respond
-    from .schema import SchemaError, example
+    from .schemas.schema import SchemaError, example
     from .server import LoopbackServer
-    from .types import Call, JsonObject, JsonValue, Login, Reply, Respond
 
 __all__ = [
     "Call",
@@ -34,14 +34,14 @@ __all__ = [
     "example",
 ]
 
-# Imported lazily: pytest imports this package for its plugin in every run, even in runs that start no server.
+# Imported lazily: pytest imports this package for the plugin in every run, even in runs that start no server.
 _MODULES = {
-    "errors": ("CassetteError", "LoopbackError", "ReplyError", "ServerStateError", "UpstreamError"),
+    "api.errors": ("CassetteError", "LoopbackError", "ReplyError", "ServerStateError", "UpstreamError"),
+    "api.types": ("Call", "JsonObject", "JsonValue", "Login", "Reply", "Respond"),
     "recording.settings": ("Cassette", "RecordMode"),
     "responder": ("default_respond",),
-    "schema": ("SchemaError", "example"),
+    "schemas.schema": ("SchemaError", "example"),
     "server": ("LoopbackServer",),
-    "types": ("Call", "JsonObject", "JsonValue", "Login", "Reply", "Respond"),
 }
 
 

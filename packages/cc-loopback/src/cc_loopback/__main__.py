@@ -1,6 +1,6 @@
 """The command `cc-loopback`, or `python -m cc_loopback`: a server for the shell.
 
-This module handles arguments, signals and output. The server answers with its default responder, or from a cassette.
+The server answers with the default responder, or from a cassette.
 """
 
 import argparse
@@ -15,23 +15,23 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import get_args
 
-from .errors import CassetteError, cassette_problem
+from .api.errors import CassetteError, cassette_problem
 from .recording.settings import Cassette, RecordMode
 from .server import LoopbackServer
 
 _CLIENT_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")
 # Any duration works, because a signal ends the sleep.
 _SLEEP_SECONDS = 3600.0
-# Exit codes of a shell for a command that cannot be started, and for one that a signal ended.
+# A shell's exit codes for a command that cannot be started, and for a command that a signal ended.
 _NOT_STARTED, _SIGNALLED = 127, 128
 _LAST_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGINT or SIGTERM, or until a given command ends, and return the exit code."""
-    own, command = _split(sys.argv[1:] if arguments is None else arguments)
+    """Serve until SIGINT or SIGTERM, or until the command after `--` ends, and return the exit code."""
+    ours, command = _split(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
-    options = parser.parse_args(own)
+    options = parser.parse_args(ours)
     if command and not options.action:
         parser.error("a command after -- needs `record` or `replay`")
     if options.verbose:
@@ -142,7 +142,7 @@ def _cassette(options: argparse.Namespace) -> Cassette | None:
 
 
 def _run(command: Sequence[str], server: LoopbackServer) -> int:
-    """Run a command that uses the server, and return its exit code, or 1 if it was answered with an error of ours."""
+    """Run a command that uses the server, and return the exit code: the command's, or 1 after errors of the server."""
     try:
         status = subprocess.run(command, env={**os.environ, **server.env()}, check=False).returncode
     except OSError as error:

@@ -1,7 +1,6 @@
-"""The Messages API as an ASGI application.
+"""The Messages API as an ASGI application, which knows no sockets, threads or CLI environments.
 
-It reads a request, records it, and chooses the response: a fault, an error, a recorded answer, or the reply of the
-responder. This module knows no sockets, threads or CLI environments.
+It records a request, and chooses the response: a fault, an error, a recorded answer, or the responder's reply.
 """
 
 import asyncio
@@ -15,16 +14,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from .checks import problem_with
-from .errors import CassetteError, error_type_for
-from .events import stream_events
+from .api.checks import problem_with
+from .api.errors import CassetteError
+from .api.events import stream_events
+from .api.ids import new_id
+from .api.models import model_info, model_page
+from .api.reply import input_tokens, make_message
+from .api.responses import Responses
+from .api.routes import MESSAGES, MODELS, Route, route_of
+from .api.types import Call, JsonObject, Respond
 from .faults import Fault, FaultQueue
-from .ids import new_id
-from .models import model_info, model_page
-from .reply import input_tokens, make_message
-from .responses import Responses
-from .routes import MESSAGES, MODELS, Route, route_of
-from .types import Call, JsonObject, Reply, Respond
 
 if TYPE_CHECKING:
     from .recording.tape import Tape
@@ -37,7 +36,7 @@ _DO_NOT_RETRY = {"x-should-retry": "false"}
 
 @dataclass(slots=True)
 class Record:
-    """Received requests and errors of the responder. The application only appends to the lists."""
+    """Requests and responder errors. The application only appends to the lists."""
 
     calls: list[Call] = field(default_factory=list[Call])
     requests: list[JsonObject] = field(default_factory=list[JsonObject])
@@ -50,18 +49,18 @@ class Record:
 
 
 class MessagesApp:
-    """ASGI application that serves the Messages API with one responder."""
+    """ASGI application that serves the Messages API."""
 
     def __init__(self, respond: Respond, record: Record, faults: FaultQueue, event_delay: float) -> None:
         self.respond = respond
         self.tape: Tape | None = None
-        """The cassette in use, whose answers take the place of the responder's."""
+        """The cassette in use. It answers in place of the responder."""
         self._record = record
         self._faults = faults
         self._event_delay = event_delay
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one HTTP request. It is cancelled as soon as the client disconnects."""
+        """Serve a request, and cancel it as soon as the client disconnects."""
         try:
             call = await _read_call(Request(scope, receive))
         except ClientDisconnect:
@@ -98,7 +97,7 @@ class MessagesApp:
         fault = self._faults.take(route.path) or _NO_FAULT
         await asyncio.sleep(fault.delay)
         if fault.refuses and fault.status is not None:
-            return responses.error(fault.status, fault.error_type, fault.message, fault.headers)
+            return responses.error(fault.status, fault.message, fault.error_type, fault.headers)
         try:
             recorded = await self.tape.respond(call) if self.tape else None
             return recorded or await self._scripted(call, route, fault, responses)
@@ -106,7 +105,7 @@ class MessagesApp:
             raise
         except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
             self._record.errors.append(error)
-            return responses.error(500, "api_error", f"{type(error).__name__}: {error}", _DO_NOT_RETRY)
+            return responses.error(500, f"{type(error).__name__}: {error}", headers=_DO_NOT_RETRY)
 
     async def _scripted(self, call: Call, route: Route, fault: Fault, responses: Responses) -> Response:
         match call.method, route.path:
@@ -117,24 +116,21 @@ class MessagesApp:
             case "GET", path if path == MODELS or path.startswith(f"{MODELS}/"):
                 return _models(call, responses)
             case "GET", "/inference-profiles":
-                # An empty list: the CLI then uses Bedrock's usual name of each of its models.
+                # With an empty list, the CLI uses Bedrock's usual model names.
                 return responses.whole({"inferenceProfileSummaries": []})
             case _:
-                return _refuse(404, f"{call.method} {call.path} is not served here", responses)
+                return responses.error(404, f"{call.method} {call.path} is not served here")
 
     async def _messages(self, call: Call, route: Route, fault: Fault, responses: Responses) -> Response:
         if problem := problem_with(call.body, route.fields):
-            return _refuse(400, problem, responses)
+            return responses.error(400, problem)
         # Parsed again: the responder may modify its argument, but not the recorded body.
         body: JsonObject = {**json.loads(call.raw), **route.fields}
-        message = make_message(await self._ask(body), body)
+        reply = self.respond(body)
+        message = make_message(await reply if inspect.isawaitable(reply) else reply, body)
         if body.get("stream"):
             return self._stream(message, fault, responses)
         return _whole(message, fault, responses)
-
-    async def _ask(self, body: JsonObject) -> Reply:
-        reply = self.respond(body)
-        return await reply if inspect.isawaitable(reply) else reply
 
     def _stream(self, message: JsonObject, fault: Fault, responses: Responses) -> Response:
         events = list(stream_events(message))
@@ -152,28 +148,23 @@ def _whole(message: JsonObject, fault: Fault, responses: Responses) -> Response:
     if fault.status is None:
         return responses.truncated(message, fault.headers)
     # Without streaming, nothing has been sent before the failure, so the status can still report it.
-    return responses.error(fault.status, fault.error_type, fault.message, fault.headers)
+    return responses.error(fault.status, fault.message, fault.error_type, fault.headers)
 
 
 def _count_tokens(call: Call, responses: Responses) -> Response:
     if problem := problem_with(call.body, counting=True):
-        return _refuse(400, problem, responses)
+        return responses.error(400, problem)
     return responses.whole({"input_tokens": input_tokens(call.body or {})})
 
 
 def _models(call: Call, responses: Responses) -> Response:
-    name = call.path.removeprefix(MODELS).removeprefix("/")
-    if name:
+    if name := call.path.removeprefix(MODELS).removeprefix("/"):
         info = model_info(name)
-        return responses.whole(info) if info else _refuse(404, f"model: {name}", responses)
+        return responses.whole(info) if info else responses.error(404, f"model: {name}")
     try:
         return responses.whole(model_page(call.query))
     except ValueError as error:
-        return _refuse(400, f"query: {error}", responses)
-
-
-def _refuse(status: int, message: str, responses: Responses) -> Response:
-    return responses.error(status, error_type_for(status), message)
+        return responses.error(400, f"query: {error}")
 
 
 async def _read_call(request: Request) -> Call:
@@ -203,12 +194,5 @@ def _length(value: object) -> int:
 
 def _log_call(call: Call, route: Route, status: int) -> None:
     body = {**(call.body or {}), **route.fields}
-    _log.info(
-        "%s %s model=%s messages=%d tools=%d -> %d",
-        call.method,
-        call.path,
-        body.get("model", "-"),
-        _length(body.get("messages")),
-        _length(body.get("tools")),
-        status,
-    )
+    model, messages, tools = body.get("model", "-"), _length(body.get("messages")), _length(body.get("tools"))
+    _log.info("%s %s model=%s messages=%d tools=%d -> %d", call.method, call.path, model, messages, tools, status)

@@ -1,20 +1,17 @@
-"""Queue of injected faults.
-
-This module chooses the fault of a request. The application converts it to a response.
-"""
+"""Queue of injected faults. The application converts a fault to a response."""
 
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .errors import error_type_for
+from .api.errors import error_type_for
 
 _LOWEST_ERROR, _HIGHEST_ERROR = 400, 599
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault for one request."""
+    """A fault for a request."""
 
     status: int | None = None
     after_events: int | None = None
@@ -25,7 +22,7 @@ class Fault:
 
     @property
     def refuses(self) -> bool:
-        """Whether the whole response is an error status."""
+        """True if the whole response is an error status."""
         return self.status is not None and self.after_events is None
 
 
@@ -37,7 +34,7 @@ def make_fault(
     headers: Mapping[str, str] | None,
     delay: float | None,
 ) -> Fault:
-    """Validate the parameters of a fault and return it.
+    """Return the fault with these parameters.
 
     Raises:
         ValueError: The parameters describe no fault, or a number is out of range.
@@ -50,22 +47,16 @@ def make_fault(
         raise ValueError(f"after_events must not be negative, but is {after_events}")
     if delay is not None and delay < 0:
         raise ValueError(f"delay must not be negative, but is {delay}")
-    return Fault(
-        status=status,
-        after_events=after_events,
-        error_type=error_type or error_type_for(status or 500),
-        message=message,
-        headers=dict(headers or {}),
-        delay=delay or 0.0,
-    )
+    kind = error_type or error_type_for(status or 500)
+    return Fault(status, after_events, kind, message, dict(headers or {}), delay or 0.0)
 
 
 class FaultQueue:
-    """Thread-safe FIFO queues of faults, one for each path."""
+    """Thread-safe queue of faults for each path."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._queued: dict[str, list[Fault]] = {}
+        self._queues: dict[str, list[Fault]] = {}
 
     def add(self, path: str, fault: Fault, times: int) -> None:
         """Queue `fault` for the next `times` requests to `path` that have no earlier fault.
@@ -76,15 +67,15 @@ class FaultQueue:
         if times < 1:
             raise ValueError(f"times must be at least 1, but is {times}")
         with self._lock:
-            self._queued.setdefault(path, []).extend([fault] * times)
+            self._queues.setdefault(path, []).extend([fault] * times)
 
     def clear(self) -> None:
         """Remove all queued faults."""
         with self._lock:
-            self._queued.clear()
+            self._queues.clear()
 
     def take(self, path: str) -> Fault | None:
         """Remove and return the first queued fault for `path`, or None."""
         with self._lock:
-            queued = self._queued.get(path)
-            return queued.pop(0) if queued else None
+            queue = self._queues.get(path)
+            return queue.pop(0) if queue else None

@@ -1,7 +1,4 @@
-"""Private folder and environment for a Claude Code CLI that uses a server on loopback.
-
-This module knows the CLI's variables and the server's address. It starts no process.
-"""
+"""Private folder and environment for a Claude Code CLI that uses a server on loopback. No process starts here."""
 
 import os
 import shutil
@@ -10,10 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import assert_never
 
-from .errors import CassetteError
-from .types import Login
+from .api.errors import CassetteError
+from .api.types import Login
 
-# Each of these variables makes the CLI use another API.
+# Each variable makes the CLI use another API.
 _CLOUDS = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
@@ -23,7 +20,7 @@ _CLOUDS = (
     "CLAUDE_CODE_USE_MANTLE",
     "CLAUDE_CODE_USE_VERTEX",
 )
-# The CLI sends each of these if it is set, some of them even to a cloud whose login is skipped.
+# The CLI sends each variable that is set, some even to a cloud whose login is skipped.
 _CREDENTIALS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -35,7 +32,7 @@ _LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN
 
 
 class PrivateHome:
-    """A folder that only this user can read, with a home, a config folder and a folder for temporary files."""
+    """A folder that only this user can read, with a home, a config folder and a temporary folder."""
 
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="cc-loopback-"))
@@ -46,14 +43,14 @@ class PrivateHome:
             folder.mkdir(mode=0o700)
 
     def remove(self) -> None:
-        """Remove the folder and its content."""
+        """Remove the folder with all content."""
         # Twice: a CLI that is just exiting may write a file during the removal.
         for _ in range(2):
             shutil.rmtree(self.root, ignore_errors=True)
 
 
 def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]:
-    """Return the variables to add to `os.environ` for a CLI that uses `url` and no login of the user."""
+    """Return the variables to add to `os.environ` for a CLI that uses `url` and none of the user's logins."""
     environment = {
         # Also for clouds: no request may leave the machine.
         "ANTHROPIC_BASE_URL": url,
@@ -74,7 +71,7 @@ def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]
 
 
 def recording_environment(url: str, home: PrivateHome) -> dict[str, str]:
-    """Return the variables to add to `os.environ` for a CLI that uses `url` with its own login.
+    """Return the variables to add to `os.environ` for a CLI that uses `url` with the user's login.
 
     Raises:
         CassetteError: The environment selects a cloud's API.
@@ -87,20 +84,20 @@ def recording_environment(url: str, home: PrivateHome) -> dict[str, str]:
     for name in _CREDENTIALS:
         del environment[name]
     if not any(os.environ.get(name) for name in _LOGINS):
-        # The CLI has its login in the folders of the user.
+        # The login is in the user's folders.
         for name in ("HOME", "CLAUDE_CONFIG_DIR"):
             del environment[name]
     return environment
 
 
 def prompt_folders(home: PrivateHome) -> dict[str, str]:
-    """Return the folders that the CLI may name in its prompts, and a replacement of each."""
+    """Return the folders that the CLI may name in prompts, each with a replacement."""
     config = os.environ.get("CLAUDE_CONFIG_DIR") or str(Path.home() / ".claude")
     return {str(home.config): "<config>", config: "<config>", str(home.root): "<private>"}
 
 
 def _login(url: str, login: Login) -> dict[str, str]:
-    """Return the fake credentials of a login, or the variables that make the CLI skip authentication."""
+    """Return fake credentials, or the variables that make the CLI skip authentication."""
     match login:
         case "api-key":
             return {"ANTHROPIC_API_KEY": "loopback"}

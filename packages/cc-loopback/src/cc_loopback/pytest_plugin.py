@@ -1,6 +1,6 @@
 """The `loopback` fixture, the marker `cassette` and the option `--record`.
 
-pytest loads this module in every run of an environment with the package, so the server is imported in the fixture only.
+pytest loads this module in every run where the package is installed, so only the fixture imports the server.
 """
 
 import re
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .recording.settings import Cassette, RecordMode
     from .server import LoopbackServer
 
-# `cc_loopback.RecordMode`, which pytest would have to import in every run.
+# A copy of `cc_loopback.RecordMode`, so that pytest need not import that module in every run.
 _MODES = ("none", "once", "new_episodes", "all", "rewrite")
 _NOT_IN_A_FILE_NAME = re.compile(r"[^\w.\[\]=,+-]+")
 # File systems allow 255 bytes; a character may need four of them.
@@ -51,14 +51,14 @@ def cassette_scrub() -> Mapping[str, str]:
 
 @pytest.fixture
 def loopback(request: pytest.FixtureRequest, cassette_scrub: Mapping[str, str]) -> "Iterator[LoopbackServer]":
-    """A running `LoopbackServer` for one test, sync or async; set its `respond` to script it.
+    """A running `LoopbackServer` for a test, sync or async; set `respond` to script it.
 
-    With the marker `cassette` it has recorded answers.
+    With the marker `cassette`, recorded answers come from a file.
 
-    The test fails at teardown if `errors` is not empty: otherwise an error of the responder or a request that is not
-    recorded could stay unnoticed, or look like an injected fault. A test that expects such errors clears the list.
+    The test fails at teardown if `errors` is not empty: otherwise a responder error or an unrecorded request could stay
+    unnoticed, or look like an injected fault. A test that expects such errors clears the list.
     """
-    from .errors import CassetteError, MissingCassetteError, cassette_problem
+    from .api.errors import CassetteError, MissingCassetteError, cassette_problem
     from .server import LoopbackServer
 
     cassette = _cassette(request, cassette_scrub)
@@ -77,7 +77,7 @@ def loopback(request: pytest.FixtureRequest, cassette_scrub: Mapping[str, str]) 
 
 
 def _cassette(request: pytest.FixtureRequest, scrub: Mapping[str, str]) -> "Cassette | None":
-    """Return the cassette of a test, or None if the test has no marker."""
+    """Return the test's cassette, or None if the test has no marker."""
     marker = request.node.get_closest_marker("cassette")
     if marker is None:
         return None

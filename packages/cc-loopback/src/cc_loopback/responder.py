@@ -1,16 +1,16 @@
 """The default responder: it calls each offered tool once, and then returns the output or a summary.
 
-With it, any agent runs to its end without a script and without a network. It knows request bodies and nothing of HTTP.
+With it, any agent runs to the end without a script and without a network. This module knows no HTTP.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .api.types import JsonObject, JsonValue, Reply
 from .turn import CurrentTurn, ToolRun, current_turn, is_output_tool, texts_of
-from .types import JsonObject, JsonValue, Reply
 
-# One call, and two more after errors: enough to see a retry, and a limit if a tool always fails.
+# A call, and two more after errors: enough to see a retry, and a limit if a tool always fails.
 _MAX_CALLS = 3
 _PROMPT_WORDS = 8
 _RESULT_LENGTH = 80
@@ -19,10 +19,10 @@ _PROMPTED_SCHEMA = "Always respond with a JSON object that's compatible with thi
 
 
 def default_respond(body: JsonObject) -> Reply:
-    """Answer one request.
+    """Answer a request.
 
     All tools that were not called in this turn are called in one message, with arguments valid for their schemas. A
-    tool whose last result was an error is called again, at most three times in all. Then comes the output: a call of
+    tool whose last result was an error is called again, at most three times in all. Then comes the output: a call to
     the output tool alone, or JSON for `output_config.format` or for a schema in the prompt, or else a summary as text.
 
     Raises:
@@ -53,7 +53,7 @@ def _tools_to_call(tools: list[JsonObject], turn: CurrentTurn, choice: Mapping[s
     due = [tool for tool in functions if _is_due(turn.runs_of(tool["name"]))]
     if due:
         return due[:1] if choice.get("disable_parallel_tool_use") else due
-    # The run needs a call of any one output tool.
+    # A run needs only one output tool.
     if outputs and not _has_output(outputs, turn) and _may_repeat(outputs, turn):
         return outputs[:1]
     return _may_repeat(outputs or functions, turn) if choice["type"] == "any" else []
@@ -72,7 +72,7 @@ def _has_output(outputs: list[JsonObject], turn: CurrentTurn) -> bool:
 
 
 def _may_repeat(tools: list[JsonObject], turn: CurrentTurn) -> list[JsonObject]:
-    """Return the first tool, for a client that requires a call, unless its maximum number of calls is reached."""
+    """Return the first tool, for a client that requires a call, unless it was called `_MAX_CALLS` times."""
     return [tool for tool in tools[:1] if len(turn.runs_of(tool["name"])) < _MAX_CALLS]
 
 
@@ -84,14 +84,14 @@ def _calls(tools: Sequence[JsonObject], *, silent: bool) -> list[JsonObject]:
 
 
 def _example(schema: Mapping[str, Any]) -> JsonValue:
-    # Imported here: its library takes longer to import than the whole server, and a scripted server does not need it.
-    from .schema import example
+    # Imported here: jsonschema takes longer to import than the whole server, and a scripted server does not need it.
+    from .schemas.schema import example
 
     return example(schema)
 
 
 def _arguments(tool: JsonObject) -> JsonValue:
-    from .schema import SchemaError
+    from .schemas.schema import SchemaError
 
     try:
         return _example(tool["input_schema"])
@@ -101,16 +101,16 @@ def _arguments(tool: JsonObject) -> JsonValue:
 
 def _output_schema(body: JsonObject) -> Mapping[str, Any] | None:
     config: JsonObject = body.get("output_config") or {}
-    asked: JsonObject = config.get("format") or {}
-    return asked["schema"] if asked.get("type") == "json_schema" else _prompted_schema(body)
+    output_format: JsonObject = config.get("format") or {}
+    return output_format["schema"] if output_format.get("type") == "json_schema" else _prompted_schema(body)
 
 
 def _prompted_schema(body: JsonObject) -> Mapping[str, Any] | None:
     texts = texts_of(body.get("system"))
     texts += [text for message in body["messages"] for text in texts_of(message["content"])]
     for text in reversed(texts):
-        _, found, rest = text.rpartition(_PROMPTED_SCHEMA)
-        if found:
+        _, marker, rest = text.rpartition(_PROMPTED_SCHEMA)
+        if marker:
             try:
                 return json.JSONDecoder().raw_decode(rest[rest.index("{") :])[0]
             except ValueError:
@@ -122,10 +122,8 @@ def _summary(turn: CurrentTurn) -> str:
     words = turn.prompt.split()
     start = " ".join(words[:_PROMPT_WORDS]) + (" …" if len(words) > _PROMPT_WORDS else "")
     lines = [f'You said: "{start}".']
-    last = {run.name: run for run in turn.runs}
-    lines += [
-        f"{run.name} {'failed with' if run.failed else 'returned'}: {_short(run.result)}" for run in last.values()
-    ]
+    last = {run.name: run for run in turn.runs}.values()
+    lines += [f"{run.name} {'failed with' if run.failed else 'returned'}: {_short(run.result)}" for run in last]
     return "\n".join(lines)
 
 

@@ -1,23 +1,21 @@
 """`LoopbackServer`: the scripted API with recorded requests and injected faults, as a context manager.
 
-The top layer: it runs the application in its thread and owns the CLI's private folder. It knows nothing of pytest and
-starts no CLI.
+It runs the application in a thread and owns the CLI's private folder. It knows no pytest and starts no CLI.
 """
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import NamedTuple, Self
 
+from .api.errors import ServerStateError
+from .api.routes import MESSAGES
+from .api.types import Call, JsonObject, Login, Respond
 from .app import MessagesApp, Record
-from .errors import ServerStateError
 from .faults import FaultQueue, make_fault
 from .home import PrivateHome, cli_environment, prompt_folders, recording_environment
 from .recording.settings import Cassette
 from .recording.tape import Tape
 from .responder import default_respond
-from .routes import MESSAGES
 from .thread import ServerThread
-from .types import Call, JsonObject, Login, Respond
 
 
 class _Running(NamedTuple):
@@ -26,18 +24,18 @@ class _Running(NamedTuple):
 
 
 class LoopbackServer:
-    """The Anthropic Messages API on 127.0.0.1, with the answers of `respond`.
+    """The Anthropic Messages API on 127.0.0.1, with answers from `respond`.
 
     Use it with `with` or `async with`. It serves in a thread with an event loop of its own, and can run only once.
 
     Args:
-        respond: Callback with the body of each valid request for a message. It runs in the server's thread, so a sync
-            callback must not wait for another request. A coroutine function is cancelled when the client disconnects.
-            It returns content blocks, a text, or a message with `content`; an exception becomes a response with status
-            500 and is added to `errors`. Default: call each offered tool once, then answer with a summary.
-        event_delay: Seconds before each event of a stream.
-        port: Port to listen on; 0 chooses a free one.
-        cassette: File of recorded answers to replay, or to record, in the place of `respond`.
+        respond: Callback that gets the body of each valid request for a message. It returns content blocks, a text, or
+            a message with `content`; an exception becomes a response with status 500 and is added to `errors`. It runs
+            in the server's thread, so a sync callback must not wait for another request. A coroutine function is
+            cancelled when the client disconnects. Default: call each offered tool once, then answer with a summary.
+        event_delay: Seconds before each stream event.
+        port: Port to listen on; 0 chooses a free port.
+        cassette: File with recorded answers to replay, or to record, in place of `respond`.
 
     Raises:
         ValueError: Both `respond` and `cassette` are given.
@@ -75,7 +73,7 @@ class LoopbackServer:
     def requests(self) -> list[JsonObject]:
         """The parsed body of every request for a message, in order of arrival, including requests with a fault.
 
-        A body for a cloud contains the `model` of its path, and on Amazon Bedrock `stream`; `calls` has the original.
+        A body for a cloud contains the path's `model`, and on Amazon Bedrock `stream`; `calls` has the original.
 
         This is the live list: the server's thread only appends to it, so any thread may read and clear it.
         """
@@ -88,7 +86,7 @@ class LoopbackServer:
 
     @property
     def errors(self) -> list[BaseException]:
-        """The exceptions of `respond`, and the errors of invalid replies; live like `requests`."""
+        """Exceptions from `respond`, and errors from invalid replies; live like `requests`."""
         return self._record.errors
 
     @property
@@ -105,12 +103,12 @@ class LoopbackServer:
 
         They name a private home and config folder, which are removed when the server stops.
 
-        While a cassette is recorded, the CLI uses the login of `os.environ`, else the one in the user's config folder.
+        While a cassette is recorded, the CLI uses the login in `os.environ`, else in the user's config folder.
 
         Args:
-            login: Login of the CLI: a fake API key, a fake OAuth token, or Vertex AI or Amazon Bedrock at the server's
-                address, without credentials. The variables of the other logins are set to empty strings. Default: an
-                API key, or the kind of login with which the cassette was recorded.
+            login: The CLI's login: a fake API key, a fake OAuth token, or Vertex AI or Amazon Bedrock at the server's
+                address, without credentials. The variables for other logins are set to empty strings. Default: an API
+                key, or the kind of login that the cassette was recorded with.
 
         Raises:
             CassetteError: A cassette is recorded, and `os.environ` selects the API of a cloud.
@@ -133,16 +131,16 @@ class LoopbackServer:
         delay: float | None = None,
         path: str = MESSAGES,
     ) -> None:
-        """Make the next requests fail. The faults of a second call follow those of the first.
+        """Make the next requests fail. Faults from a second call follow those from the first.
 
         Args:
             status: HTTP status of the response, with the API's error body.
             times: Number of requests that fail.
-            after_events: Number of events of a stream to send first, pings included. Then comes an `error` event if
-                there is a `status`, otherwise the connection ends. A response without streaming has the status, or ends
-                after half of its body.
-            error_type: Type of the error. Default: the type that belongs to `status`.
-            message: Message of the error. Default: the usual message of its type.
+            after_events: Number of stream events to send first, pings included. Then comes an `error` event if there is
+                a `status`, otherwise the connection ends. A response without streaming has the status, or ends after
+                half of the body.
+            error_type: Error type. Default: the type that belongs to `status`.
+            message: Error message. Default: the usual message for the type.
             headers: Further response headers, such as `retry-after`.
             delay: Seconds before the response. Given alone, the response is late and otherwise normal.
             path: Path of the requests that fail. Requests to a cloud count as requests to the API's own path.
@@ -156,10 +154,10 @@ class LoopbackServer:
         self._faults.add(path, make_fault(status, after_events, error_type, message, headers, delay), times)
 
     def reset(self) -> None:
-        """Clear recorded requests, errors and queued faults, and restore the initial `respond`.
+        """Clear recorded requests, errors and queued faults, and restore the initial `respond`, for the next test.
 
-        So one server can serve many tests. First end the processes that still have a pending request: such a request is
-        answered, and may be recorded, after the reset. Used answers of a cassette stay used.
+        First end the processes that still have a pending request: such a request is answered, and may be recorded,
+        after the reset. A cassette's used answers stay used.
         """
         self._app.respond = self._initial_respond
         self._faults.clear()
@@ -169,7 +167,7 @@ class LoopbackServer:
         """Start the server, and return when it accepts connections.
 
         Raises:
-            CassetteError: The cassette is missing or invalid, or one of its settings is.
+            CassetteError: The cassette or a setting is missing or invalid.
             OSError: The port is in use.
             ServerStateError: The server has run before, or did not start in time.
         """
@@ -190,7 +188,7 @@ class LoopbackServer:
     def stop(self) -> None:
         """Stop the server, cancel running requests, and remove the private folder. Idempotent.
 
-        A CLI that still runs may write its configuration again and so recreate the folder: end it first.
+        A CLI that still runs may write the configuration again and so recreate the folder: end it first.
 
         Raises:
             ServerStateError: `respond` blocks the server's thread.
@@ -214,17 +212,13 @@ class LoopbackServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # Both block the caller's loop for a few milliseconds. A helper thread would need an await, and in a cancelled scope
-    # that await would leave the server running.
+    # Both async methods block the caller's loop for a few milliseconds. A helper thread would need an await, which in a
+    # cancelled scope would leave the server running.
     async def __aenter__(self) -> Self:
         return self.start()
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.stop()

@@ -1,7 +1,6 @@
 """A thread with an event loop that serves an ASGI application on 127.0.0.1.
 
-A blocked event loop of a test does not block it, and sync code can use it. This module knows nothing of the
-application.
+It serves even while a test blocks the test's own event loop, and sync code can use it.
 """
 
 import asyncio
@@ -15,11 +14,11 @@ from functools import partial
 import uvicorn
 from starlette.types import ASGIApp
 
-from .errors import ServerStateError
+from .api.errors import ServerStateError
 
 # A start only creates an event loop, so 5 s mean a serious problem.
 _START_TIMEOUT = 5.0
-# Stopping cancels all requests and waits for no client. Only a responder that blocks the thread can exceed this.
+# A stop cancels all requests and waits for no client. Only a responder that blocks the thread takes longer.
 _STOP_TIMEOUT = 2.0
 # Cancelled requests have this long to run their `finally` blocks before the loop is closed.
 _REQUESTS_TIMEOUT = 0.5
@@ -29,7 +28,7 @@ _LOGGERS = ("uvicorn.error", "uvicorn.access", "asyncio")
 
 
 class ServerThread:
-    """Thread that serves one application from `start()` to `stop()`. It cannot be restarted."""
+    """Thread that serves an application from `start()` to `stop()`. It cannot be restarted."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._config = uvicorn.Config(
@@ -104,12 +103,12 @@ class ServerThread:
         await _shut_down(server, serving)
 
     async def _on_first_tick(self) -> None:
-        """Mark the server as ready. Uvicorn calls this in the first tick of its main loop, when the socket listens."""
+        """Mark the server as ready. Uvicorn calls this in the main loop's first tick, when the socket listens."""
         self._ready.set()
 
 
 async def _shut_down(server: uvicorn.Server, serving: asyncio.Future[None]) -> None:
-    """Stop uvicorn at once; `should_exit` would take two or more ticks of 0.1 s in every test."""
+    """Stop uvicorn at once; `should_exit` would take at least two ticks, 0.2 s, in every test."""
     for listener in server.servers:
         listener.close()
     for connection in list(server.server_state.connections):
@@ -122,8 +121,7 @@ async def _shut_down(server: uvicorn.Server, serving: asyncio.Future[None]) -> N
 
 
 def _bind(port: int) -> socket.socket:
-    # With an explicit protocol: asyncio disables Nagle's algorithm only for sockets whose protocol is TCP, and with
-    # Nagle's algorithm every response takes 40 ms longer.
+    # With an explicit protocol: only then asyncio disables Nagle's algorithm, which delays every response by 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -136,9 +134,9 @@ def _bind(port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _silenced_loggers():
-    """Drop the log records of this thread: uvicorn logs cut streams and cancelled requests, expected here, as errors.
+    """Drop this thread's log records: uvicorn logs cut streams and cancelled requests, expected here, as errors.
 
-    Records are filtered by thread, not by level, so that another server in the process keeps its log.
+    The filter looks at the thread, not at the level, so that another server in the process can log.
     """
     thread = threading.get_ident()
 

@@ -1,15 +1,15 @@
 """The current turn of a conversation: the last prompt and the tool calls since then.
 
-This module reads a request's messages and distinguishes prompts from text that clients add to them.
+Text that clients add to messages, such as feedback and reminders, is not a prompt.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .types import JsonObject
+from .api.types import JsonObject
 
 _TRY_AGAIN = "Fix the errors and try again"
-# User text that no user wrote: feedback of agents about an invalid output, and reminders of the CLI.
+# User text that no user wrote: an agent's feedback about invalid output, and the CLI's reminders.
 _FEEDBACK = ("<pyai:validation_errors>", "<pyai:retry_feedback>", _TRY_AGAIN)
 _REMINDER = "<system-reminder>"
 _OUTPUT_TOOL_NAMES = ("final_result", "StructuredOutput")
@@ -18,7 +18,7 @@ _OUTPUT_TOOL_DESCRIPTION = "The final response which ends this conversation"
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """One tool call with its result so far."""
+    """A tool call with the result so far."""
 
     name: str
     failed: bool
@@ -27,27 +27,27 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class CurrentTurn:
-    """The text of the last prompt, and the tool calls since then."""
+    """The last prompt as text, and the tool calls since then."""
 
     prompt: str
     runs: Sequence[ToolRun]
 
     def runs_of(self, name: str) -> list[ToolRun]:
-        """Return the calls of one tool, oldest first."""
+        """Return the calls to a tool, oldest first."""
         return [run for run in self.runs if run.name == name]
 
 
 def is_output_tool(name: str, description: str = "") -> bool:
-    """Return whether a tool takes an agent's final output, by its name or description, as the API has no such field."""
+    """Return true if a tool takes an agent's final output, by name or description, as the API has no such field."""
     return name.split("__")[-1].startswith(_OUTPUT_TOOL_NAMES) or _OUTPUT_TOOL_DESCRIPTION in description
 
 
 def current_turn(messages: Sequence[JsonObject]) -> CurrentTurn:
-    """Return the turn of the next assistant message.
+    """Return the turn that the next assistant message belongs to.
 
     A user message starts a turn if it contains more than tool results, feedback on an output and reminders. A message
-    with results continues the turn, because tools may add text of their own, unless one result is that of the output
-    tool, which ended the previous turn.
+    with results continues the turn, because tools may add text, unless a result belongs to the output tool, which ended
+    the previous turn.
     """
     names = {block["id"]: block["name"] for message in messages for block in _of_type(message, "tool_use")}
     start = max((index for index, message in enumerate(messages) if _is_prompt(message, names)), default=0)
@@ -58,7 +58,7 @@ def current_turn(messages: Sequence[JsonObject]) -> CurrentTurn:
 
 
 def texts_of(content: str | Sequence[JsonObject] | None) -> list[str]:
-    """Return the texts in the content of a message, a system prompt or a tool result."""
+    """Return the texts in the content of a message, system prompt or tool result."""
     if isinstance(content, str):
         return [content]
     return [block["text"] for block in content or () if block.get("type") == "text"]

@@ -1,17 +1,17 @@
-"""Conversion of recorded answers to responses."""
+"""Conversion from recorded answers to responses."""
 
 import asyncio
 
 from starlette.responses import Response
 
-from ..responses import SteppedResponse
+from ..api.responses import SteppedResponse
 from .episodes import RecordedAnswer
 from .events import encode_event_or_text, encode_json
 from .scrub import REQUEST_ID
 
 
 async def replayed(answer: RecordedAnswer, *, timing: bool) -> Response:
-    """Return the response for a recorded answer, with `timing` as late and as slow as it was."""
+    """Return the response for a recorded answer, with `timing` as late and as slow as in the recording."""
     if answer.events is None:
         await asyncio.sleep(answer.after if timing else 0)
         return whole_response(answer)
@@ -31,5 +31,5 @@ def whole_response(answer: RecordedAnswer) -> Response:
 
 
 def headers_of(answer: RecordedAnswer) -> dict[str, str]:
-    """Return the headers of an answer, with an id of the request, which clients expect."""
+    """Return the answer's headers, with a request id, which clients expect."""
     return {**answer.headers, "request-id": REQUEST_ID}

@@ -1,4 +1,4 @@
-"""The error for a request that is not in the cassette, with the difference to the most similar recorded one."""
+"""The error for a request that is not in the cassette, with the difference to the most similar recorded request."""
 
 import difflib
 import json
@@ -9,24 +9,24 @@ from typing import cast
 from .episodes import RecordedRequest
 
 _REMEDY = "If the change is intended, record it: mode `new_episodes` adds it, `rewrite` records all again."
-# Longer lines, such as those of images, are split, so that the difference shows the changed part only.
+# Longer lines, such as images, are split, so that the difference shows the changed part only.
 _WIDTH = 100
 _MOST_LINES = 60
 
 
-def not_recorded(path: Path, request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str:
-    """Return the message for a request that differs from all recorded ones."""
+def not_recorded(path: Path, request: RecordedRequest, candidates: Sequence[RecordedRequest]) -> str:
+    """Return the message for a request that differs from all recorded requests."""
     title = f"{request.method} {request.path} is not in the cassette {path}"
-    asked = lines_of(request)
-    same_path = [lines_of(one) for one in recorded if (one.method, one.path) == (request.method, request.path)]
+    request_lines = lines_of(request)
+    method_and_path = (request.method, request.path)
+    same_path = [lines_of(other) for other in candidates if (other.method, other.path) == method_and_path]
     if not same_path:
         return f"{title}, which has no request to that path. {_REMEDY}"
-    nearest = max(same_path, key=lambda lines: difflib.SequenceMatcher(None, lines, asked).quick_ratio())
-    changes = [*difflib.unified_diff(nearest, asked, "recorded", "requested", lineterm="")]
-    shown = changes[:_MOST_LINES]
-    if left_out := len(changes) - len(shown):
-        shown.append(f"... and {left_out} more lines")
-    return "\n".join([f"{title}. {_REMEDY} The most similar recorded request:", *shown])
+    nearest = max(same_path, key=lambda lines: difflib.SequenceMatcher(None, lines, request_lines).quick_ratio())
+    changes = [*difflib.unified_diff(nearest, request_lines, "recorded", "requested", lineterm="")]
+    if len(changes) > _MOST_LINES:
+        changes[_MOST_LINES:] = [f"... and {len(changes) - _MOST_LINES} more lines"]
+    return "\n".join([f"{title}. {_REMEDY} The most similar recorded request:", *changes])
 
 
 def used_up(path: Path, request: RecordedRequest, times: int) -> str:
@@ -38,7 +38,7 @@ def used_up(path: Path, request: RecordedRequest, times: int) -> str:
 
 
 def lines_of(request: RecordedRequest) -> list[str]:
-    """Return a request as lines: one for each field, in the order of their names, and one for each line of a text."""
+    """Return a request as lines: each field, sorted by name, and each line of a text."""
     return [part for line in _lines(request.as_json(), "") for part in _split(line)]
 
 
@@ -47,10 +47,10 @@ def _lines(value: object, label: str, indent: str = "") -> Iterator[str]:
         case dict() | list() if value:
             yield f"{indent}{label}{'{' if isinstance(value, dict) else '['}"
             if isinstance(value, dict):
-                named = sorted(cast("dict[str, object]", value).items())
+                items = sorted(cast("dict[str, object]", value).items())
             else:
-                named = [("", item) for item in cast("list[object]", value)]
-            for name, item in named:
+                items = [("", item) for item in cast("list[object]", value)]
+            for name, item in items:
                 yield from _lines(item, f"{name}: " if name else "", f"{indent}  ")
             yield f"{indent}{'}' if isinstance(value, dict) else ']'}"
         case str() if "\n" in value:

@@ -1,31 +1,28 @@
-"""Requests with their answers, and the JSON file that holds them.
-
-This module knows the format of the file. It compares nothing, and removes no secrets.
-"""
+"""Requests with their answers, and the format of the JSON file that holds them."""
 
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ..errors import CassetteError
-from ..types import JsonObject, Login
+from ..api.errors import CassetteError
+from ..api.types import JsonObject, Login
 from .events import Event
 
 FORMAT = 1
 _LINE = 120
 
 TimedEvent: TypeAlias = tuple[float, Event]
-"""An event of a stream with the seconds since the one before, or since the request."""
+"""An event of a stream, with the seconds since the last event or since the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """The part of an HTTP request that has to be the same in a replay."""
+    """The part of an HTTP request that must be equal in a replay."""
 
     method: str
     path: str
@@ -40,21 +37,21 @@ class RecordedRequest:
 
 @dataclass(slots=True)
 class RecordedAnswer:
-    """One HTTP response."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
     after: float = 0.0
     """Seconds from the request to a body that is not streamed."""
     body: object = None
-    """The parsed body, or its text if it is not JSON."""
+    """The parsed body, or the text if it is not JSON."""
     events: list[TimedEvent] | None = None
-    """The events of a stream, or None without a stream."""
+    """The streamed events, or None without a stream."""
     cut: bool = False
-    """Whether the stream ended early: the connection was lost, or the client left."""
+    """True if the stream ended early: the connection was lost, or the client left."""
 
     def as_json(self) -> JsonObject:
-        """Return the fields of the file."""
+        """Return the fields for the file."""
         fields: JsonObject = {"status": self.status, "headers": dict(self.headers)}
         if self.events is None:
             return {**fields, "after": round(self.after, 3), "body": self.body}
@@ -64,26 +61,26 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class Episode:
-    """One recorded request with its answer."""
+    """A recorded request with its answer."""
 
     request: RecordedRequest
     answer: RecordedAnswer
     today: str | None = None
-    """The date of the recording, as in `2026-11-30`, if the request contains it."""
+    """The recording date, as in `2026-11-30`, if the request contains it."""
 
     @cached_property
     def text(self) -> str:
-        """The JSON of the file, made once: the file is written again with each new episode."""
+        """The JSON for the file, made once: the file is written again with each new episode."""
         today = {"today": self.today} if self.today else {}
         return pretty({**self.request.as_json(), **today, "response": self.answer.as_json()}, "    ")
 
 
 @dataclass(slots=True)
 class Episodes:
-    """Content of a cassette's file."""
+    """Content of a cassette file."""
 
     login: Login = "api-key"
-    """Kind of login of the recorded client, which decides on the system prompt of Claude Code."""
+    """The recorded client's kind of login, which decides on Claude Code's system prompt."""
     episodes: list[Episode] = field(default_factory=list[Episode])
 
 
@@ -91,7 +88,7 @@ def load(path: Path) -> Episodes:
     """Read a cassette.
 
     Raises:
-        CassetteError: The file cannot be read, or is no cassette.
+        CassetteError: The file cannot be read, or is not a cassette.
     """
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -103,7 +100,7 @@ def load(path: Path) -> Episodes:
     except (ValueError, KeyError, TypeError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise CassetteError(
-            f"{path} is no cassette ({problem}); correct it, or record it again with the mode `rewrite`"
+            f"{path} is not a cassette ({problem}); correct it, or record it again with the mode `rewrite`"
         ) from error
 
 
@@ -115,7 +112,7 @@ def save(path: Path, content: Episodes) -> None:
     """
     episodes = ",\n".join(f"    {episode.text}" for episode in content.episodes)
     text = f'{{\n  "format": {FORMAT},\n  "login": "{content.login}",\n  "episodes": [\n{episodes}\n  ]\n}}\n'
-    # The server thread of one process writes a cassette, so the process id is enough for a name of its own.
+    # In a process only the server thread writes the cassette, so the process id makes the name unique.
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,30 +125,27 @@ def save(path: Path, content: Episodes) -> None:
 
 
 def pretty(value: object, indent: str = "") -> str:
-    """Return JSON in which each value that fits is on one line, so that an event of a stream has one line."""
-    line = _on_one_line(value)
+    """Return JSON in which each value that fits has a single line, such as an event of a stream."""
+    line = _single_line(value)
     if len(indent) + len(line) <= _LINE or not value or not isinstance(value, (dict, list)):
         return line
     inner = f"{indent}  "
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
-        parts = [f"{json.dumps(name)}: {pretty(item, inner)}" for name, item in fields.items()]
-        return _block("{", parts, "}", indent)
-    return _block("[", [pretty(item, inner) for item in cast("list[object]", value)], "]", indent)
+        brackets, parts = "{}", [f"{json.dumps(name)}: {pretty(item, inner)}" for name, item in fields.items()]
+    else:
+        brackets, parts = "[]", [pretty(item, inner) for item in cast("list[object]", value)]
+    lines = ",\n".join(f"{inner}{part}" for part in parts)
+    return f"{brackets[0]}\n{lines}\n{indent}{brackets[1]}"
 
 
-def _on_one_line(value: object) -> str:
+def _single_line(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
         return json.dumps(value)
     return text
-
-
-def _block(opening: str, parts: Sequence[str], closing: str, indent: str) -> str:
-    lines = ",\n".join(f"{indent}  {part}" for part in parts)
-    return f"{opening}\n{lines}\n{indent}{closing}"
 
 
 def _episode(entry: Mapping[str, Any]) -> Episode:

@@ -1,23 +1,20 @@
-"""Server-sent events as JSON objects, and as bytes again.
-
-An object stands for the usual form of an event of the Messages API. Any other event is kept as its text.
-"""
+"""Server-sent events as JSON objects, and as bytes again. An event in an unusual form is kept as text."""
 
 import json
 from collections.abc import Iterator
 from typing import TypeAlias, cast
 
-from ..events import encode_event
-from ..types import JsonObject
+from ..api.events import encode_event
+from ..api.types import JsonObject
 
 Event: TypeAlias = JsonObject | str
-"""The data of a usual event, or the text of any other one."""
+"""The data of a usual event, or the text of any other event."""
 
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 class EventSplitter:
-    """Buffer that splits the bytes of a stream after each event."""
+    """Buffer that splits a byte stream after each event."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -35,7 +32,7 @@ class EventSplitter:
 
 
 def parse_event(block: bytes) -> Event:
-    """Return the data of an event whose name is the type of its data, or the text of any other event."""
+    """Return the data if it is an object with the event's name as type, otherwise the event as text."""
     text = block.decode(errors="replace")
     name, _, data = text.rstrip("\r\n").replace("\r\n", "\n").partition("\n")
     if not (name.startswith("event:") and data.startswith("data:")):
@@ -48,7 +45,7 @@ def parse_event(block: bytes) -> Event:
 
 
 def parse_json(text: str) -> object:
-    """Return the parsed text, or the text itself if it is not JSON that can be written again."""
+    """Return the parsed text, or the text itself if it is not JSON that can be encoded again."""
     try:
         parsed: object = json.loads(text)
         encode_json(parsed)
@@ -63,5 +60,5 @@ def encode_json(value: object) -> bytes:
 
 
 def encode_event_or_text(event: Event) -> bytes:
-    """Return the bytes of an event from `parse_event`. White space between the tokens of its JSON is not kept."""
+    """Return an event from `parse_event` as bytes. White space between JSON tokens is lost."""
     return event.encode() if isinstance(event, str) else encode_event(event)

@@ -1,44 +1,41 @@
-"""The connection to the upstream API: it passes a request on, and its answer back as it arrives.
+"""The connection to the upstream API: it passes a request on, and the answer back as it arrives.
 
-The client gets the bytes that a replay will give it: the scrubbed answer. Only a secret in several events passes, since
-each event is sent before the next one has come; it is scrubbed from the whole answer before that is kept.
+The client gets the same bytes as in a replay: the scrubbed answer. Only a secret that is spread over several events
+passes, because each event is sent before the next has come; it is scrubbed before the answer is kept.
 """
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import cast
 
 import httpx2
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..errors import CassetteError, UpstreamError
-from ..types import Call
+from ..api.errors import CassetteError, UpstreamError
+from ..api.types import Call
 from .answers import headers_of, whole_response
 from .episodes import RecordedAnswer, TimedEvent
-from .events import EventSplitter, encode_event_or_text, parse_event, parse_json
+from .events import Event, EventSplitter, encode_event_or_text, parse_event, parse_json
 from .scrub import Scrubber
 
 Keep = Callable[[RecordedAnswer], None]
 
 # The API lets a client wait ten minutes for an answer without streaming.
 _TIMEOUT = httpx2.Timeout(600, connect=10)
-# These belong to one connection. The HTTP client sets its own, so that it can decode the body.
-_OF_THE_CONNECTION = frozenset(
+# Headers of a connection. The HTTP client sets its own, so that it can decode the body.
+_CONNECTION_HEADERS = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding"}
 )
 _LAST_EVENTS = ("message_stop", "error")
 
 
 class Recorder:
-    """Client of one upstream API.
-
-    Args:
-        upstream: Base URL, without a slash at its end.
-        scrubber: Replacement of credentials and ids in the answers.
+    """Client of an upstream API, whose base URL has no slash at the end.
 
     Raises:
-        CassetteError: `upstream` is no HTTP URL.
+        CassetteError: `upstream` is not an HTTP URL.
     """
 
     def __init__(self, upstream: str, scrubber: Scrubber) -> None:
@@ -56,7 +53,7 @@ class Recorder:
         self._name = f"{url.scheme}://{url.netloc.decode()}"
 
     async def forward(self, call: Call, keep: Keep) -> Response:
-        """Pass on a request, and return the response to the client. `keep` gets the answer, also of a broken stream.
+        """Pass on a request, and return the response to the client. `keep` gets the answer, even from a broken stream.
 
         Raises:
             UpstreamError: The API cannot be reached, or the connection was lost within an answer that is not a stream.
@@ -69,7 +66,7 @@ class Recorder:
                 upstream = await stack.enter_async_context(self._send(client, call))
                 answer = RecordedAnswer(upstream.status_code, self._scrubber.response_headers(upstream.headers))
                 if upstream.headers.get("content-type", "").startswith("text/event-stream"):
-                    events = _Events(upstream, self._scrubber, started)
+                    events = _timed_events(upstream, self._scrubber, started)
                     return _Relay(answer, events, keep, stack.pop_all())
                 text = (await upstream.aread()).decode(errors="replace")
             except httpx2.HTTPError as error:
@@ -81,36 +78,33 @@ class Recorder:
         return whole_response(answer)
 
     def _send(self, client: httpx2.AsyncClient, call: Call) -> AbstractAsyncContextManager[httpx2.Response]:
-        headers = {name: value for name, value in call.headers.items() if name not in _OF_THE_CONNECTION}
+        headers = {name: value for name, value in call.headers.items() if name not in _CONNECTION_HEADERS}
         url = httpx2.URL(f"{self._upstream}{call.path}", params=dict(call.query))
         return client.stream(call.method, url, headers=headers, content=call.raw)
 
 
-class _Events:
-    """Scrubbed events of a stream, each with the seconds since the one before."""
+async def _blocks(upstream: httpx2.Response) -> AsyncIterator[bytes]:
+    splitter = EventSplitter()
+    async for data in upstream.aiter_bytes():
+        for block in splitter.feed(data):
+            yield block
+    if rest := splitter.rest():
+        yield rest
 
-    def __init__(self, upstream: httpx2.Response, scrubber: Scrubber, started: float) -> None:
-        self._upstream = upstream
-        self._scrubber = scrubber
-        self._last = started
 
-    async def __aiter__(self) -> AsyncIterator[TimedEvent]:
-        splitter = EventSplitter()
-        async for data in self._upstream.aiter_bytes():
-            for block in splitter.feed(data):
-                yield self._event(block)
-        if rest := splitter.rest():
-            yield self._event(rest)
-
-    def _event(self, block: bytes) -> TimedEvent:
-        before, self._last = self._last, time.monotonic()
-        return self._last - before, self._scrubber.event(parse_event(block))
+async def _timed_events(upstream: httpx2.Response, scrubber: Scrubber, last: float) -> AsyncIterator[TimedEvent]:
+    """Yield the scrubbed events of a stream, each with the seconds since the last."""
+    async for block in _blocks(upstream):
+        before, last = last, time.monotonic()
+        yield last - before, cast("Event", scrubber.answer_body(parse_event(block)))
 
 
 class _Relay(Response):
     """Response that passes a stream on as it arrives, and keeps it when it ends."""
 
-    def __init__(self, answer: RecordedAnswer, events: _Events, keep: Keep, closing: AsyncExitStack) -> None:
+    def __init__(
+        self, answer: RecordedAnswer, events: AsyncIterator[TimedEvent], keep: Keep, closing: AsyncExitStack
+    ) -> None:
         super().__init__(status_code=answer.status, headers=headers_of(answer))
         # Starlette has set the length of the empty content; without a length the body is sent in chunks.
         del self.headers["content-length"]
@@ -120,26 +114,26 @@ class _Relay(Response):
         self._closing = closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response. The connection ends early if that of the API did."""
-        received: list[TimedEvent] = []
-        self._answer.events = received
+        """Send the response. The connection ends early if the API's connection did."""
+        events: list[TimedEvent] = []
+        self._answer.events = events
         self._answer.cut = True
         async with self._closing:
             try:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 async for after, event in self._events:
-                    received.append((after, event))
+                    events.append((after, event))
                     await send({"type": "http.response.body", "body": encode_event_or_text(event), "more_body": True})
                 self._answer.cut = False
             except httpx2.HTTPError:
                 return
             finally:
                 # A client may leave after the last event without waiting for the end of the body.
-                self._answer.cut &= not _is_last(received)
+                self._answer.cut &= not _is_last(events)
                 self._keep(self._answer)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _is_last(received: Sequence[TimedEvent]) -> bool:
-    event = received[-1][1] if received else ""
+def _is_last(events: Sequence[TimedEvent]) -> bool:
+    event = events[-1][1] if events else ""
     return isinstance(event, dict) and event["type"] in _LAST_EVENTS

@@ -1,44 +1,41 @@
-"""The recorded answer of a request: the same content, in the order of the recording.
-
-This module chooses answers. It knows no HTTP and no modes.
-"""
+"""Choice of the recorded answer for a request: the same content, in recorded order. It knows no HTTP and no modes."""
 
 import json
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
-from ..errors import CassetteError
+from ..api.errors import CassetteError
 from .difference import not_recorded, used_up
 from .episodes import Episode, RecordedAnswer, RecordedRequest
 
 
 class Player:
-    """Answers of a cassette, each of which is used once."""
+    """A cassette's answers, each used once."""
 
     def __init__(self, path: Path, episodes: Iterable[Episode]) -> None:
         self._path = path
-        self._recorded: dict[str, RecordedRequest] = {}
+        self._requests: dict[str, RecordedRequest] = {}
         self._answers: dict[str, list[RecordedAnswer]] = {}
-        self._used: dict[str, int] = {}
+        self._use_counts: dict[str, int] = {}
         self._days: set[str] = set()
         for episode in episodes:
             key = key_of(episode.request)
-            self._recorded[key] = episode.request
+            self._requests[key] = episode.request
             self._answers.setdefault(key, []).append(episode.answer)
             if episode.today:
                 self._days.add(episode.today)
 
     def take(self, request: RecordedRequest) -> RecordedAnswer | None:
-        """Return the next answer to a request, or None if there is no more.
+        """Return the next answer to a request, or None if no more are recorded.
 
-        A request with today's date also gets the answer of one that was recorded with the date of its day.
+        Today's date in the request also matches the recording date in a recorded request.
         """
         for key in self._keys(request):
-            used = self._used.get(key, 0)
-            if used < len(self._answers.get(key, ())):
-                self._used[key] = used + 1
-                return self._answers[key][used]
+            count = self._use_counts.get(key, 0)
+            if count < len(self._answers.get(key, ())):
+                self._use_counts[key] = count + 1
+                return self._answers[key][count]
         return None
 
     def missing(self, request: RecordedRequest) -> CassetteError:
@@ -47,9 +44,9 @@ class Player:
         for key in keys:
             if key in self._answers:
                 return CassetteError(used_up(self._path, request, len(self._answers[key])))
-        # With the date of the recording, so that the difference does not show it.
-        asked = RecordedRequest(**json.loads(keys[-1]))
-        return CassetteError(not_recorded(self._path, asked, list(self._recorded.values())))
+        # With the recording date, so that the difference does not show it.
+        dated = RecordedRequest(**json.loads(keys[-1]))
+        return CassetteError(not_recorded(self._path, dated, list(self._requests.values())))
 
     def _keys(self, request: RecordedRequest) -> list[str]:
         key, today = key_of(request), date.today().isoformat()

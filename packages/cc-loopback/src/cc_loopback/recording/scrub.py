@@ -1,7 +1,7 @@
 """Removal of credentials and ids from requests and answers.
 
-Headers of requests are never kept, so this module handles bodies, and the credentials of headers that occur in bodies.
-Ids of messages and tool calls stay, because later requests refer to them.
+Request headers are never kept, so this module handles bodies, and header credentials that occur in bodies. Message and
+tool call ids stay, because later requests refer to them.
 """
 
 import re
@@ -9,25 +9,24 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
 from typing import cast
 
-from ..errors import CassetteError
-from ..types import JsonObject
+from ..api.errors import CassetteError
+from ..api.types import JsonObject
 from .episodes import TimedEvent
-from .events import Event
 
 REMOVED = "<removed>"
 REQUEST_ID = "req_removed"
 _SESSION_HEADER = "x-claude-code-session-id"
-# The first system block of Claude Code, with its version and a checksum.
+# Claude Code's first system block, with a version and a checksum.
 _BILLING_BLOCK = "x-anthropic-billing-header:"
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE)
 _KEY = re.compile(r"\bsk-ant-[\w-]{8,}")
 _USER_IDS = re.compile(rf"{_UUID.pattern}|\b[0-9a-f]{{32,}}\b", re.IGNORECASE)
-# Headers without a credential. Any other one may have one: a gateway chooses its own names.
+# Headers without a credential. Any other header may have one: a gateway chooses its own names.
 _ORDINARY_HEADER = re.compile(
     r"accept.*|anthropic-.*|connection|content-.*|host|user-agent|x-app|x-stainless-.*|"
     r"idempotency-key|trace.*|x-request-id"
 )
-# Shorter values of headers, such as the keys of tests, may be ordinary words.
+# Shorter header values, such as test keys, may be ordinary words.
 _SHORTEST_CREDENTIAL = 16
 # The response headers that clients act on. All others describe the account, the request or the transport.
 _HEADERS = re.compile(r"content-type|retry-after|retry-after-ms|x-should-retry|anthropic-ratelimit-.*")
@@ -35,87 +34,76 @@ _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 
 
 class Scrubber:
-    """Replacement of credentials, ids and given patterns, the same in all requests and answers of a run.
-
-    Args:
-        patterns: Regular expressions and their replacements.
-        folders: Folders of Claude Code's configuration, which it names in prompts, and their replacements.
+    """Replacement for credentials, ids, patterns and config folders, the same in all requests and answers of a run.
 
     Raises:
-        CassetteError: A pattern is no regular expression.
+        CassetteError: A pattern is not a regular expression.
     """
 
     def __init__(self, patterns: Mapping[str, str], folders: Mapping[str, str]) -> None:
         self._patterns = [(_KEY, REMOVED)] + [(_compiled(pattern), new) for pattern, new in patterns.items()]
-        self._known = dict(folders)
+        self._replacements = dict(folders)
 
     def learn(self, headers: Mapping[str, str], body: JsonObject | None) -> None:
-        """Note the credentials and ids of one request, for this and all later texts."""
+        """Note a request's credentials and ids, for this and all later texts."""
         for name, value in headers.items():
             if not _ORDINARY_HEADER.fullmatch(name):
                 self._note(value, *re.split(r"[\s;,=]+", value), shortest=_SHORTEST_CREDENTIAL)
         self._note(headers.get(_SESSION_HEADER, ""), *_USER_IDS.findall(str((body or {}).get("metadata"))))
 
     def _note(self, *values: str, shortest: int = 1) -> None:
-        self._known |= {value: REMOVED for value in values if len(value) >= shortest}
+        self._replacements |= {value: REMOVED for value in values if len(value) >= shortest}
 
     def request_body(self, body: JsonObject) -> JsonObject:
         """Return a body without its metadata, which identifies the user, and without Claude Code's billing block."""
-        kept = {name: value for name, value in body.items() if name != "metadata"}
-        if isinstance(system := kept.get("system"), list):
-            kept["system"] = [block for block in cast("list[object]", system) if not _is_billing(block)]
-        return cast("JsonObject", self.value(kept))
-
-    def event(self, event: Event) -> Event:
-        """Return an event of a stream, scrubbed as a body."""
-        return cast("Event", self.answer_body(event))
+        fields = {name: value for name, value in body.items() if name != "metadata"}
+        if isinstance(system := fields.get("system"), list):
+            fields["system"] = [block for block in cast("list[object]", system) if not _is_billing(block)]
+        return cast("JsonObject", _each_text(fields, self.text))
 
     def answer_body(self, body: object) -> object:
-        """Return the body of an answer. In an error the ids of the request and the account are removed."""
-        scrubbed = self.value(body)
-        if not isinstance(scrubbed, dict) or "error" not in scrubbed:
-            return cast("object", scrubbed)
-        error = cast("JsonObject", _each_text(cast("object", scrubbed), lambda text: _UUID.sub(REMOVED, text)))
+        """Return an answer's body, or a stream event. From an error, request id and account id are removed."""
+        clean = _each_text(body, self.text)
+        if not isinstance(clean, dict) or "error" not in clean:
+            return cast("object", clean)
+        error = cast("JsonObject", _each_text(cast("object", clean), lambda text: _UUID.sub(REMOVED, text)))
         return {**error, "request_id": REQUEST_ID} if "request_id" in error else error
 
     def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers that clients act on."""
         return {name: self.text(value) for name, value in headers.items() if _HEADERS.fullmatch(name)}
 
-    def value(self, value: object) -> object:
-        """Return JSON with all its strings scrubbed, names of fields excepted."""
-        return _each_text(value, self.text)
-
     def text(self, text: str) -> str:
         """Return a text without credentials and ids."""
-        # The longest first: one may be a part of another.
-        for known in sorted(self._known, key=len, reverse=True):
-            text = text.replace(known, self._known[known])
+        # The longest first: a secret may be a part of another.
+        for secret in sorted(self._replacements, key=len, reverse=True):
+            text = text.replace(secret, self._replacements[secret])
         for pattern, replacement in self._patterns:
             text = pattern.sub(replacement, text)
         return text
 
     def events(self, events: Iterable[TimedEvent]) -> list[TimedEvent]:
-        """Return events of a stream, with the deltas of a block in one piece if they contain a secret together."""
-        kept = list(events)
-        for (_, field), texts in _delta_texts(kept).items():
-            joined = "".join(texts.values())
-            if (scrubbed := self.text(joined)) != joined:
-                for at, text in zip(texts, chain([scrubbed], repeat("")), strict=False):
-                    after, event = kept[at]
+        """Return stream events. Where deltas contain a secret together, the first of them gets the whole text."""
+        clean = list(events)
+        for (_, field), texts in _delta_texts(clean).items():
+            whole = "".join(texts.values())
+            if (clean_text := self.text(whole)) != whole:
+                for at, text in zip(texts, chain([clean_text], repeat("")), strict=False):
+                    after, event = clean[at]
                     if isinstance(event, dict):
-                        kept[at] = (after, {**event, "delta": {**event["delta"], field: text}})
-        return kept
+                        clean[at] = (after, {**event, "delta": {**event["delta"], field: text}})
+        return clean
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise CassetteError(f"{pattern!r}, a pattern to scrub, is no regular expression: {error}") from error
+        raise CassetteError(f"{pattern!r}, a pattern to scrub, is not a regular expression: {error}") from error
 
 
 def _each_text(value: object, change: Callable[[str], str]) -> object:
+    """Return JSON with all strings changed, field names excepted."""
     match value:
         case str():
             return change(value)
@@ -128,7 +116,7 @@ def _each_text(value: object, change: Callable[[str], str]) -> object:
 
 
 def _delta_texts(events: Iterable[TimedEvent]) -> dict[tuple[object, str], dict[int, str]]:
-    """Return the texts of the deltas by block and field, each with the position of its event."""
+    """Return delta texts by block and field, and within them by event position."""
     texts: dict[tuple[object, str], dict[int, str]] = {}
     for at, (_, event) in enumerate(events):
         delta: JsonObject = event.get("delta", {}) if isinstance(event, dict) else {}

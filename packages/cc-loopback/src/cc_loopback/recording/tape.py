@@ -1,4 +1,4 @@
-"""`Tape`: a cassette in use by one server. It chooses between replaying and recording, and writes the file."""
+"""`Tape`: a cassette in use by a server. It chooses between replay and recording, and writes the file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, get_args
 
 from starlette.responses import Response
 
-from ..errors import CassetteError, MissingCassetteError
-from ..routes import COUNT_TOKENS, MESSAGES, MODELS, route_of
-from ..types import Call, Login
+from ..api.errors import CassetteError, MissingCassetteError
+from ..api.routes import COUNT_TOKENS, MESSAGES, MODELS, route_of
+from ..api.types import Call, Login
 from .answers import replayed
 from .episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
 from .replay import Player, key_of, today_in
@@ -21,19 +21,15 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 _OAUTH = "Bearer sk-ant-oat"
-# Those of the list of models. Others, such as `beta`, change no answer, and may be a key of a gateway.
+# Parameters of the model list. Others, such as `beta`, change no answer, and may be a gateway's key.
 _PARAMETERS = ("after_id", "before_id", "limit")
 
 
 class Tape:
     """Recorded answers, and the upstream API if the mode records.
 
-    Args:
-        cassette: Settings of the file.
-        folders: Folders that Claude Code names in prompts, and their replacements.
-
     Raises:
-        CassetteError: The file is missing and the mode does not record, it is no cassette, or a setting is invalid.
+        CassetteError: The file is missing and the mode does not record, it is not a cassette, or a setting is invalid.
     """
 
     def __init__(self, cassette: Cassette, folders: Mapping[str, str]) -> None:
@@ -52,30 +48,33 @@ class Tape:
         self._numbers = count()
         self._recorder: Recorder | None = None
         if mode in ("new_episodes", "all", "rewrite") or (mode == "once" and not exists):
-            self._recorder = _recorder(cassette.upstream_url(), self._scrubber)
+            # Imported here: a replay needs no HTTP client.
+            from . import recorder
+
+            self._recorder = recorder.Recorder(cassette.upstream_url(), self._scrubber)
         elif not exists:
             raise MissingCassetteError(f"there is no cassette {self._path}; record it with the mode `once`")
 
     @property
     def records(self) -> bool:
-        """Whether requests can reach the upstream API."""
+        """True if requests can reach the upstream API."""
         return self._recorder is not None
 
     @property
     def login(self) -> Login:
-        """Kind of login of the recorded client."""
+        """The recorded client's kind of login."""
         return self._content.login
 
     async def respond(self, call: Call) -> Response | None:
-        """Return the recorded answer, or that of the upstream API. None: the API of a replay has no such path.
+        """Return the recorded answer, or the upstream API's; None in a replay if the path is never recorded.
 
         Raises:
             CassetteError: The request is not recorded, or the file cannot be written.
             UpstreamError: The upstream API did not answer.
         """
         self._scrubber.learn(call.headers, call.body)
-        if not _is_kept(call):
-            return await self._recorder.forward(call, _forget) if self._recorder else None
+        if not _is_recordable(call):
+            return await self._recorder.forward(call, lambda answer: None) if self._recorder else None
         request = self._request(call)
         if answer := self._player.take(request):
             return await replayed(answer, timing=self._timing)
@@ -91,7 +90,7 @@ class Tape:
         return RecordedRequest(call.method, call.path, query, body)
 
     def _keep(self, request: RecordedRequest) -> Callable[[RecordedAnswer], None]:
-        """Return the callback for the answer. Answers are written in the order of their requests."""
+        """Return the callback for the answer. Answers are written in request order."""
         number = next(self._numbers)
 
         def keep(answer: RecordedAnswer) -> None:
@@ -106,30 +105,19 @@ class Tape:
         new = [self._new[number] for number in sorted(self._new)]
         old = self._content.episodes
         if self._mode == "all":
-            again = {key_of(episode.request) for episode in new}
-            old = [episode for episode in old if key_of(episode.request) not in again]
+            new_keys = {key_of(episode.request) for episode in new}
+            old = [episode for episode in old if key_of(episode.request) not in new_keys]
         save(self._path, Episodes(self._content.login, [*old, *new]))
 
     def _scrubbed(self, episode: Episode) -> Episode:
-        """Return a loaded episode with the patterns of now, which may be others than those of the recording."""
+        """Return a loaded episode, scrubbed again, because the patterns may have changed since the recording."""
         body = episode.request.body
         return replace(episode, request=replace(episode.request, body=body and self._scrubber.request_body(body)))
 
 
-def _recorder(upstream: str, scrubber: Scrubber) -> "Recorder":
-    # Imported here: a replay needs no HTTP client.
-    from .recorder import Recorder
-
-    return Recorder(upstream, scrubber)
-
-
-def _is_kept(call: Call) -> bool:
-    """Whether a request belongs to the Messages API. Others may tell about the account, and are only passed on."""
+def _is_recordable(call: Call) -> bool:
+    """Return true if a request belongs to the Messages API. Others may reveal the account, and are only passed on."""
     path = route_of(call.path).path
     if call.method == "GET":
         return path == MODELS or path.startswith(f"{MODELS}/")
     return call.method == "POST" and path in (MESSAGES, COUNT_TOKENS)
-
-
-def _forget(answer: RecordedAnswer) -> None:
-    """Keep nothing."""

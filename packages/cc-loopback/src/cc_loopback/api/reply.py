@@ -1,7 +1,6 @@
-"""Conversion of a responder's reply to a complete message of the API.
+"""Conversion from a responder's reply to a complete API message.
 
-It adds optional fields (ids, stop reason, usage) and refuses invalid replies. It knows no streams and no HTTP:
-`events.py` splits the complete message into events.
+It adds optional fields (ids, stop reason, usage) and refuses invalid replies.
 """
 
 import json
@@ -13,27 +12,14 @@ from .errors import ReplyError
 from .ids import new_id
 from .types import JsonObject, Reply
 
-_MESSAGE_KEYS = frozenset(
-    {
-        "id",
-        "type",
-        "role",
-        "model",
-        "content",
-        "stop_reason",
-        "stop_sequence",
-        "stop_details",
-        "usage",
-        "container",
-        "context_management",
-    }
-)
-# Such as `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
+_OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management"})
+_MESSAGE_KEYS = _OPTIONAL_KEYS | {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
+# For example `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
 _ON_BEDROCK = re.compile(r"(?:[a-z-]+\.)?anthropic\.(?P<model>.+?)(?:-v\d+(?::\d+)?)?")
 _REQUIRED_TEXT = {"text": "text", "thinking": "thinking", "redacted_thinking": "data"}
 _CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu", "mcp_tool_use": "mcptoolu"}
 _CHARACTERS_PER_TOKEN = 4
-# A client cannot send a thinking block without a signature back to the API, so there is always one.
+# Clients cannot send a thinking block without a signature back to the API.
 _DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
 
 
@@ -43,36 +29,30 @@ def make_message(reply: Reply, body: JsonObject) -> JsonObject:
     Raises:
         ReplyError: `reply` is not a text, a list of content blocks, or a message.
     """
-    given = _given_message(reply)
-    content = _content(given["content"])
+    fields = _message_fields(reply)
+    content = _content(fields["content"])
     message: JsonObject = {
-        "id": given.get("id") or new_id("msg"),
+        "id": fields.get("id") or new_id("msg"),
         "type": "message",
         "role": "assistant",
-        "model": given.get("model") or _answering_model(body["model"]),
+        "model": fields.get("model") or _answering_model(body["model"]),
         "content": content,
-        "stop_reason": given.get("stop_reason") or _stop_reason(content),
-        "stop_sequence": given.get("stop_sequence"),
-        "usage": _usage(given.get("usage"), body, content),
+        "stop_reason": fields.get("stop_reason") or _stop_reason(content),
+        "stop_sequence": fields.get("stop_sequence"),
+        "usage": _usage(fields.get("usage"), body, content),
+        **{key: fields[key] for key in fields if key in _OPTIONAL_KEYS},
     }
-    for key in ("stop_details", "container", "context_management"):
-        if key in given:
-            message[key] = given[key]
     _check_serializable(message)
     return message
 
 
 def input_tokens(body: JsonObject) -> int:
-    """Return a plausible token count of a request, which depends only on the length of the prompt."""
+    """Return a plausible token count for a request, which depends only on the prompt's length."""
     prompt = [body.get(key) for key in ("system", "tools", "messages")]
-    return _tokens(prompt)
+    return max(1, len(json.dumps(prompt, default=str)) // _CHARACTERS_PER_TOKEN)
 
 
-def _tokens(value: object) -> int:
-    return max(1, len(json.dumps(value, default=str)) // _CHARACTERS_PER_TOKEN)
-
-
-def _given_message(reply: object) -> Mapping[str, Any]:
+def _message_fields(reply: object) -> Mapping[str, Any]:
     if isinstance(reply, Mapping):
         message = cast("Mapping[str, Any]", reply)
         if "content" not in message:
@@ -93,17 +73,17 @@ def _content(content: object) -> list[JsonObject]:
     return [_block(index, block) for index, block in enumerate(cast("Sequence[object]", content))]
 
 
-def _block(index: int, given: object) -> JsonObject:
+def _block(index: int, item: object) -> JsonObject:
     where = f"content[{index}]"
-    if not isinstance(given, Mapping):
-        raise ReplyError(f"{where} must be a content block (a dict), not {type(given).__name__}")
-    block: JsonObject = dict(cast("Mapping[str, Any]", given))
+    if not isinstance(item, Mapping):
+        raise ReplyError(f"{where} must be a content block (a dict), not {type(item).__name__}")
+    block: JsonObject = dict(cast("Mapping[str, Any]", item))
     kind = block.get("type")
     if not isinstance(kind, str):
         raise ReplyError(f"{where} needs a 'type'")
-    needed = _REQUIRED_TEXT.get(kind)
-    if needed and not isinstance(block.get(needed), str):
-        raise ReplyError(f"{where} ({kind}) needs {needed!r} as a str")
+    field = _REQUIRED_TEXT.get(kind)
+    if field and not isinstance(block.get(field), str):
+        raise ReplyError(f"{where} ({kind}) needs {field!r} as a str")
     if kind == "thinking" and not isinstance(block.setdefault("signature", _DEFAULT_SIGNATURE), str):
         raise ReplyError(f"{where} (thinking) needs 'signature' as a str if it has one")
     return _call(where, block) if kind in _CALLS else block
@@ -123,9 +103,9 @@ def _stop_reason(content: list[JsonObject]) -> str:
     return "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
 
 
-def _usage(given: object, body: JsonObject, content: list[JsonObject]) -> JsonObject:
-    if given is not None and not isinstance(given, Mapping):
-        raise ReplyError(f"usage must be a dict, not {type(given).__name__}")
+def _usage(fields: object, body: JsonObject, content: list[JsonObject]) -> JsonObject:
+    if fields is not None and not isinstance(fields, Mapping):
+        raise ReplyError(f"usage must be a dict, not {type(fields).__name__}")
     usage: JsonObject = {
         "input_tokens": input_tokens(body),
         "cache_creation_input_tokens": 0,
@@ -133,7 +113,7 @@ def _usage(given: object, body: JsonObject, content: list[JsonObject]) -> JsonOb
         "output_tokens": _output_tokens(content),
         "service_tier": "standard",
     }
-    usage |= cast("Mapping[str, Any]", given or {})
+    usage |= cast("Mapping[str, Any]", fields or {})
     for key in ("input_tokens", "output_tokens"):
         if not isinstance(usage[key], int):
             raise ReplyError(f"usage needs {key!r} as an int")
@@ -141,10 +121,10 @@ def _usage(given: object, body: JsonObject, content: list[JsonObject]) -> JsonOb
 
 
 def _output_tokens(content: list[JsonObject]) -> int:
-    # Without ids, types and signatures: ids are random, and the count must be the same on every run.
+    # Without ids, types and signatures: ids are random, and the count must be the same in every run.
     parts = [block.get("text") or block.get("thinking") or block.get("input") or "" for block in content]
-    written = sum(len(part) if isinstance(part, str) else len(json.dumps(part, default=str)) for part in parts)
-    return max(1, written // _CHARACTERS_PER_TOKEN)
+    length = sum(len(part) if isinstance(part, str) else len(json.dumps(part, default=str)) for part in parts)
+    return max(1, length // _CHARACTERS_PER_TOKEN)
 
 
 def _check_serializable(message: JsonObject) -> None:
@@ -154,7 +134,7 @@ def _check_serializable(message: JsonObject) -> None:
         raise ReplyError(f"the message cannot be written as JSON: {error}") from error
 
 
-def _answering_model(asked: str) -> str:
+def _answering_model(name: str) -> str:
     """Return the model name for the response: without Bedrock's region, vendor and version."""
-    found = _ON_BEDROCK.fullmatch(asked)
-    return found["model"] if found is not None else asked
+    match = _ON_BEDROCK.fullmatch(name)
+    return match["model"] if match is not None else name

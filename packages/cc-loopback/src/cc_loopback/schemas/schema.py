@@ -1,7 +1,6 @@
 """Examples for JSON Schemas: `example(schema)`.
 
-It proposes values, the likeliest first, and returns the first valid one. Objects get only their required properties.
-This module knows no tools or messages.
+It proposes values, the likeliest first, and returns the first that is valid. Objects get only required properties.
 """
 
 import json
@@ -10,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import Any, cast
 
+from ..api.errors import LoopbackError
+from ..api.types import JsonValue
 from .conforms import Schema, SchemaValidator, property_schemas
-from .errors import LoopbackError
 from .flatten import FlatSchema, Flattener
 from .pattern import text_for
-from .types import JsonValue
 from .words import number_for, text_for_format, word_for
 
 # Limits of the search. Ordinary schemas need one proposal; the limits end the search if no value exists.
@@ -22,7 +21,7 @@ _MAX_FORMS = 100
 _MAX_PROPOSALS = 60
 _MAX_STEPS = 20_000
 _NEIGHBOURS = 12
-# Once is enough for all but unusual schemas, and gives the smallest example of a recursive one.
+# Once is enough except for unusual schemas, and gives the smallest example for a recursive schema.
 _REPEATS = (1, 2)
 _TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 _HINTS = {
@@ -57,17 +56,17 @@ class _Search:
         self._steps = 0
 
     def values(self, schema: Schema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
-        """Yield valid values, each once; `name` is the name of the property, `path` the references followed so far."""
-        seen: list[JsonValue] = []
-        is_valid, is_seen = self._validator.predicate(schema), self._validator.predicate({"enum": seen})
+        """Yield valid values, each once, for the property `name`; `path` has the references that led here."""
+        values: list[JsonValue] = []
+        is_valid, is_repeated = self._validator.predicate(schema), self._validator.predicate({"enum": values})
         for flat, flat_path in islice(self._flattener.flat(schema, path), _MAX_FORMS):
             if self._is_over():
                 return
             for value in self._proposals(flat, name, flat_path):
                 if self._is_over():
                     return
-                if is_valid(value) and not is_seen(value):
-                    seen.append(value)
+                if is_valid(value) and not is_repeated(value):
+                    values.append(value)
                     yield value
 
     def _is_over(self) -> bool:
@@ -102,7 +101,7 @@ class _Search:
 
     def _arrays(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         first = cast("Sequence[Schema]", flat.get("prefixItems", ()))
-        # One item makes a useful example; an empty array follows, in case no item is valid.
+        # A single item makes a useful example; an empty array follows, in case no item is valid.
         for length in (max(flat.get("minItems", 0), len(first), 1), flat.get("minItems", 0), len(first), 2, 3):
             streams = [self.values(schema, name, path) for schema in first[:length]]
             rest = self.values(flat.get("items", True), name, path)
@@ -132,31 +131,31 @@ class _Search:
         smallest = cast("dict[str, JsonValue]", values)
         yield dict(smallest)
         yield from self._with_more_properties(flat, smallest, path)
-        # For arrays that require different objects, vary one property at a time.
+        # Arrays may require different objects, so single properties vary.
         yield from ({**smallest, name: value} for name, stream in streams.items() for value in stream)
 
     def _with_more_properties(
         self, flat: FlatSchema, smallest: dict[str, JsonValue], path: tuple[str, ...]
     ) -> Iterator[JsonValue]:
-        """Yield one object with the minimum number of properties, which may be `smallest` again."""
-        grown = dict(smallest)
+        """Yield an object with the minimum number of properties, which may be `smallest` again."""
+        larger = dict(smallest)
         least = flat.get("minProperties", 0)
         patterns: list[str] = list(flat.get("patternProperties", ()))
-        named = [*flat.get("properties", ()), *(text_for(pattern) or "" for pattern in patterns)]
-        for name in islice(chain(named, (f"key{number}" for number in count(1))), len(named) + least):
-            if len(grown) >= least:
+        names = [*flat.get("properties", ()), *(text_for(pattern) or "" for pattern in patterns)]
+        for name in islice(chain(names, (f"key{number}" for number in count(1))), len(names) + least):
+            if len(larger) >= least:
                 break
-            value = next(self._property(flat, name, path), _NOTHING) if name and name not in grown else _NOTHING
+            value = next(self._property(flat, name, path), _NOTHING) if name and name not in larger else _NOTHING
             if not isinstance(value, _Nothing):
-                grown[name] = value
-        yield grown
+                larger[name] = value
+        yield larger
 
     def _property(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         return self.values({"allOf": property_schemas(flat, name)}, name, path)
 
 
 class _Nothing:
-    """Marker of the end of an iterator, distinct from null."""
+    """Marker for the end of an iterator, distinct from null."""
 
 
 _NOTHING = _Nothing()
@@ -164,12 +163,11 @@ _NOTHING = _Nothing()
 
 def _kinds(flat: FlatSchema) -> list[str]:
     """Return the types to try, null last; without `type`, the types that the other keywords suggest come first."""
-    given = flat.get("type")
-    if given is None:
-        hinted = [kind for kind, keywords in _HINTS.items() if any(keyword in flat for keyword in keywords)]
-        return [*hinted, *(kind for kind in _TYPES if kind not in hinted)]
-    kinds = [given] if isinstance(given, str) else list(given)
-    return sorted(kinds, key=lambda kind: kind == "null")
+    types = flat.get("type")
+    if types is None:
+        likely = [kind for kind, keywords in _HINTS.items() if any(keyword in flat for keyword in keywords)]
+        return [*likely, *(kind for kind in _TYPES if kind not in likely)]
+    return sorted([types] if isinstance(types, str) else types, key=lambda kind: kind == "null")
 
 
 def _strings(flat: FlatSchema, name: str) -> Iterator[JsonValue]:
@@ -177,8 +175,8 @@ def _strings(flat: FlatSchema, name: str) -> Iterator[JsonValue]:
     words = [text_for_format(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
     if "pattern" in flat:
         words.insert(1, text_for(flat["pattern"]))
-    numbered = (f"{word_for(name)} {number}" for number in count(2))
-    for word in chain(words, map(str, range(10)), numbered):
+    more_words = (f"{word_for(name)} {number}" for number in count(2))
+    for word in chain(words, map(str, range(10)), more_words):
         if word is not None:
             yield word
             yield (word * math.ceil(least / max(1, len(word))) if len(word) < least else word)[:most]

@@ -1,7 +1,4 @@
-"""Conversion of a complete message to the events of the API's stream.
-
-Pure functions. This module knows no timing, faults or sockets.
-"""
+"""Conversion of a complete message to the API's stream events. This module knows no timing, faults or sockets."""
 
 import json
 import math
@@ -10,16 +7,16 @@ from collections.abc import Iterator
 
 from .types import JsonObject
 
-# Enough pieces for a realistic stream; the limit keeps the events of a long text few enough for a test.
+# So many pieces make a realistic stream, and stay few enough for a test with a long text.
 _MAX_PIECES = 64
 _JSON_PIECE = 8
-# These fields describe how the request was served, not its usage, so only the first event has them.
+# These usage fields describe how the request was served, so only the first event has them.
 _ONLY_AT_START = ("service_tier", "cache_creation", "inference_geo")
 _ONLY_AT_END = ("server_tool_use", "output_tokens_details", "iterations")
 
 
 def stream_events(message: JsonObject) -> Iterator[JsonObject]:
-    """Yield the events of a message from `make_message`, in the API's order."""
+    """Yield the events for a message from `make_message`, in the API's order."""
     yield _message_start(message)
     for index, block in enumerate(message["content"]):
         start, deltas = _split(block)
@@ -34,7 +31,7 @@ def stream_events(message: JsonObject) -> Iterator[JsonObject]:
 
 
 def encode_event(event: JsonObject) -> bytes:
-    """Return one event as the bytes of a server-sent event."""
+    """Return an event as a server-sent event."""
     data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     return f"event: {event['type']}\ndata: {data}\n\n".encode()
 
@@ -42,8 +39,7 @@ def encode_event(event: JsonObject) -> bytes:
 def _message_start(message: JsonObject) -> JsonObject:
     usage = {key: value for key, value in message["usage"].items() if key not in _ONLY_AT_END}
     usage["output_tokens"] = min(1, usage["output_tokens"])
-    keys = ("id", "type", "role", "model")
-    start = {key: message[key] for key in keys}
+    start = {key: message[key] for key in ("id", "type", "role", "model")}
     start |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     return {"type": "message_start", "message": start}
 
@@ -51,18 +47,15 @@ def _message_start(message: JsonObject) -> JsonObject:
 def _message_delta(message: JsonObject) -> JsonObject:
     keys = ("stop_reason", "stop_sequence", "stop_details", "container")
     usage = {key: value for key, value in message["usage"].items() if key not in _ONLY_AT_START}
-    event: JsonObject = {
-        "type": "message_delta",
-        "delta": {key: message[key] for key in keys if key in message},
-        "usage": usage,
-    }
+    delta = {key: message[key] for key in keys if key in message}
+    event: JsonObject = {"type": "message_delta", "delta": delta, "usage": usage}
     if "context_management" in message:
         event["context_management"] = message["context_management"]
     return event
 
 
 def _split(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-    """Return the initial form of a block, and the deltas that complete it."""
+    """Return a block as it starts, and the deltas that complete it."""
     match block["type"]:
         case "text":
             return _split_text(block)
@@ -75,7 +68,7 @@ def _split(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
             pieces = ["", *_chunks(json.dumps(block["input"], ensure_ascii=False), _JSON_PIECE)]
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         case _:
-            # Redacted thinking and the results of server tools are sent in one piece.
+            # Redacted thinking and server tool results are sent in a single piece.
             return block, []
 
 

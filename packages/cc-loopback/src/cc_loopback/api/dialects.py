@@ -1,4 +1,4 @@
-"""The HTTP encodings of events, errors and request ids: the API's own, and Bedrock's. This module knows no requests."""
+"""HTTP encodings for events, errors and request ids: the API's own, and Bedrock's."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from .types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """HTTP encoding of events, errors and request ids."""
+    """HTTP encoding for events, errors and request ids."""
 
     event_stream: str
     """Content type of a stream."""
     id_header: str
-    """Header of the request id."""
+    """Header for the request id."""
     encode_event: Callable[[JsonObject], bytes]
     error_parts: Callable[[JsonObject], tuple[JsonObject, Mapping[str, str]]]
-    """Function from an error body of the Messages API to the body and the headers of the response."""
+    """Function from the Messages API's error body to body and headers for the response."""
 
 
 ANTHROPIC = Dialect("text/event-stream; charset=utf-8", "request-id", events.encode_event, lambda body: (body, {}))

@@ -1,7 +1,4 @@
-"""The Messages API's events and errors in the format of Amazon Bedrock.
-
-Pure functions from the API's objects to Bedrock's. This module knows no paths, statuses or sockets.
-"""
+"""The Messages API's events and errors in Amazon Bedrock's format. This module knows no paths, statuses or sockets."""
 
 import base64
 import json
@@ -10,7 +7,7 @@ from .eventstream import encode_message
 from .types import JsonObject
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
-# If Bedrock has no exception of the same meaning, its most general one is used.
+# Where Bedrock has no exception with the same meaning, the most general exception stands.
 _EXCEPTION_BY_TYPE = {
     "invalid_request_error": "ValidationException",
     "authentication_error": "UnrecognizedClientException",
@@ -26,7 +23,7 @@ _EXCEPTION_BY_TYPE = {
 
 
 def encode_event(event: JsonObject) -> bytes:
-    """Return one event of the API as a message of the stream; an `error` event becomes an exception."""
+    """Return an event as a message in Amazon's event stream; an `error` event becomes an exception."""
     if event["type"] == "error":
         name = _exception_name(event)
         kind = {":message-type": "exception", ":exception-type": name[0].lower() + name[1:]}
@@ -38,12 +35,12 @@ def encode_event(event: JsonObject) -> bytes:
 
 
 def error_parts(body: JsonObject) -> tuple[JsonObject, dict[str, str]]:
-    """Return the body and the headers of Bedrock's response for an error body of the API."""
+    """Return body and headers for Bedrock's response to an API error."""
     return {"message": body["error"]["message"]}, {"x-amzn-errortype": _exception_name(body)}
 
 
 def _exception_name(body: JsonObject) -> str:
-    """Return Amazon's name for an error type of the API; unknown types are returned unchanged."""
+    """Return Amazon's name for the error type; an unknown type stays unchanged."""
     kind: str = body["error"]["type"]
     return _EXCEPTION_BY_TYPE.get(kind, kind)
 

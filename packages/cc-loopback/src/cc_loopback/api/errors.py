@@ -1,7 +1,4 @@
-"""The API's error bodies, and the package's own exceptions.
-
-This module maps statuses to error types. It does not decide which requests get an error.
-"""
+"""The API's error bodies, and the package's own exceptions."""
 
 from collections.abc import Sequence
 
@@ -34,7 +31,7 @@ _MESSAGE_BY_TYPE = {
 
 
 class LoopbackError(Exception):
-    """Base class of the errors of this package."""
+    """Base class for this package's errors."""
 
 
 class ReplyError(LoopbackError):
@@ -54,11 +51,11 @@ class MissingCassetteError(CassetteError):
 
 
 class UpstreamError(LoopbackError):
-    """The API to record cannot be reached, or its answer broke off."""
+    """The API to record cannot be reached, or an answer broke off."""
 
 
 def cassette_problem(errors: Sequence[BaseException]) -> str:
-    """Return the text of the first error of a cassette. Later ones often follow from it, so they are only counted."""
+    """Return the text of a cassette's first error. Later errors often follow from it, so they are only counted."""
     first, *others = errors
     return f"{first}\n({len(others)} later requests failed, too)" if others else str(first)
 
@@ -69,6 +66,6 @@ def error_type_for(status: int) -> str:
 
 
 def error_body(error_type: str, message: str | None, request_id: str) -> JsonObject:
-    """Return the API's error object; the default message is the usual one of the type."""
+    """Return the API's error object; the default message is the usual text for the type."""
     text = _MESSAGE_BY_TYPE.get(error_type, "Invalid request") if message is None else message
     return {"type": "error", "error": {"type": error_type, "message": text}, "request_id": request_id}

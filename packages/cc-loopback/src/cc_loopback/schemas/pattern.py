@@ -1,7 +1,6 @@
-"""Generation of a text that matches a simple regular expression.
+"""Text that matches a simple regular expression: literals, character classes, groups, alternatives and counts.
 
-It supports literals, character classes, groups, alternatives and counts. For other syntax the text is wrong or missing,
-so the caller must check it with `re`.
+For other syntax the text is wrong or missing, so the caller must check it with `re`.
 """
 
 import string
@@ -31,7 +30,7 @@ class _Reader:
     at: int = 0
 
     def alternatives(self) -> str:
-        """Read up to the end or a closing parenthesis, and return the text of the first alternative."""
+        """Read up to the end or a closing parenthesis, and return the first alternative's text."""
         texts = [self._sequence()]
         while self._peek() == "|":
             self.at += 1

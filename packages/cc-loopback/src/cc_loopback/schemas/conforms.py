@@ -1,6 +1,6 @@
-"""Validation of values against a JSON Schema with jsonschema, lenient about keywords that cannot be checked.
+"""Validation of values against a JSON Schema, lenient about keywords that jsonschema cannot check.
 
-Every schema is treated as draft 2020-12, regardless of its `$schema`. No error messages are produced.
+Every schema is read as draft 2020-12, whatever `$schema` says.
 """
 
 import re
@@ -14,21 +14,21 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from .types import JsonValue
+from ..api.types import JsonValue
 
 Schema: TypeAlias = Mapping[str, Any] | bool
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError]]
 
-# For some malformed references, such as a number in place of a name, `referencing` raises no error class of its own.
+# Some malformed references, such as a number in place of a name, make `referencing` raise built-in errors.
 _UNRESOLVABLE = (Unresolvable, ValueError, TypeError)
 
-# Schemas whose references are being followed, each with the value to validate.
-_followed: ContextVar[frozenset[tuple[int, int]]] = ContextVar("followed", default=frozenset())
+# Schemas whose reference is under check, each with the value to validate, by `id`.
+_active_checks: ContextVar[frozenset[tuple[int, int]]] = ContextVar("active_checks", default=frozenset())
 
 
 class SchemaValidator:
-    """Validator of values against the schemas of one document."""
+    """Validator for the schemas in one document."""
 
     def __init__(self, root: Schema) -> None:
         document = DRAFT202012.create_resource(_without_dialect(root))
@@ -37,19 +37,19 @@ class SchemaValidator:
         self._validator: Any = _Validator(document.contents, registry=Registry[Any]())
 
     def resolve(self, reference: str) -> Schema | None:
-        """Return the target of a reference within the document, or None."""
+        """Return the schema that a reference within the document names, or None."""
         try:
             return self._resolver.lookup(reference).contents
         except _UNRESOLVABLE:
             return None
 
     def predicate(self, schema: Schema) -> Callable[[JsonValue], bool]:
-        """Return a function that tests whether a value is valid for `schema`, a part of the document."""
+        """Return a function that tests if a value is valid for `schema`, a part of the document."""
         return self._validator.evolve(schema=_without_dialect(schema)).is_valid
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether a text contains a match of a pattern. An invalid Python pattern cannot be checked, and passes."""
+    """Return true if a text matches a pattern. A pattern that is invalid in Python cannot be checked, and passes."""
     try:
         return re.search(pattern, text) is not None
     except re.error:
@@ -57,12 +57,11 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def property_schemas(schema: Mapping[str, Any], name: str) -> list[Schema]:
-    """Return all schemas in an object's schema that apply to one property."""
-    found: list[Schema] = []
-    if name in schema.get("properties", {}):
-        found.append(schema["properties"][name])
-    found += [part for pattern, part in schema.get("patternProperties", {}).items() if matches(pattern, name)]
-    return found or [schema.get("additionalProperties", True)]
+    """Return all schemas in an object schema that apply to a property."""
+    properties = schema.get("properties", {})
+    schemas: list[Schema] = [properties[name]] if name in properties else []
+    schemas += [part for pattern, part in schema.get("patternProperties", {}).items() if matches(pattern, name)]
+    return schemas or [schema.get("additionalProperties", True)]
 
 
 def _without_dialect(schema: Schema) -> Schema:
@@ -78,7 +77,7 @@ def _first(keyword: str, *arguments: Any) -> list[ValidationError]:
 
 
 def _lenient(keyword: str, problem: type[Exception]) -> _Keyword:
-    """Return the check of a keyword that passes values which cannot be checked."""
+    """Return a keyword check that passes a value if jsonschema's check raises `problem`."""
 
     def check(*arguments: Any) -> list[ValidationError]:
         try:
@@ -97,20 +96,19 @@ def _type(validator: Any, types: Any, instance: Any, schema: Any) -> list[Valida
 
 
 def _cycle_safe(keyword: str) -> _Keyword:
-    """Return the check of a reference keyword; a cycle ends when it returns to the same value."""
+    """Return the check for a reference keyword; a cycle ends when it comes back to the same value."""
 
     def check(validator: Any, reference: Any, instance: Any, schema: Any) -> list[ValidationError]:
-        followed = _followed.get()
-        step = (id(schema), id(instance))
-        if step in followed:
+        active, step = _active_checks.get(), (id(schema), id(instance))
+        if step in active:
             return []
-        token = _followed.set(followed | {step})
+        token = _active_checks.set(active | {step})
         try:
             return _first(keyword, validator, reference, instance, schema)
         except _UNRESOLVABLE as error:
             return [ValidationError(str(error))]
         finally:
-            _followed.reset(token)
+            _active_checks.reset(token)
 
     return check
 

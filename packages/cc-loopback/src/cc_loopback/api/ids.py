@@ -1,4 +1,4 @@
-"""Random identifiers in the format of the API."""
+"""Random identifiers in the API's format."""
 
 import random
 import string

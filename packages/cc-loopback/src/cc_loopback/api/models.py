@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from .types import JsonObject
 
-_RELEASED = {
+_MODELS = {
     "claude-opus-5": ("Claude Opus 5", "2026-06-01T00:00:00Z"),
     "claude-sonnet-5": ("Claude Sonnet 5", "2026-05-01T00:00:00Z"),
     "claude-haiku-4-5": ("Claude Haiku 4.5", "2025-10-01T00:00:00Z"),
@@ -13,10 +13,10 @@ _DEFAULT_LIMIT = 20
 
 
 def model_info(model: str) -> JsonObject | None:
-    """Return one model of the list, or None."""
-    if model not in _RELEASED:
+    """Return a model of the list, or None."""
+    if model not in _MODELS:
         return None
-    name, created = _RELEASED[model]
+    name, created = _MODELS[model]
     return {
         "type": "model",
         "id": model,
@@ -35,20 +35,16 @@ def model_page(query: Mapping[str, str]) -> JsonObject:
     """Return the page that `limit`, `after_id` and `before_id` select.
 
     Raises:
-        ValueError: `limit` is not a number, or a cursor is not the id of a model.
+        ValueError: `limit` is not a number, or a cursor is not a model id.
     """
-    names = list(_RELEASED)
+    names = list(_MODELS)
     limit = int(query.get("limit", _DEFAULT_LIMIT))
     if before := query.get("before_id"):
         earlier = names[: names.index(before)]
-        chosen, more = earlier[-limit:], len(earlier) > limit
+        page, more = earlier[-limit:], len(earlier) > limit
     else:
         after = query.get("after_id")
         later = names[names.index(after) + 1 :] if after else names
-        chosen, more = later[:limit], len(later) > limit
-    return {
-        "data": [model_info(name) for name in chosen],
-        "has_more": more,
-        "first_id": chosen[0] if chosen else None,
-        "last_id": chosen[-1] if chosen else None,
-    }
+        page, more = later[:limit], len(later) > limit
+    first, last = (page[0], page[-1]) if page else (None, None)
+    return {"data": [model_info(name) for name in page], "has_more": more, "first_id": first, "last_id": last}

@@ -1,7 +1,4 @@
-"""Routing of paths: the API's own path for the same request, and the dialect of the response.
-
-This module knows the paths of the API, of Vertex AI and of Amazon Bedrock. The application decides which are served.
-"""
+"""Paths on Vertex AI and Amazon Bedrock: the API's own path for the same request, and the response dialect."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +16,7 @@ _VERTEX = re.compile(
 )
 # A model may be an ARN, which contains slashes and colons.
 _BEDROCK = re.compile(r"/model/(?P<model>.+)/invoke(?P<stream>-with-response-stream)?")
-# In the path for counting tokens, Vertex AI has this in place of the model, which is in the body.
+# In Vertex AI's path for token counts, this stands in place of the model, which is in the body.
 _COUNTER = "count-tokens"
 
 
@@ -30,15 +27,15 @@ class Route:
     path: str
     """The API's own path for the request."""
     fields: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """Fields of the body that are given in the path."""
+    """Body fields that the path contains."""
     dialect: Dialect = ANTHROPIC
 
 
 def route_of(path: str) -> Route:
-    """Return the route of a path; a path of no cloud is returned unchanged."""
-    if found := _VERTEX.fullmatch(path):
-        model = found["model"]
+    """Return the route for a path; any path outside the clouds stays unchanged."""
+    if match := _VERTEX.fullmatch(path):
+        model = match["model"]
         return Route(COUNT_TOKENS) if model == _COUNTER else Route(MESSAGES, {"model": model})
-    if found := _BEDROCK.fullmatch(path):
-        return Route(MESSAGES, {"model": found["model"], "stream": bool(found["stream"])}, BEDROCK)
+    if match := _BEDROCK.fullmatch(path):
+        return Route(MESSAGES, {"model": match["model"], "stream": bool(match["stream"])}, BEDROCK)
     return Route(path)

@@ -1,4 +1,4 @@
-"""Example texts and numbers, by the name or the format of a property."""
+"""Example texts and numbers, by a property's name or format."""
 
 import re
 
@@ -71,24 +71,24 @@ _BY_NAME: dict[str, str | int | float] = {
 
 
 def text_for_format(name: str) -> str | None:
-    """Return a text in one of JSON Schema's formats, or None for an unknown format."""
+    """Return a text in a JSON Schema format, or None for an unknown format."""
     return _BY_FORMAT.get(name)
 
 
 def word_for(name: str) -> str:
-    """Return a text for a property: one that suits its name, or else the name."""
-    value = _known(name)
+    """Return a text for a property: a word that suits the name, or else the name."""
+    value = _entry(name)
     return value if isinstance(value, str) else name or "text"
 
 
 def number_for(name: str) -> int | float:
-    """Return a number for a property: one that suits its name, or else 1."""
-    value = _known(name)
+    """Return a number for a property: a value that suits the name, or else 1."""
+    value = _entry(name)
     return 1 if value is None or isinstance(value, str) else value
 
 
-def _known(name: str) -> str | int | float | None:
-    """Return the entry of a name, or else of its last word: `userEmail` and `user_email` are e-mail addresses."""
+def _entry(name: str) -> str | int | float | None:
+    """Return the entry for a name, or else for the last word: `userEmail` and `user_email` are e-mail addresses."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)
     for key in (name.lower(), words[-1].lower() if words else ""):
         if key in _BY_NAME:

@@ -1,19 +1,16 @@
-"""Amazon's event stream framing: a message has lengths, a checksum, headers, a payload, and a second checksum.
-
-This module knows bytes only, and not the meaning of headers and payload.
-"""
+"""Amazon's event stream framing. This module knows bytes only, not the meaning of headers and payload."""
 
 import struct
 import zlib
 from collections.abc import Mapping
 
-_STRING = 7  # the type of a header's value
+_STRING = 7  # type of a header value
 _CHECKSUM = 4
 _PRELUDE = 8
 
 
 def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Return one message: lengths, their CRC32, headers, payload, and the CRC32 of all these."""
+    """Return a message: lengths, their CRC32, headers, payload, and a CRC32 over all these."""
     head = b"".join(_header(name, value) for name, value in headers.items())
     lengths = struct.pack(">II", _PRELUDE + _CHECKSUM + len(head) + len(payload) + _CHECKSUM, len(head))
     message = lengths + _checksum(lengths) + head + payload

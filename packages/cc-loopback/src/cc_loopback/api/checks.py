@@ -1,7 +1,6 @@
-"""Validation of the fields that every request body must have.
+"""Validation of request bodies: the few fields that an answer needs, with problems in the API's words, field first.
 
-It checks the few fields that an answer requires, and reports problems in the API's format, field first. It is not a
-schema of the Messages API: unknown fields pass.
+Unknown fields pass.
 """
 
 from collections.abc import Mapping
@@ -13,21 +12,21 @@ _NOTHING: Mapping[str, JsonValue] = {}
 
 
 def problem_with(
-    given: JsonObject | None, in_path: Mapping[str, JsonValue] = _NOTHING, *, counting: bool = False
+    content: JsonObject | None, in_path: Mapping[str, JsonValue] = _NOTHING, *, counting: bool = False
 ) -> str | None:
-    """Return the first problem of the body of a message request, or None.
+    """Return the first problem in the body for a message, or None.
 
     Args:
-        given: The body, or None if it is not a JSON object.
+        content: The body, or None if it is not a JSON object.
         in_path: The fields in the path, which must not be in the body.
-        counting: Whether tokens are only counted, which requires no `max_tokens`.
+        counting: True if tokens are only counted, which requires no `max_tokens`.
     """
-    if given is None:
+    if content is None:
         return "The request body is not valid JSON: expected an object"
     for name in in_path:
-        if name in given:
+        if name in content:
             return f"{name}: Extra inputs are not permitted"
-    body: JsonObject = {**given, **in_path}
+    body: JsonObject = {**content, **in_path}
     required = ["model", "messages"] if counting else ["model", "max_tokens", "messages"]
     for name in required:
         if name not in body:
