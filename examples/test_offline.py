@@ -10,9 +10,9 @@ def greet(body: dict[str, Any]) -> str:
     return f"Hello, {body['messages'][-1]['content'][0]['text']}!"
 
 
-async def test_the_agent_greets_by_name(loopback: LoopbackServer) -> None:
+def test_the_agent_greets_by_name(loopback: LoopbackServer) -> None:
     loopback.respond = greet
-    async with ClaudeCodeProvider(env=loopback.env()) as provider:
-        result = await Agent(ClaudeCodeModel(provider=provider)).run("Ada")
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider(env=loopback.env()))
+    result = Agent(model).run_sync("Ada")
     assert result.output == "Hello, Ada!"
     assert len(loopback.requests) == 1
