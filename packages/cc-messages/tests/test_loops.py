@@ -18,7 +18,7 @@ from .conftest import Client, Connect
 
 
 def echo(body: dict[str, Any]) -> str:
-    return f"You said {body['messages'][-1]['content'][-1]['text']}"
+    return f"You said {body['messages'][-1]['content']}"
 
 
 async def ask(transport: ClaudeCodeTransport, text: str) -> str:

@@ -5,7 +5,6 @@ the process's current request is bound to it. Lives on the background loop.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from cc_ipc import IPCSession, ToolSchema, current_call
+from cc_ipc.guard import ToolFailure, guarded, is_cancelled
 from cc_session import McpServerFailedError
 from cc_session.internals import TOOL_CALL_ID, check_length
 
@@ -30,11 +30,6 @@ __all__ = ["Run", "ToolServer"]
 Run = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns the result in MCP's form."""
 
-logger = logging.getLogger(__name__)
-
-# The model reads it, and an exception may quote megabytes of invalid input.
-_MESSAGE_CHARACTERS = 20_000
-
 _ENDED = "The request that this call belongs to has ended."
 
 
@@ -47,7 +42,7 @@ class ToolServer:
         self._config: McpServerConfig | None = None
         self._schemas = key.schemas()
         self._turn: tuple[TurnCalls, Run] | None = None
-        self._calls: set[asyncio.Future[CallToolResult]] = set()
+        self._calls: set[asyncio.Future[CallToolResult | ToolFailure]] = set()
         self._seen_ids: set[str] = set()
         self._ipc: IPCSession | None = None
 
@@ -102,13 +97,16 @@ class ToolServer:
             return _error(_ENDED)
         calls, run = self._turn
         call = CLICall(call_id, name, cast("dict[str, JsonValue]", dict(arguments)))
-        running = asyncio.ensure_future(self._result(calls, run, call))
+        # A tool's `KeyboardInterrupt` belongs to the caller's loop, which has raised it, and would end this loop.
+        result = guarded(name, lambda: self._result(calls, run, call), reraise=(GeneratorExit,))
+        running = asyncio.ensure_future(result)
         self._calls.add(running)
         try:
-            return await running
+            answer = await running
+            return _error(str(answer)) if isinstance(answer, ToolFailure) else answer
         except asyncio.CancelledError:
             running.cancel()
-            if _is_cancelled():  # by the CLI, which ignores the answer
+            if is_cancelled():  # by the CLI, which ignores the answer
                 raise
             # By the turn's end, or by the tool itself. Answered, since an MCP server takes seconds to close over a
             # handler that still waits.
@@ -120,17 +118,9 @@ class ToolServer:
         if not await calls.has(call.id):
             return _error(_ENDED)
         self._seen_ids.add(call.id or "")
-        try:
-            result = CallToolResult.model_validate(dict(await run(call)))
-            check_length(result.content)
-            return result
-        except (asyncio.CancelledError, GeneratorExit):
-            raise
-        # A panic in a Rust tool would end the server's task. A tool's `KeyboardInterrupt` belongs to the caller's loop,
-        # which has raised it, and would end the background loop here.
-        except BaseException as error:
-            logger.error("The tool %r failed", call.name, exc_info=error)
-            return _error(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS])
+        result = CallToolResult.model_validate(dict(await run(call)))
+        check_length(result.content)
+        return result
 
     def _handler(self, name: str) -> Callable[[dict[str, object]], Awaitable[dict[str, object]]]:
         async def handle(arguments: dict[str, object]) -> dict[str, object]:
@@ -150,11 +140,6 @@ class ToolServer:
     ) -> CallToolResult:
         call_id = cast("Mapping[str, object]", params.meta or {}).get(TOOL_CALL_ID)
         return await self._answer(params.name, params.arguments or {}, str(call_id) if call_id else None)
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _error(message: str) -> CallToolResult:
