@@ -60,7 +60,7 @@ MISSING = "Tool calls across processes need Unix sockets, which Python does not 
 
 @pytest.mark.slow
 def test_everything_imports_without_posix_and_only_the_use_of_unix_sockets_fails() -> None:
-    """ARCH-40."""
+    """ARCH-40"""
     command = [sys.executable, "-c", PROGRAM, *PACKAGES.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
 

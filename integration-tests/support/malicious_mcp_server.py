@@ -1,4 +1,4 @@
-"""An MCP server that tries to exceed its permissions. It reports its findings."""
+"""An MCP server that tries to exceed its permissions, and reports the results."""
 
 import json
 import os

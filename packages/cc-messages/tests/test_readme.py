@@ -1,4 +1,4 @@
-"""The README's examples run, and its table names the existing routes."""
+"""The README's examples run, and the table names the existing routes."""
 
 import os
 import re
@@ -26,7 +26,7 @@ PRINTED = ["It is sunny.\n", "text mcp_tool_use mcp_tool_result text\n"]
 @pytest.mark.slow
 def test_the_examples_run() -> None:
     examples = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    # The first one really starts an interpreter.
+    # The first example really starts an interpreter.
     for start, example, printed in zip([sys.executable, python()], examples, PRINTED, strict=True):
         done = subprocess.run([start, "-W", "error", "-c", example], capture_output=True, text=True, timeout=50)
         assert (done.stdout, done.stderr) == (printed, "")
@@ -34,7 +34,7 @@ def test_the_examples_run() -> None:
 
 @pytest.mark.slow
 def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """MSG-46. The CLI gets the same as the server's own CLI."""
+    """MSG-46: the CLI gets the same as the server's CLI."""
     loopback.respond = respond
     [script] = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
     cli = Path(claude_agent_sdk.__file__).parent / "_bundled"
