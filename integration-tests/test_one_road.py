@@ -166,10 +166,13 @@ asyncio.run(provider.aclose())
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 async def test_parent_and_child_go_on_after_a_fork(loopback: LoopbackServer) -> None:
     """SES-84"""
+    child_asks = asyncio.Event()
 
     async def respond(body: dict[str, Any]) -> Any:
         if "Slow." in str(body["messages"]):
-            await asyncio.sleep(1)
+            await child_asks.wait()
+        if "Of the child." in str(body["messages"]):
+            child_asks.set()
         return echo(body)
 
     loopback.respond = respond

@@ -5,7 +5,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import anyio
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ToolOutput
@@ -55,7 +54,8 @@ async def test_run_stream_yields_text_before_the_answer_is_complete(
 async def test_twenty_concurrent_runs_each_get_their_own_answer(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-65, ARCH-19: with far fewer processes."""
+    """MODEL-65, ARCH-19: with far fewer processes; all runs are in their tool at once."""
+    all_are_there = asyncio.Barrier(20)
 
     def respond(body: dict[str, Any]) -> Any:
         last = body["messages"][-1]["content"]
@@ -65,7 +65,7 @@ async def test_twenty_concurrent_runs_each_get_their_own_answer(
 
     async def number(of: str) -> str:
         """A number."""
-        await anyio.sleep(0.01)
+        await all_are_there.wait()
         return f"number of {of}"
 
     loopback.respond = respond

@@ -171,16 +171,16 @@ async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transpo
 async def test_tools_run_in_the_callers_loop_and_context(several: Client, transport: Transport) -> None:
     """IPC-P-51"""
     whose = contextvars.ContextVar("whose", default="unknown")
-    calls: list[tuple[bool, str]] = []
+    contexts: list[tuple[bool, str]] = []
     mine = asyncio.get_running_loop()
 
     async def look(_call: CLICall) -> dict[str, object]:
-        calls.append((asyncio.get_running_loop() is mine, whose.get()))
+        contexts.append((asyncio.get_running_loop() is mine, whose.get()))
         return text("ok")
 
     whose.set("the caller's")
     await ask(several, look, transport)
-    assert calls == [(True, "the caller's")]
+    assert contexts == [(True, "the caller's")]
 
 
 async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(several: Client, transport: Transport) -> None:
