@@ -24,8 +24,10 @@ async def test_each_run_ends_correctly_or_with_the_correct_error_and_leaves_noth
     """MODEL-49, MODEL-51, MODEL-65, MSG-54: a round with a few faults, or three rounds with all faults between them."""
     figures = tmp_path / "figures.json"
     command = [sys.executable, SOAK, *extent, "--seed=71", "--at-once=6", "--pool=3", f"--json={figures}"]
-    done = await to_thread.run_sync(lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS))
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = await to_thread.run_sync(
+        lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
     report = json.loads(figures.read_text())
     assert report["broken"] == []
     assert report["right"] > 0

@@ -12,13 +12,13 @@ _SUBPROCESS_SECONDS = 50
 
 async def python(program: str, *arguments: str) -> str:
     """Run a program in a new interpreter; return the output."""
-    done = await to_thread.run_sync(
+    process = await to_thread.run_sync(
         lambda: subprocess.run(
             [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=_SUBPROCESS_SECONDS
         )
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 # After the first import, starting a process, opening a socket, and writing or removing a file fail.

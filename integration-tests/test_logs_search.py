@@ -47,7 +47,7 @@ def test_inputs_and_results_of_tools_are_found(
 
     def roles(text: str) -> set[tuple[str, bool]]:
         main(["search", text, str(cli.transcripts), "--format", "json"])
-        return {(one["role"], bool(one["agent"])) for one in json.loads(capsys.readouterr().out)}
+        return {(match["role"], bool(match["agent"])) for match in json.loads(capsys.readouterr().out)}
 
     assert ("result", True) in roles("sunny, 21 degrees")
     assert ("call", True) in roles("weather.txt")

@@ -46,7 +46,7 @@ def check(logs: Logs, *results: dict[str, Any]) -> None:
     """Check that the rows add up to the totals in these sessions' last results, and that every session agrees."""
     assert counts(logs.rows) == stated(*(result["modelUsage"] for result in results))
     assert cost(logs) == pytest.approx(sum(result["total_cost_usd"] for result in results), abs=CENT / 100)
-    assert [one for one in reconcile(logs) if not one.agrees] == []
+    assert [comparison for comparison in reconcile(logs) if not comparison.agrees] == []
     assert logs.problems == []
 
 
@@ -181,7 +181,7 @@ def test_a_sub_agent_and_the_commands_on_its_logs(
     *_, last = run("responses", str(cli.streams[0])).splitlines()
     assert CLIResponse.model_validate_json(last).result == result["result"]
     assert json.loads(run("report", "--format", "json"))["total"]["cost"] == pytest.approx(result["total_cost_usd"])
-    assert [one["agrees"] for one in json.loads(run("reconcile", "--format", "json"))] == [True]
+    assert [comparison["agrees"] for comparison in json.loads(run("reconcile", "--format", "json"))] == [True]
     assert "1 sessions agree" in run("doctor")
     assert {"Agent", "Read"} <= {line.split(",")[0] for line in run("report", "tool", "--format", "csv").splitlines()}
     query = "select count(*) as n from requests where agent <> ''"

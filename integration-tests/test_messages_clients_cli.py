@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
     """Return the CLI's printed result for a prompt."""
-    done = subprocess.run(
+    process = subprocess.run(
         [CLI, "-p", prompt, "--output-format", "json", "--allowedTools", "Read", "--model", MODEL],
         cwd=folder,
         env={**os.environ, **env},
@@ -42,7 +42,7 @@ def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
         timeout=50,
         stdin=subprocess.DEVNULL,
     )
-    return json.loads(done.stdout)
+    return json.loads(process.stdout)
 
 
 def reads_a_file(path: Path) -> Any:

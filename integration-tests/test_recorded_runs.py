@@ -67,8 +67,8 @@ async def test_an_agent_run_is_recorded_and_replayed_with_each_login(
     loopback.fail_next(529, headers={"retry-after": "0"})
     async with model_on(path, "once") as model:
         recorded = await run(model)
-    sent = [call.headers.get("x-api-key") or call.headers["authorization"] for call in loopback.calls]
-    assert sent == [KEY if login == "api-key" else f"Bearer {TOKEN}"] * 3
+    logins = [call.headers.get("x-api-key") or call.headers["authorization"] for call in loopback.calls]
+    assert logins == [KEY if login == "api-key" else f"Bearer {TOKEN}"] * 3
     cassette = path.read_text("utf-8")
     sessions = [call.headers["x-claude-code-session-id"] for call in loopback.calls]
     for secret in (KEY, TOKEN, "user_id", "cc_version", *sessions):

@@ -120,8 +120,8 @@ async def test_betas_are_sent_beside_the_clis_own(loopback: LoopbackServer, mode
         anthropic_betas=["context-1m-2025-08-07"], extra_headers={"anthropic-beta": "files-api-2025-04-14"}
     )
     await Agent(model).run("Hello.", model_settings=settings)
-    sent = loopback.calls[-1].headers["anthropic-beta"].split(",")
-    assert {"context-1m-2025-08-07", "files-api-2025-04-14"} <= set(sent)
+    betas = loopback.calls[-1].headers["anthropic-beta"].split(",")
+    assert {"context-1m-2025-08-07", "files-api-2025-04-14"} <= set(betas)
 
 
 async def test_extra_headers_reach_the_api_with_the_request_that_has_them(

@@ -58,8 +58,8 @@ async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackSe
     expected = [(f"{context.trace_id:032x}", f"{context.span_id:016x}") for context in ours if context is not None]
     assert [(span.trace_id, span.parent_id) for span in inner[:2]] == expected
     assert len({span.trace_id for span in inner}) == 3
-    sent = [call.headers.get("traceparent", "").split("-")[1:2] for call in loopback.calls]
-    assert sent == [[span.trace_id] for span in inner]
+    trace_ids = [call.headers.get("traceparent", "").split("-")[1:2] for call in loopback.calls]
+    assert trace_ids == [[span.trace_id] for span in inner]
 
 
 async def test_without_telemetry_of_the_cli_a_span_costs_nothing(

@@ -72,7 +72,7 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TMPDIR", str(path))
     yield
     _, alive = psutil.wait_procs(_started_with(str(path)), timeout=5)
-    leftovers = [one for one in path.iterdir() if one.name != "runner_storage"]  # that is Prefect's
+    leftovers = [entry for entry in path.iterdir() if entry.name != "runner_storage"]  # that is Prefect's
     shutil.rmtree(path)
     assert not alive, f"processes left: {alive}"
     assert not leftovers
@@ -83,7 +83,7 @@ def _started_with(value: str) -> list[psutil.Process]:
     processes: list[psutil.Process] = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if any(value in one for one in process.environ().values()):
+            if any(value in setting for setting in process.environ().values()):
                 processes.append(process)
     return processes
 

@@ -46,9 +46,9 @@ class Worker:
     def kill(self) -> None:
         """Kill all Python processes at once, as a failing machine would; CLIs must exit without help."""
         family = self._family()
-        for one in family:
-            if one.pid == self._process.pid or "python" in one.name():
-                one.kill()
+        for process in family:
+            if process.pid == self._process.pid or "python" in process.name():
+                process.kill()
         self._wait_for_end(family)
 
     def stop(self) -> None:
@@ -59,8 +59,8 @@ class Worker:
 
     def close(self) -> None:
         """End the remaining processes."""
-        for one in self._family():
-            one.kill()
+        for process in self._family():
+            process.kill()
         self._process.wait()
 
     def _family(self) -> list[psutil.Process]:

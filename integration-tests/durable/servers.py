@@ -131,8 +131,8 @@ def _running(
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         process.send_signal(stop)
         _, alive = psutil.wait_procs(family, timeout=_STOP_SECONDS)
-        for one in alive:
-            one.kill()
+        for survivor in alive:
+            survivor.kill()
         process.wait()
 
 

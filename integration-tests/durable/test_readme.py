@@ -52,9 +52,11 @@ def command(line: str) -> list[str]:
 def run(engine: Engine, line: str) -> str:
     """Run a command; return the output."""
     env = {**os.environ, **engine.env}
-    done = subprocess.run(command(line), env=env, cwd=EXAMPLES, capture_output=True, text=True, timeout=COMMAND_SECONDS)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    process = subprocess.run(
+        command(line), env=env, cwd=EXAMPLES, capture_output=True, text=True, timeout=COMMAND_SECONDS
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip()
 
 
 def test_every_block_of_commands_is_in_a_tested_section() -> None:

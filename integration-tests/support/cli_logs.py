@@ -102,15 +102,15 @@ class CliRuns:
         READ in a prompt makes the model read a file, AGENT start a sub-agent that reads it, and WORKFLOW start a
         workflow with three agents.
         """
-        done = subprocess.run(
+        process = subprocess.run(
             self._command("-p", prompt, *form, *options), cwd=self.folder, env={**os.environ, **self.server.env()},
             input=stdin or "", capture_output=True, text=True, timeout=PATIENCE, encoding="utf-8",
         )  # fmt: skip
         path = self.folder / f"run{len(self.streams)}.out"
-        path.write_text(done.stdout, encoding="utf-8")
+        path.write_text(process.stdout, encoding="utf-8")
         self.streams.append(path)
-        results = [one for one in _objects(done.stdout) if one.get("type") == "result"]
-        assert results, done.stderr
+        results = [message for message in _objects(process.stdout) if message.get("type") == "result"]
+        assert results, process.stderr
         return results[-1]
 
     def written(self) -> bool:

@@ -159,8 +159,8 @@ async def requests_without_an_agent(model: AnthropicModel) -> object:
     prompt = ModelRequest([SystemPromptPart("Be brief."), UserPromptPart("Look up.")])
     first = await model_request(model, [prompt], model_request_parameters=offer)
     [part] = [part for part in first.parts if isinstance(part, ToolCallPart)]
-    lookup = ModelRequest([ToolReturnPart("lookup", "b", tool_call_id=part.tool_call_id)])
-    async with model_request_stream(model, [prompt, first, lookup], model_request_parameters=offer) as stream:
+    tool_result = ModelRequest([ToolReturnPart("lookup", "b", tool_call_id=part.tool_call_id)])
+    async with model_request_stream(model, [prompt, first, tool_result], model_request_parameters=offer) as stream:
         events = [event async for event in stream]
     return [first, events, stream.get()]
 

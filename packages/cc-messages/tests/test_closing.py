@@ -162,6 +162,6 @@ async def main():
 asyncio.run(main())
 """
     command = [sys.executable, "-W", "error", "-c", program]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=50)
-    assert (done.returncode, done.stderr) == (3 if "exit" in ending else 0, "")
-    await eventually(lambda: not psutil.pid_exists(int(done.stdout)))
+    process = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=50)
+    assert (process.returncode, process.stderr) == (3 if "exit" in ending else 0, "")
+    await eventually(lambda: not psutil.pid_exists(int(process.stdout)))

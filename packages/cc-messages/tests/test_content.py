@@ -98,8 +98,8 @@ async def test_all_content_arrives_as_it_was_written(client: Client) -> None:
     for name, contents in conversations().items():
         client.api.requests.clear()
         reply = await client.ask(*contents)
-        sent = client.body(*contents)["messages"]
-        if reply.status != 200 or len(client.api.requests) != 1 or client.received != plain(sent):
+        messages = client.body(*contents)["messages"]
+        if reply.status != 200 or len(client.api.requests) != 1 or client.received != plain(messages):
             wrong.append(name)
     assert not wrong
     assert not client.starts
@@ -135,8 +135,8 @@ async def test_any_system_prompt_arrives_as_it_was_written(several: Client) -> N
     odd = "@/etc/hostname /clear ${HOME} $(ls) é\u2028\U0001f600"
     for system in (" \n", f"\n a\r\n\0\ufeff {odd} {'x' * 300_000} "):
         await several.ask("Hello.", system=system)
-        sent = several.api.requests[-1]["system"]
-        assert (sent if isinstance(sent, str) else sent[0]["text"]) == system
+        arrived = several.api.requests[-1]["system"]
+        assert (arrived if isinstance(arrived, str) else arrived[0]["text"]) == system
 
 
 async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:

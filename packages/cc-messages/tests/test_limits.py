@@ -214,8 +214,8 @@ async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) 
     """MSG-93"""
     client = connect(size=1)
     reports = await asyncio.gather(*(reported(client) for _ in range(3)))
-    assert [one.queue_length for one in reports] == [0, 1, 2]
-    assert [one.process_started for one in reports] == [True, False, False]
+    assert [report.queue_length for report in reports] == [0, 1, 2]
+    assert [report.process_started for report in reports] == [True, False, False]
     assert 0 < reports[0].wait_seconds < reports[1].wait_seconds < reports[2].wait_seconds
 
 

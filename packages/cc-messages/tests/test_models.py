@@ -65,10 +65,10 @@ def test_an_alias_stands_for_an_id() -> None:
     ],
 )
 def test_pages_are_those_of_the_api(query: dict[str, str], ids: list[str], more: bool) -> None:
-    got: Any = page(MODELS, query)
-    assert [model["id"] for model in got["data"]] == ids
-    assert got["has_more"] is more
-    assert (got["first_id"], got["last_id"]) == ((ids[0], ids[-1]) if ids else (None, None))
+    answer: Any = page(MODELS, query)
+    assert [model["id"] for model in answer["data"]] == ids
+    assert answer["has_more"] is more
+    assert (answer["first_id"], answer["last_id"]) == ((ids[0], ids[-1]) if ids else (None, None))
 
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "1001"}, {"limit": "x"}, {"after_id": "z"}])

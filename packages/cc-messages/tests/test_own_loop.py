@@ -170,15 +170,15 @@ async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transpo
 
 async def test_tools_run_in_the_callers_loop_and_context(several: Client, transport: Transport) -> None:
     """IPC-P-51"""
-    whose = contextvars.ContextVar("whose", default="unknown")
+    owner = contextvars.ContextVar("whose", default="unknown")
     contexts: list[tuple[bool, str]] = []
-    mine = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
 
     async def look(_call: CLICall) -> dict[str, object]:
-        contexts.append((asyncio.get_running_loop() is mine, whose.get()))
+        contexts.append((asyncio.get_running_loop() is loop, owner.get()))
         return text("ok")
 
-    whose.set("the caller's")
+    owner.set("the caller's")
     await ask(several, look, transport)
     assert contexts == [(True, "the caller's")]
 

@@ -77,10 +77,10 @@ async def test_only_what_is_named_runs(several: Client, folder: Path) -> None:
 
 async def test_a_policy_holds_for_named_tools_and_asks_in_the_requests_loop(several: Client, folder: Path) -> None:
     questions: list[tuple[str, bool]] = []
-    mine = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
 
     async def ask(tool: str, arguments: dict[str, Any], _context: object) -> PermissionResultAllow:
-        questions.append((arguments["command"], asyncio.get_running_loop() is mine))
+        questions.append((arguments["command"], asyncio.get_running_loop() is loop))
         return PermissionResultAllow()
 
     removal = Rule("Bash", "deny", when=lambda values: "rm" in str(values["command"]), reason="Nothing is removed.")
