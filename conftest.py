@@ -1,4 +1,4 @@
-"""Fixtures of all packages' tests: no login of this machine, and one loopback API for each test worker."""
+"""Fixtures for all packages' tests: none of this machine's logins, and a loopback API for each test worker."""
 
 import os
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, settings
 
 from cc_loopback import LoopbackServer
 
-# Each worker and each interpreter of a test would compile the same files again.
+# Each worker and each test's interpreter would compile the same files again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A busy machine is no failure, and the fixtures that property tests use are the same for each example.
+# A busy machine is not a failure, and property tests use the same fixtures for each example.
 settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
@@ -25,7 +25,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_login_of_this_machine() -> Iterator[None]:
-    """Take every login and key of this machine out of the environment of the tests."""
+    """Remove every login and key from the tests' environment."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [*os.environ]:
             if name.startswith(("ANTHROPIC_", "CLAUDE_")):
@@ -35,9 +35,9 @@ def no_login_of_this_machine() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def worker_api(no_login_of_this_machine: None) -> Iterator[LoopbackServer]:
-    """A loopback API for all tests of a worker, so that a process that uses it can serve more than one test.
+    """Yield a loopback API for all tests in a worker, so that its processes can serve several tests.
 
-    Tests take `shared_api`, which is the same server, reset. Only fixtures of shared processes take this one.
+    Tests take `shared_api`, the same server after a reset. Only fixtures with shared processes take this fixture.
     """
     with LoopbackServer() as server:
         yield server
@@ -45,9 +45,9 @@ def worker_api(no_login_of_this_machine: None) -> Iterator[LoopbackServer]:
 
 @pytest.fixture
 def shared_api(worker_api: LoopbackServer) -> Iterator[LoopbackServer]:
-    """The loopback API of the worker, as if it had just started.
+    """Yield the worker's loopback API, as if it had just started.
 
-    A test that takes it leaves no request under way: its processes have ended, or are back in their shared pool.
+    After a test, no request is running: the processes have ended, or are back in a shared pool.
     """
     worker_api.reset()
     yield worker_api
@@ -56,5 +56,5 @@ def shared_api(worker_api: LoopbackServer) -> Iterator[LoopbackServer]:
 
 @pytest.hookimpl(optionalhook=True)  # a package's tests alone run without it
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many again as processors: tests of processes wait much of their time."""
+    """Return half as many again as processors: tests mostly wait for processes."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)

@@ -1,4 +1,4 @@
-"""A request that is broken off, at any await, leaves nothing of itself to the next one on its process."""
+"""A request broken off at any await leaves nothing for the next request on its process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -16,12 +16,12 @@ from cc_session import PoolLimits, SessionPool, sealed_options
 from cc_session.internals import on_background
 
 SONNET, OPUS = "claude-sonnet-5", "claude-opus-4-8"
-# They differ from call to call, or belong to the connection.
+# Headers that differ from call to call, or belong to the connection.
 NOT_COMPARED = frozenset({"content-length", "host", "x-claude-code-session-id", "x-client-request-id", "traceparent"})
 
 
 def request(mark: str, *, model: str = SONNET, header: str | None = None) -> dict[str, Any]:
-    """Return a request with its mark in each part, except those given."""
+    """Return a request with a mark in each part, except the arguments."""
     return {
         "headers": {"x-mark": header or mark},
         "json": {
@@ -50,13 +50,13 @@ def respond(body: dict[str, Any]) -> str:
     return f"{body['messages'][-1]['content'][-1]['text']} {body['model']}"
 
 
-def seen(call: Call) -> tuple[Any, dict[str, str]]:
-    """Return the body and the headers that the API got, as far as they belong to the request."""
+def parameters(call: Call) -> tuple[Any, dict[str, str]]:
+    """Return the request's part in the body and headers that the API received."""
     return call.body, {name: value for name, value in call.headers.items() if name not in NOT_COMPARED}
 
 
 class Process:
-    """One process behind a transport, and the awaits of one request on it."""
+    """A process behind a transport, and a request's awaits on it."""
 
     def __init__(self, api: LoopbackServer, transport: ClaudeCodeTransport) -> None:
         self.api, self._transport = api, transport
@@ -76,14 +76,14 @@ class Process:
         while not self._transport.stats().is_at_rest:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
-    async def seen(self, sent: dict[str, Any]) -> tuple[Any, dict[str, str]]:
-        """Ask, check the answer, and return the record of the API."""
+    async def probe(self, sent: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+        """Ask, check the answer, and return the API's record."""
         self.api.calls.clear()
         answer = await self.ask(sent)
         mark, model = sent["json"]["metadata"]["user_id"], sent["json"]["model"]
         assert answer.json()["content"] == [{"type": "text", "text": f"Say {mark}. {model}"}]
         [call] = self.api.calls
-        return seen(call)
+        return parameters(call)
 
 
 LOGINS = ["api-key", "oauth"]
@@ -108,7 +108,7 @@ async def leave_at_the_first_event(process: Process) -> None:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Count the awaits of the request `LEFT` in a part of its way."""
+    """Count the awaits in a part of the request `LEFT`."""
     watch = Watch()
     take, answer, reset = RequestProcess.take, RequestProcess.answer, RequestProcess.reset
 
@@ -141,18 +141,18 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
 async def test_each_await_of_a_request_can_be_its_last(
     process: Process, watched: Watch, part: str, leave: Callable[[Process], Awaitable[None]]
 ) -> None:
-    """MSG-109: the API gets nothing of it with the next request, which gets its own answer."""
-    alone = {name: await process.seen(sent) for name, sent in AFTER.items()}
+    """MSG-109: the next request reaches the API alone, and gets the right answer."""
+    alone = {name: await process.probe(sent) for name, sent in AFTER.items()}
     number, names = 0, [*AFTER]
     while number == 0 or watched.has_cancelled:
         for name in {names[0], names[number % len(names)]}:
-            await process.seen(FIRST)
+            await process.probe(FIRST)
             await process.at_rest()
             watched.begin(part, cancel_at=number)
             await leave(process)
             await process.at_rest()
             watched.part = ""
-            assert await process.seen(AFTER[name]) == alone[name], (name, number, watched.place)
+            assert await process.probe(AFTER[name]) == alone[name], (name, number, watched.place)
         number += 1
     assert number > 1
 
@@ -160,9 +160,9 @@ async def test_each_await_of_a_request_can_be_its_last(
 async def test_a_call_with_the_parameters_of_another_request_is_not_answered(
     process: Process, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MSG-110: it cannot happen by itself, so the parameters are exchanged behind the back of the record."""
+    """MSG-110: nothing else can cause this, so the test exchanges the parameters without the record."""
     monkeypatch.setattr("cc_messages.process.request_process._PROOF_SECONDS", 0.5)
-    alone = await process.seen(FIRST)
+    alone = await process.probe(FIRST)
     take = RequestProcess.take
 
     async def exchange(self: RequestProcess, launch: Any, sent: Any) -> None:
@@ -177,23 +177,23 @@ async def test_a_call_with_the_parameters_of_another_request_is_not_answered(
     with pytest.raises(httpx2.ReadError, match="parameters of another request"):
         await process.ask(FIRST)
     monkeypatch.setattr(RequestProcess, "take", take)
-    assert await process.seen(FIRST) == alone
+    assert await process.probe(FIRST) == alone
     assert process.recycled["mixed"] == 2
     assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 2
 
 
 async def test_each_await_of_a_lease_can_be_its_last(loopback: LoopbackServer) -> None:
-    """SES-92: the same for a pool of sessions, with models and prompts that the leases share or do not share."""
+    """SES-92: the same for a session pool, with models and prompts that the leases share or not."""
     loopback.respond = respond
     options = sealed_options(system_prompt="Say it.", env=loopback.env())
-    first, left, other = ("Say alpha.", SONNET), ("Say bravo.", OPUS), ("Say charlie.", SONNET)
+    first, abandoned, other = ("Say alpha.", SONNET), ("Say bravo.", OPUS), ("Say charlie.", SONNET)
     async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
 
         async def ask(prompt: str, model: str) -> tuple[str, Any]:
             loopback.calls.clear()
             turn = await pool.run(prompt, model=model)
             [call] = loopback.calls
-            return turn.text, seen(call)
+            return turn.text, parameters(call)
 
         async def at_rest() -> None:
             while not pool.stats().is_at_rest:  # noqa: ASYNC110
@@ -202,14 +202,14 @@ async def test_each_await_of_a_lease_can_be_its_last(loopback: LoopbackServer) -
         watch = Watch()
 
         async def leave() -> None:
-            """Run a turn on the loop of the processes, where all awaits are in one coroutine."""
+            """Run a turn on the processes' loop, where a single coroutine has all awaits."""
             with suppress(asyncio.CancelledError):
-                await watch.run(pool.run(left[0], model=left[1]))
+                await watch.run(pool.run(abandoned[0], model=abandoned[1]))
 
-        alone = {lease: await ask(*lease) for lease in (first, left, other)}
+        alone = {lease: await ask(*lease) for lease in (first, abandoned, other)}
         number = 0
         while number == 0 or watch.has_cancelled:
-            for after in (first, (left, other)[number % 2]):
+            for after in (first, (abandoned, other)[number % 2]):
                 await ask(*first)
                 await at_rest()
                 watch.begin("run", cancel_at=number)

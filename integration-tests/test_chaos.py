@@ -10,7 +10,7 @@ from anyio import to_thread
 
 SOAK = Path(__file__).parents[1] / "scripts" / "soak"
 
-# The long one takes half a minute alone; on a machine that is busy with other tests, several times as long.
+# The long test takes half a minute alone, and several times as long on a busy machine.
 _SECONDS = 280
 SHORT = pytest.param(["--minutes=0.03", "--only", "529", "cut", "kill"], marks=pytest.mark.slow, id="short")
 LONG = pytest.param(["--minutes=0.2"], marks=pytest.mark.slow, id="long")
@@ -18,15 +18,17 @@ LONG = pytest.param(["--minutes=0.2"], marks=pytest.mark.slow, id="long")
 
 @pytest.mark.timeout(_SECONDS + 10)
 @pytest.mark.parametrize("extent", [SHORT, LONG])
-async def test_every_run_ends_right_or_with_the_right_error_and_nothing_is_left(
+async def test_each_run_ends_correctly_or_with_the_correct_error_and_leaves_nothing(
     extent: list[str], tmp_path: Path
 ) -> None:
-    """MODEL-49, MODEL-51, MODEL-65, MSG-54: a round with a few faults, or three that have all faults between them."""
+    """MODEL-49, MODEL-51, MODEL-65, MSG-54: a round with a few faults, or three rounds with all faults between them."""
     figures = tmp_path / "figures.json"
     command = [sys.executable, SOAK, *extent, "--seed=71", "--at-once=6", "--pool=3", f"--json={figures}"]
-    done = await to_thread.run_sync(lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS))
-    assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(figures.read_text())
-    assert told["broken"] == []
-    assert told["right"] > 0
-    assert sum(fault["done"] for fault in told["faults"].values()) > 0
+    process = await to_thread.run_sync(
+        lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    report = json.loads(figures.read_text())
+    assert report["broken"] == []
+    assert report["right"] > 0
+    assert sum(fault["done"] for fault in report["faults"].values()) > 0

@@ -1,4 +1,4 @@
-"""The same agents in their own loop and in the CLI's, over either transport: the results are equal."""
+"""The same agents in the framework's loop and the CLI's, over either transport: the results are equal."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class City(BaseModel):
     population: int
 
 
-# Of the module, so that tests with equal tools follow each other, and share processes.
+# Module scope puts tests with equal tools side by side, so that they share processes.
 @pytest.fixture(scope="module", params=["sdk", pytest.param("stdio", marks=pytest.mark.slow)])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
@@ -76,7 +76,7 @@ def nothing(ctx: RunContext[Deps]) -> None:
     ctx.deps.calls.append("nothing")
 
 
-# The same for all agents that can have them, so that these share processes.
+# All agents that can have the same tools get them, to share processes.
 TOOLS: list[Any] = [add, look_up, fussy, picture, rich, nothing]
 
 SCENARIOS: dict[str, Callable[[ClaudeCodeModel], Agent[Deps, Any]]] = {
@@ -92,7 +92,7 @@ SCENARIOS: dict[str, Callable[[ClaudeCodeModel], Agent[Deps, Any]]] = {
 
 
 def calling(tool: str) -> Callable[[dict[str, Any]], Any]:
-    """Answer each prompt with a call of the tool, under its name in the request, and then with a word."""
+    """Answer each prompt with a tool call, by the request's name for the tool, and then with a word."""
 
     def respond(body: dict[str, Any]) -> Any:
         if any(block["type"] == "tool_result" for block in body["messages"][-1]["content"]):
@@ -145,8 +145,8 @@ async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     model.set_agent_toolsets(None)
     await agent.run("Three.", deps=Deps(), message_history=second.all_messages())
     messages = loopback.requests[-1]["messages"]
-    said = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
-    calls = [block["id"] for block in said if block["type"] == "tool_use"]
-    results = [block["tool_use_id"] for block in said if block["type"] == "tool_result"]
+    blocks = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
+    calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
     assert len(calls) == 3
     assert calls == results

@@ -20,7 +20,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
 
-# With its defaults the CLI retries failures for minutes.
+# By default the CLI retries failures for minutes.
 NOT_FOR_MINUTES = 20.0
 
 
@@ -92,9 +92,9 @@ async def test_an_error_has_the_class_that_it_has_for_anthropic_model(
             with pytest.raises(ModelHTTPError) as caught:
                 await Agent(each).run("Hello.")
             errors.append(caught.value)
-    expected, seen = errors
-    assert type(seen) is type(expected)
-    assert seen.status_code == status
+    expected, actual = errors
+    assert type(actual) is type(expected)
+    assert actual.status_code == status
     assert [error.provider_error_type for error in errors] == [expected.provider_error_type] * 2
 
 

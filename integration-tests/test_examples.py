@@ -28,7 +28,7 @@ def the_answer(body: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", [*SCRIPTS, *MORE_SCRIPTS])
 def test_an_example_prints_an_answer(name: str, loopback: LoopbackServer, tmp_path: Path) -> None:
     loopback.respond = the_answer
-    # The first one really starts an interpreter.
+    # The first example really starts an interpreter.
     start = sys.executable if name == SCRIPTS[0] else python()
     env = {**os.environ, **loopback.env()}
     command = [start, ROOT / "examples" / name]

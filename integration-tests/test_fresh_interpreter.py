@@ -1,4 +1,4 @@
-"""A new interpreter can answer every request from its stored form."""
+"""A new interpreter can answer every stored request."""
 
 import copy
 import json
@@ -26,12 +26,12 @@ from scenarios.tools import lucky_number
 
 SCRIPT = Path(__file__).parent / "support" / "answer_recorded.py"
 PARAMETERS = TypeAdapter(ModelRequestParameters)
-# Each of nine requests starts a CLI: some six seconds alone, and several times as long on a busy machine.
+# Nine requests start a CLI each: some six seconds alone, and several times as long on a busy machine.
 _SUBPROCESS_SECONDS = 110
 
 
 class Recording(WrapperModel):
-    """Records each request in the form in which it would be stored, and its result."""
+    """Records each request, as it would be stored, and the result."""
 
     def __init__(self, model: ClaudeCodeModel) -> None:
         super().__init__(model)
@@ -52,7 +52,7 @@ class Recording(WrapperModel):
         }
         self.requests.append(request)
         response = await super().request(messages, model_settings, model_request_parameters)
-        self.responses.append(copy.deepcopy(response))  # the framework adds its price and its ids to the other one
+        self.responses.append(copy.deepcopy(response))  # the framework adds price and ids to the other response
         return response
 
 
@@ -101,7 +101,7 @@ async def an_approval_and_changing_instructions(model: Recording) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(_SUBPROCESS_SECONDS + 30)
 async def test_a_new_interpreter_gives_the_same_answers(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-12, MODEL-55, MODEL-67, ARCH-04: and makes the same requests, cold, as were made on warm processes."""
+    """MODEL-12, MODEL-55, MODEL-67, ARCH-04: its cold requests equal the requests on warm processes."""
     loopback.respond = respond
     recording = Recording(model)
     runs: list[Callable[[Recording], Awaitable[None]]]

@@ -1,4 +1,4 @@
-"""Facts that the model declares, and their proof: names, profile, settings, native tools, counting, logs."""
+"""The model's declared facts, and their proof: names, profile, settings, native tools, counting, logs."""
 
 import inspect
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ def test_its_methods_are_those_that_the_framework_wraps() -> None:
 
 @pytest.mark.parametrize("name", ["sonnet", "opus", "haiku", "claude-sonnet-5", "claude-haiku-4-5", "claude-opus-5-5"])
 def test_the_profile_declares_exactly_the_supported_features(name: str) -> None:
-    """MODEL-03: all features of the model except batches."""
+    """MODEL-03: all model features except batches."""
     profile = ClaudeCodeModel(name, provider=ClaudeCodeProvider()).profile
     direct = AnthropicModel(resolve_alias(name), provider=AnthropicProvider(api_key="key")).profile
     differing = {claim for claim in {*profile, *direct} if profile.get(claim) != direct.get(claim)}
@@ -119,7 +119,7 @@ CACHE_SETTINGS: list[dict[str, Any]] = [
 async def test_cache_settings_reach_the_api_as_they_do_directly(
     settings: Any, loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-31: the breakpoints of the settings with their TTL, and no others."""
+    """MODEL-31: the settings' breakpoints with TTL, and no others."""
     async with AsyncAnthropic(api_key="key", base_url=loopback.url) as client:
         direct = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
         for model in (direct, ClaudeCodeModel("claude-sonnet-5", provider=provider)):
@@ -198,7 +198,7 @@ async def test_a_response_has_its_ids_a_local_time_and_survives_json(model: Clau
 
 
 @pytest.mark.parametrize("tool", [ImageGenerationTool(), FileSearchTool(file_store_ids=["store"])])
-async def test_a_native_tool_that_is_not_wired_raises_or_gives_way_to_a_local_one(
+async def test_an_unwired_native_tool_raises_or_is_replaced_by_a_local_tool(
     tool: AbstractNativeTool, loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
     """MODEL-58"""
@@ -220,7 +220,7 @@ async def test_a_native_tool_that_is_not_wired_raises_or_gives_way_to_a_local_on
 async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-22, MODEL-60: and come back as calls and results."""
+    """MODEL-22, MODEL-60: the parts come back as calls and results."""
     agent = Agent(model, tools=[number])
     model.set_agent_toolsets(agent.toolsets)
     result = await agent.run("A number.")
@@ -236,10 +236,8 @@ async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(
     assert kinds[:2] == ["tool_use", "tool_result"]
 
 
-async def test_the_usage_of_a_response_has_all_calls_of_the_clis_own_loop(
-    loopback: LoopbackServer, model: ClaudeCodeModel
-) -> None:
-    """MODEL-39: the framework does not see them; the next response counts from zero."""
+async def test_usage_includes_all_calls_in_the_clis_own_loop(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    """MODEL-39: the framework does not see the calls; the next response counts from zero."""
     called = [call("mcp__pydantic_tools__number")]
     replies = iter([(called, 100), (called, 200), ("Seven.", 400), ("Eight.", 1000)])
 
@@ -276,7 +274,7 @@ async def test_tokens_are_counted_by_the_api_and_no_process_is_asked(
 async def test_tools_that_the_cli_describes_are_not_counted(
     loopback: LoopbackServer, own_model: ClaudeCodeModel
 ) -> None:
-    """MODEL-61: the tools of approvals are not a part of the request."""
+    """MODEL-61: approval tools are not a part of the request."""
     tools = claude_code(tools=["Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True)
     agent = Agent(own_model, capabilities=[tools], output_type=[str, DeferredToolRequests])
 

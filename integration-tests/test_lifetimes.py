@@ -1,4 +1,4 @@
-"""Processes start with the first request and end with their owner, down to the interpreter."""
+"""Processes start with the first request and end with the owner, or with the interpreter."""
 
 import subprocess
 import sys
@@ -11,17 +11,17 @@ _SUBPROCESS_SECONDS = 50
 
 
 async def python(program: str, *arguments: str) -> str:
-    """Run a program in an interpreter of its own; return its output."""
-    done = await to_thread.run_sync(
+    """Run a program in a new interpreter; return the output."""
+    process = await to_thread.run_sync(
         lambda: subprocess.run(
             [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=_SUBPROCESS_SECONDS
         )
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
-# After the first import, any start of a process, socket, or write or removal of a file fails.
+# After the first import, starting a process, opening a socket, and writing or removing a file fail.
 DOES_NOTHING = """
 import os, sys
 
@@ -61,14 +61,14 @@ print("nothing", end="")
 
 
 async def test_importing_constructing_and_preparing_starts_and_writes_nothing() -> None:
-    """MODEL-69: so that it may be done in the sandbox of a workflow. No part of the demo is imported either."""
+    """MODEL-69: a workflow's sandbox allows all of this. The demo is not imported either."""
     assert await python(DOES_NOTHING) == "nothing"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", ["subprocess.run(['true'])", "open('x', 'w')", "socket.create_connection(('::1', 9))"])
 async def test_forbidden_actions_are_detected(line: str) -> None:
-    """MODEL-69: tries some of the actions that the test above forbids."""
+    """MODEL-69: some actions that the test above forbids fail."""
     program = DOES_NOTHING.partition("import threading")[0]
     tried = f"import socket, subprocess\n{program}\ntry:\n    {line}\nexcept RuntimeError:\n    print('seen', end='')"
     assert await python(tried) == "seen"

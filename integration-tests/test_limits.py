@@ -26,9 +26,9 @@ HANGS = 30.0
 
 
 async def status_of(transport: httpx2.AsyncBaseTransport, text: str, *, stream: bool) -> tuple[int, dict[str, str]]:
-    """Send over HTTP, and return the status (of the event where a stream ends with an error) and the headers."""
+    """Send over HTTP, and return the status (the event's, if a stream ends with an error) and the headers."""
     body = {**BODY, "stream": stream, "messages": [{"role": "user", "content": text}]}
-    # Not closed, which would close the transport.
+    # An open client, since closing it would close the transport.
     client = httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=None)
     response = await client.post("/v1/messages", json=body, headers={"x-api-key": "t"})
     in_stream = {"timeout_error": 504}.get(response.text.rpartition('"error":{"type":"')[2].partition('"')[0], 200)
@@ -56,18 +56,18 @@ async def test_a_limit_ends_a_request_to_a_silent_api(limit: dict[str, float], l
         model = ClaudeCodeModel(provider=provider)
         for silent in ("never", "headers", "middle"):
             with anyio.fail_after(HANGS):
-                found = await asyncio.gather(
+                statuses = await asyncio.gather(
                     *(status_of_run(model, silent, stream=stream) for stream in (False, True)),
                     *(status_of(via, silent, stream=stream)
                       for via in (provider.transport, server) for stream in (False, True)),
                 )  # fmt: skip
-            assert [status if isinstance(status, int) else status[0] for status in found] == [504] * 6, silent
+            assert [status if isinstance(status, int) else status[0] for status in statuses] == [504] * 6, silent
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> None:
-    """SES-34, MSG-85: for `silence` and for the client's read timeout. The CLI reports pings every ten seconds."""
+    """SES-34, MSG-85: pings reset `silence` and the client's read timeout. The CLI reports them every ten seconds."""
     async with silent_api(pings=25) as url:
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
         async with ClaudeCodeProvider(env=env, pool=2, max_retries=0, timeouts=Timeouts(silence=15)) as provider:
@@ -82,7 +82,7 @@ async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> N
 
 
 async def test_a_request_that_queues_does_not_use_up_the_client_s_timeout(loopback: LoopbackServer) -> None:
-    """MSG-85: the last of the runs queues for longer than that."""
+    """MSG-85: the last run queues for longer than the timeout."""
 
     async def respond(_: object) -> str:
         await asyncio.sleep(0.3)
@@ -102,17 +102,17 @@ async def test_a_request_that_queues_does_not_use_up_the_client_s_timeout(loopba
 
 @pytest.fixture
 async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
-    """Yield a provider whose only process is busy during the test."""
+    """Yield a provider with a single process, busy during the test."""
     release = asyncio.Event()
 
-    async def held(_: object) -> str:
+    async def block(_: object) -> str:
         await release.wait()
         return "Done."
 
     loop = asyncio.get_running_loop()
 
     def respond(_: object) -> Awaitable[str]:
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(held(_), loop))
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(block(_), loop))
 
     loopback.respond = respond
     async with ClaudeCodeProvider(env=loopback.env(), pool=1, timeouts=Timeouts(queue=0.5)) as provider:
@@ -146,7 +146,7 @@ async def test_a_wait_for_a_free_process_has_an_error_of_its_own(full: ClaudeCod
 async def test_clients_of_the_transport_and_of_the_server_get_a_retryable_status(
     full: ClaudeCodeProvider,
 ) -> None:
-    """MSG-E12."""
+    """MSG-E12"""
     for via in (full.transport, httpx2.ASGITransport(app=create_app(full.transport, token="t"))):
         status, headers = await status_of(via, "Hello.", stream=True)
         assert (status, headers["retry-after"], headers.get("x-should-retry")) == (503, "1", None)
@@ -171,7 +171,7 @@ async def test_a_wait_that_the_api_requests_is_reported_before_it_begins(
 
 
 @pytest.mark.parametrize("headers", [{"retry-after": "60"}, {"retry-after-ms": "60000"}])
-async def test_a_wait_that_is_longer_than_its_limit_is_an_error_at_once(
+async def test_a_wait_above_the_limit_is_an_error_at_once(
     headers: dict[str, str], loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MODEL-91"""
@@ -196,7 +196,7 @@ NOW = {"retry-after-ms": "1"}
 
 
 @pytest.mark.parametrize(
-    ("stream", "fault", "asked"),
+    ("stream", "fault", "requests"),
     [
         *((False, {"status": status, "headers": NOW}, 2) for status in (408, 429, 500, 529)),
         *((False, {"status": status, "headers": NOW}, 1) for status in (402, 403, 413)),
@@ -212,7 +212,7 @@ NOW = {"retry-after-ms": "1"}
     ],
 )
 async def test_the_client_retries_exactly_the_documented_failures(
-    stream: bool, fault: dict[str, Any], asked: int, slow_api: LoopbackServer, repeating_provider: ClaudeCodeProvider
+    stream: bool, fault: dict[str, Any], requests: int, slow_api: LoopbackServer, repeating_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-95: as documented in docs/troubleshooting.md."""
     # Few tokens, or pydantic-ai would stream every request.
@@ -225,9 +225,9 @@ async def test_the_client_retries_exactly_the_documented_failures(
         else:
             await agent.run("Hello.")
     except ModelAPIError as error:
-        assert asked == 1
+        assert requests == 1
         assert isinstance(error, ModelHTTPError | ModelConnectionError)
     else:
-        assert asked == 2
+        assert requests == 2
     await at_rest(repeating_provider)
-    assert sum("Hello." in str(body["messages"]) for body in slow_api.requests) == asked
+    assert sum("Hello." in str(body["messages"]) for body in slow_api.requests) == requests

@@ -1,4 +1,4 @@
-"""With each login the API gets the caller's content; with a subscription two system blocks of the CLI precede it."""
+"""With each login the API gets the caller's content; with a subscription two CLI system blocks precede it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sessions of the real CLI, found by a text and resumed."""
+"""Real CLI sessions, found by a text and resumed."""
 
 import json
 import os
@@ -31,8 +31,8 @@ def test_a_found_session_continues_with_the_printed_command(
         ["bash", "-c", f"{match['resume']} {more}"], env=env, check=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
     )
 
-    asked = json.dumps(own_api.requests[-1]["messages"])
-    assert "pelican coast" in asked and "And tomorrow?" in asked
+    request = json.dumps(own_api.requests[-1]["messages"])
+    assert "pelican coast" in request and "And tomorrow?" in request
     assert match["title"] == "READ the weather of the pelican coast"
     assert match["version"] and match["entrypoint"]
 
@@ -40,14 +40,14 @@ def test_a_found_session_continues_with_the_printed_command(
 def test_inputs_and_results_of_tools_are_found(
     own_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """LOG-80: also in the transcript of a sub-agent."""
+    """LOG-80: also in a sub-agent's transcript."""
     monkeypatch.setenv("CC_CONVERT_CACHE", str(tmp_path / "cache"))
     cli = CliRuns(own_api, tmp_path / "p")
     cli.run("AGENT: what is the weather?")
 
     def roles(text: str) -> set[tuple[str, bool]]:
         main(["search", text, str(cli.transcripts), "--format", "json"])
-        return {(one["role"], bool(one["agent"])) for one in json.loads(capsys.readouterr().out)}
+        return {(match["role"], bool(match["agent"])) for match in json.loads(capsys.readouterr().out)}
 
     assert ("result", True) in roles("sunny, 21 degrees")
     assert ("call", True) in roles("weather.txt")

@@ -1,4 +1,4 @@
-"""Logs of the real CLI: the sums equal its own totals, to the cent and to the token."""
+"""Real CLI logs: the sums equal the CLI's own totals, to the cent and to the token."""
 
 import json
 from collections.abc import Iterable
@@ -43,21 +43,21 @@ def cost(logs: Logs) -> float:
 
 
 def check(logs: Logs, *results: dict[str, Any]) -> None:
-    """Check that the rows add up to the totals of these sessions' last results, and that every session agrees."""
+    """Check that the rows add up to the totals in these sessions' last results, and that every session agrees."""
     assert counts(logs.rows) == stated(*(result["modelUsage"] for result in results))
     assert cost(logs) == pytest.approx(sum(result["total_cost_usd"] for result in results), abs=CENT / 100)
-    assert [one for one in reconcile(logs) if not one.agrees] == []
+    assert [comparison for comparison in reconcile(logs) if not comparison.agrees] == []
     assert logs.problems == []
 
 
 def prompts(*texts: str) -> str:
-    """Return the input of a process that takes several prompts."""
+    """Return a process's input with several prompts."""
     turns = [{"type": "user", "message": {"role": "user", "content": text}} for text in texts]
     return "".join(f"{json.dumps(turn)}\n" for turn in turns)
 
 
 def everywhere(cli: CliRuns) -> list[Logs]:
-    """Return the same runs by their transcripts, by their output, and by both."""
+    """Return the same runs by transcripts, by output, and by both."""
     return [read_logs(cli.transcripts), read_logs(*cli.streams), read_logs(cli.transcripts, *cli.streams)]
 
 
@@ -67,7 +67,7 @@ def check_everywhere(cli: CliRuns, *results: dict[str, Any]) -> None:
 
 
 def since(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the usage of a fork alone, in the form of a result."""
+    """Return a fork's usage alone, like a result's."""
     own = result["model_usage_since_last_result"]
     return {"modelUsage": own, "total_cost_usd": sum(usage["costUSD"] for usage in own.values())}
 
@@ -106,7 +106,7 @@ def test_a_compaction_a_fork_after_it_and_what_comes_after(cli: CliRuns) -> None
 
 
 def test_a_turn_with_partial_messages(cli: CliRuns) -> None:
-    """LOG-31, LOG-22: each request has its own final counts."""
+    """LOG-31, LOG-22: each request has its final counts."""
     result = cli.run("READ please", "--include-partial-messages")
 
     check_everywhere(cli, result)
@@ -153,7 +153,7 @@ def test_structured_output(cli: CliRuns) -> None:
 
 def test_several_turns_of_one_process(cli: CliRuns) -> None:
     """LOG-31, LOG-23"""
-    result = cli.run("", "--input-format", "stream-json", given=prompts("one", "READ two"))
+    result = cli.run("", "--input-format", "stream-json", stdin=prompts("one", "READ two"))
 
     check_everywhere(cli, result)
     messages = [json.loads(line) for line in cli.streams[0].read_text("utf-8").splitlines()]
@@ -181,7 +181,7 @@ def test_a_sub_agent_and_the_commands_on_its_logs(
     *_, last = run("responses", str(cli.streams[0])).splitlines()
     assert CLIResponse.model_validate_json(last).result == result["result"]
     assert json.loads(run("report", "--format", "json"))["total"]["cost"] == pytest.approx(result["total_cost_usd"])
-    assert [one["agrees"] for one in json.loads(run("reconcile", "--format", "json"))] == [True]
+    assert [comparison["agrees"] for comparison in json.loads(run("reconcile", "--format", "json"))] == [True]
     assert "1 sessions agree" in run("doctor")
     assert {"Agent", "Read"} <= {line.split(",")[0] for line in run("report", "tool", "--format", "csv").splitlines()}
     query = "select count(*) as n from requests where agent <> ''"
@@ -199,10 +199,10 @@ def test_a_sub_agent_and_the_commands_on_its_logs(
     ],
     ids=["region", "fast", "searches", "both"],
 )
-def test_what_changes_the_price(cli: CliRuns, usage: dict[str, Any]) -> None:
-    """LOG-31, LOG-28: with a compaction, whose row has no usage of its own."""
+def test_fields_that_change_the_price(cli: CliRuns, usage: dict[str, Any]) -> None:
+    """LOG-31, LOG-28: with a compaction, whose row has no usage."""
     cli.usage = usage
-    compacted = cli.run("", "--input-format", "stream-json", given=prompts("READ please", "/compact"))
+    compacted = cli.run("", "--input-format", "stream-json", stdin=prompts("READ please", "/compact"))
 
     check_everywhere(cli, compacted)
 
@@ -217,7 +217,7 @@ PRICED: list[tuple[str, int]] = [
 
 
 async def test_a_model_and_a_long_prompt_cost_what_the_cli_says(cli: CliRuns) -> None:
-    """LOG-31, LOG-28: by one process, whose totals grow from turn to turn."""
+    """LOG-31, LOG-28: in a process whose totals grow from turn to turn."""
     assert len(MODELS) >= 20
     options = ClaudeAgentOptions(cwd=cli.folder, env=cli.server.env(), model=PRICED[0][0], setting_sources=[])
     messages: list[Message] = []

@@ -57,7 +57,7 @@ async def ask(client: ClaudeSDKClient) -> tuple[list[Message], ResultMessage]:
 async def test_the_cli_streams_calls_a_tool_and_sees_errors_with_each_login(
     loopback: LoopbackServer, login: Login, path: str, model: str
 ) -> None:
-    """LOOP-09, LOOP-18, LOOP-19, LOOP-34, LOOP-43, LOOP-17."""
+    """LOOP-09, LOOP-18, LOOP-19, LOOP-34, LOOP-43, LOOP-17"""
     async with ClaudeSDKClient(options(loopback, login)) as client:
         messages, result = await ask(client)
         assert result.result == 'You said: "Hello.".\nmcp__here__lucky_number returned: 7'

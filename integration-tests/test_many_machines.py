@@ -1,4 +1,4 @@
-"""Two servers behind HAProxy under a load, while one is killed and comes back, and the other is stopped and started."""
+"""Two loaded servers behind HAProxy: the first is killed and comes back, the second stopped and started."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ API_SECONDS = 0.1
 
 
 class Load:
-    """Sends numbered requests, and counts the attempts of each."""
+    """Sends numbered requests, and counts the attempts for each."""
 
     def __init__(self, place: Balanced) -> None:
         self.attempts = Counter[str]()
@@ -35,7 +35,7 @@ class Load:
         self.attempts[question(json.loads(request.content))] += 1
 
     async def run(self) -> None:
-        """Send all requests. Raises if one is not answered, or wrongly."""
+        """Send all requests; raise if an answer is missing or wrong."""
         numbers = iter(range(REQUESTS))
         async with httpx2.AsyncClient(event_hooks={"request": [self._count]}, timeout=60) as http:
             client = AsyncAnthropic(
@@ -58,7 +58,7 @@ class Load:
         return cast("TextBlock", message.content[0]).text
 
     async def _stream(self, client: AsyncAnthropic, prompt: str) -> str:
-        """Read a stream; one that breaks off raises, and its caller repeats it, which no client does by itself."""
+        """Read a stream. A broken stream raises, and the caller repeats it, since no client does."""
         while True:
             try:
                 async with client.messages.stream(**body(prompt)) as stream:
@@ -66,7 +66,7 @@ class Load:
             except (httpx2.RemoteProtocolError, httpx2.ReadError, APIConnectionError):
                 pass
             except APIError as error:
-                if getattr(error, "status_code", 200) != 200:  # an error event of a stream that began
+                if getattr(error, "status_code", 200) != 200:  # an error event in a stream
                     raise
 
     async def reaches(self, answered: int) -> None:
@@ -95,7 +95,7 @@ async def respond(request: dict[str, Any]) -> str:
 async def test_no_request_is_lost_or_repeated_unseen_while_servers_end_and_return(
     loopback: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MSG-95, MSG-96."""
+    """MSG-95, MSG-96"""
     assert sys.platform != "win32"  # where there is no HAProxy
     loopback.respond = respond
     with balanced(loopback, tmp_path, SIZE) as place:
@@ -112,11 +112,11 @@ async def test_no_request_is_lost_or_repeated_unseen_while_servers_end_and_retur
             assert await asyncio.to_thread(stopped.end, signal.SIGTERM) == 0
             await asyncio.to_thread(stopped.start)
         later = Counter(call.headers.get("x-server") for call in loopback.calls[before:])
-    asked = Counter(question(request) for request in loopback.requests)
-    assert load.answered == REQUESTS == len(asked)
-    assert later["a"] > AT_ONCE, later  # it came back, and got requests again
-    # Each arrival is an attempt that the client made: neither HAProxy nor a server sent one a second time.
-    assert {name: count for name, count in asked.items() if count > load.attempts[name]} == {}
-    # A killed server costs no more than the requests that it had; one that is stopped in good order costs none.
+    arrivals = Counter(question(request) for request in loopback.requests)
+    assert load.answered == REQUESTS == len(arrivals)
+    assert later["a"] > AT_ONCE, later  # the killed server came back, and got requests again
+    # Each arrival is a client's attempt: neither HAProxy nor a server repeated any.
+    assert {name: count for name, count in arrivals.items() if count > load.attempts[name]} == {}
+    # A killed server costs at most its current requests; an orderly stop costs none.
     assert 0 < repeated <= 2 * AT_ONCE
     assert load.attempts.total() - len(load.attempts) - repeated <= AT_ONCE

@@ -1,4 +1,4 @@
-"""The official Python client on the server: it works with Claude Code behind HTTP as with the API."""
+"""The official Python client works with the server as with the API."""
 
 from collections.abc import Generator
 from typing import Any, cast
@@ -37,11 +37,11 @@ def claude(server: MessagesServer) -> Generator[Anthropic]:
 
 
 def answers(api: LoopbackServer, *replies: Reply) -> None:
-    """Let the API answer with one after the other, and then with the last one."""
-    left = [*replies]
+    """Let the API give these answers in order, and then repeat the last."""
+    remaining = [*replies]
 
     def respond(_: object) -> Reply:
-        return left.pop(0) if len(left) > 1 else left[0]
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
     api.respond = respond
 
@@ -52,7 +52,7 @@ def create(claude: Anthropic, **fields: Any) -> Message:
 
 
 def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback: LoopbackServer) -> None:
-    """MSG-09, MSG-46, MSG-72. It prefers a thread, and works without one."""
+    """MSG-09, MSG-46, MSG-72: it prefers a thread, and works without."""
 
     @beta_tool
     def weather(city: str) -> str:
@@ -69,7 +69,7 @@ def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback
 
 
 async def test_the_async_client(server: MessagesServer, loopback: LoopbackServer) -> None:
-    """MSG-46. With a bearer token."""
+    """MSG-46: with a bearer token."""
     answers(loopback, "Good day.")
     async with AsyncAnthropic(base_url=server.url, auth_token=server.token) as claude:
         message = cast(Message, await claude.messages.create(**ASK))

@@ -1,4 +1,4 @@
-"""The `claude` CLI as a client of the server, with its own tools: Claude Code behind Claude Code."""
+"""The `claude` CLI, with its own tools, as the server's client: Claude Code behind Claude Code."""
 
 import json
 import os
@@ -19,13 +19,13 @@ MODEL = "claude-sonnet-5"
 
 
 def plain(value: Any) -> Any:
-    """Return messages without cache breakpoints, and a text for a list of one text block."""
+    """Return messages without cache breakpoints, and a text instead of a list with one text."""
     if isinstance(value, list):
         return [plain(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    given = cast("dict[str, Any]", value)
-    fields = {name: plain(item) for name, item in given.items() if name != "cache_control"}
+    message = cast("dict[str, Any]", value)
+    fields = {name: plain(item) for name, item in message.items() if name != "cache_control"}
     if "role" in fields and isinstance(text := fields["content"], str):
         fields["content"] = [{"type": "text", "text": text}]
     return fields
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
     """Return the CLI's printed result for a prompt."""
-    done = subprocess.run(
+    process = subprocess.run(
         [CLI, "-p", prompt, "--output-format", "json", "--allowedTools", "Read", "--model", MODEL],
         cwd=folder,
         env={**os.environ, **env},
@@ -42,16 +42,16 @@ def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
         timeout=50,
         stdin=subprocess.DEVNULL,
     )
-    return json.loads(done.stdout)
+    return json.loads(process.stdout)
 
 
 def reads_a_file(path: Path) -> Any:
-    """Return an API that lets the CLI read the file, and then answers with its content."""
+    """Return an API that lets the CLI read the file, and then answers with the content."""
 
     def respond(body: dict[str, Any]) -> Any:
         blocks: list[Any] = [block for message in body["messages"] for block in message["content"]]
         results: list[Any] = [block for block in blocks if "tool_use_id" in block]
-        # The CLI tells the model the number of remaining tokens.
+        # The CLI tells the model how many tokens remain.
         usage = {"input_tokens": 100, "output_tokens": 10}
         if results:
             return {"content": f"It says: {results[0]['content']}", "usage": usage}
@@ -71,7 +71,7 @@ def notes(tmp_path: Path) -> Path:
 def test_a_whole_turn_with_its_own_tools(
     loopback: LoopbackServer, messages_server: MessagesServer, notes: Path
 ) -> None:
-    """MSG-07, MSG-08, MSG-46. The API receives the same requests as without the server."""
+    """MSG-07, MSG-08, MSG-46: the API receives the same requests as without the server."""
     loopback.respond = reads_a_file(notes)
     direct = claude("Read notes.txt", loopback.env(), notes.parent)
     asked_directly = [*loopback.requests]
@@ -88,12 +88,12 @@ def test_a_whole_turn_with_its_own_tools(
         assert other["tools"] == one["tools"]
         for name in ("model", "max_tokens", "thinking", "context_management", "output_config", "stream"):
             assert other.get(name) == one.get(name), name
-        assert other["system"][1:] == one["system"][1:]  # the first one names the session
+        assert other["system"][1:] == one["system"][1:]  # the first request names the session
     assert all("context-management" in call.headers["anthropic-beta"] for call in loopback.calls)
 
 
 def test_an_api_error_is_reported(loopback: LoopbackServer, messages_server: MessagesServer, tmp_path: Path) -> None:
-    """MSG-30."""
+    """MSG-30"""
     env = {**loopback.env(), **messages_server.env(), "CLAUDE_CODE_MAX_RETRIES": "0"}
     loopback.fail_next(400, message="made-up", times=20)  # this CLI retries with a smaller request
     result = claude("Hello.", env, tmp_path)

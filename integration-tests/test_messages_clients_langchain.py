@@ -35,7 +35,7 @@ def weather(city: str) -> str:
 
 
 class ChatClaudeCode(ChatAnthropic):
-    """The class of the page "LangChain and other languages", over any transport."""
+    """The class in the page "LangChain and other languages", over any transport."""
 
     transport: Any
 
@@ -67,7 +67,7 @@ def model(
 
 
 def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-46."""
+    """MSG-46"""
     loopback.respond = steps("answer 1", "answer 3")
     history: list[Any] = [SystemMessage("Be brief."), HumanMessage("Hello.")]
     history += [model.invoke(history), HumanMessage("And?")]
@@ -76,13 +76,13 @@ def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     assert answer.response_metadata["stop_reason"] == "end_turn"
     assert answer.usage_metadata is not None
     assert answer.usage_metadata["input_tokens"] > 0
-    system = loopback.requests[1]["system"]  # the server makes it a block, for its cache breakpoint
+    system = loopback.requests[1]["system"]  # the server makes the text a block, for a cache breakpoint
     assert (system if isinstance(system, str) else system[-1]["text"]) == "Be brief."
     assert [message["role"] for message in loopback.requests[1]["messages"]] == ["user", "assistant", "user"]
 
 
 def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-20, MSG-46."""
+    """MSG-20, MSG-46"""
     loopback.respond = steps("one two three four five six")
     chunks = [chunk.text for chunk in model.stream("Count.")]
     assert "".join(chunks) == "one two three four five six"
@@ -90,24 +90,24 @@ def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 
 async def test_tools_called_and_answered(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-46, MSG-72."""
+    """MSG-46, MSG-72"""
     loopback.respond = steps([CALL], "It is sunny.")
     with_tools = cast("Runnable[Any, AIMessage]", model.bind_tools([weather]))  # pyright: ignore[reportUnknownMemberType]
     history: list[Any] = [HumanMessage("How is the weather in Paris?")]
-    asked = await with_tools.ainvoke(history)
-    assert isinstance(asked, AIMessage)
-    [call] = asked.tool_calls
+    reply = await with_tools.ainvoke(history)
+    assert isinstance(reply, AIMessage)
+    [call] = reply.tool_calls
     assert (call["name"], call["args"]) == ("weather", {"city": "Paris"})
     result = await weather.ainvoke(call)
     assert isinstance(result, ToolMessage)
-    answer = await with_tools.ainvoke([*history, asked, result])
+    answer = await with_tools.ainvoke([*history, reply, result])
     assert answer.text == "It is sunny."
     [sent] = loopback.requests[1]["messages"][2]["content"]
     assert (sent["type"], sent["tool_use_id"], sent["content"]) == ("tool_result", "toolu_1", "sunny in Paris")
 
 
 def test_structured_output(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-46."""
+    """MSG-46"""
     values: dict[str, Any] = {"name": "Paris", "people": 2}
 
     def respond(body: dict[str, Any]) -> Any:
@@ -118,6 +118,6 @@ def test_structured_output(model: ChatAnthropic, loopback: LoopbackServer) -> No
 
     loopback.respond = respond
     for method in ("function_calling", "json_schema"):
-        asked = cast("Runnable[Any, Any]", model.with_structured_output(City, method=method))  # pyright: ignore[reportUnknownMemberType]
-        assert asked.invoke("Which?") == City(**values)
+        typed_model = cast("Runnable[Any, Any]", model.with_structured_output(City, method=method))  # pyright: ignore[reportUnknownMemberType]
+        assert typed_model.invoke("Which?") == City(**values)
     assert ["tool_choice" in body for body in loopback.requests] == [True, False]

@@ -1,4 +1,4 @@
-"""An API that misbehaves causes a bounded error, as listed in the table of the documentation.
+"""A misbehaving API causes a bounded error, as the documentation's table says.
 
 With `CC_WRITE_DOCS=1` the table is written again.
 """
@@ -34,7 +34,7 @@ AT_ONCE = "at once"
 
 @dataclass(frozen=True)
 class Outcome:
-    """An outcome, as reported by one of the three layers."""
+    """An outcome in one layer."""
 
     outcome: str
     message: str = ""
@@ -43,7 +43,7 @@ class Outcome:
 
 
 class Ways:
-    """A model, the transport below it, and the server over that transport, all with one process."""
+    """A model, its transport, and the server over that transport, with a single process."""
 
     def __init__(self, transport: ClaudeCodeTransport, http: httpx2.AsyncClient) -> None:
         self._transport, self._http = transport, http
@@ -98,7 +98,7 @@ def _outcome(response: httpx2.Response, text: str) -> Outcome:
 async def ways(url: str) -> AsyncGenerator[Ways]:
     env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-made-up", "NO_PROXY": "*"}
     async with ClaudeCodeTransport(pool=1, env=env, timeouts=LIMITS) as transport:
-        await transport.warm()  # since its start is not the API's time
+        await transport.warm()  # since starting it is not the API's time
         app = create_app(transport, token="t")
         http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app), base_url="http://server", headers={"x-api-key": "t"}, timeout=40
@@ -108,7 +108,7 @@ async def ways(url: str) -> AsyncGenerator[Ways]:
 
 
 async def row(name: str, way: Ways, retry_after: int | None = None) -> list[str]:
-    """Send the request in all ways, and return the cells of a row."""
+    """Send the request in all ways, and return a row's cells."""
     outcomes: list[Outcome] = []
     durations: list[float] = []
     for ask in (way.model, way.transport, way.server):
@@ -120,7 +120,7 @@ async def row(name: str, way: Ways, retry_after: int | None = None) -> list[str]
     assert {each.retry_after for each in outcomes} == {retry_after}
     repeats = "yes" if server.repeats else "no"
     message = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:…", model.message).replace("|", "\\|").replace("\n", " ")
-    # The fastest has waited least for a busy machine.
+    # The fastest attempt waited least for a busy machine.
     after = AT_ONCE if min(durations) < 1.5 else f"{round(min(durations))} s"
     return [name, model.outcome, transport.outcome, server.outcome, repeats, after, message]
 
@@ -136,7 +136,7 @@ async def all_rows() -> list[list[str]]:
 
 
 async def rows_of_statuses(api: MisbehavingAPI, way: Ways) -> list[list[str]]:
-    """Return each status of an error, without `retry-after` and with it; those with the same outcome share a row."""
+    """Return each error status, with and without `retry-after`; statuses with the same outcome share a row."""
     codes: dict[tuple[str, ...], list[str]] = {}
     for code in STATUSES:
         both: list[tuple[str, ...]] = []
@@ -147,7 +147,7 @@ async def rows_of_statuses(api: MisbehavingAPI, way: Ways) -> list[list[str]]:
             both.append(tuple(cell.replace(str(code), "…") for cell in cells))
         assert both[0] == both[1]
         codes.setdefault(both[0], []).append(str(code))
-    return [[f"answers {', '.join(found)}", *cells[1:]] for cells, found in codes.items()]
+    return [[f"answers {', '.join(answers)}", *cells[1:]] for cells, answers in codes.items()]
 
 
 async def rows_without_http() -> list[list[str]]:
@@ -166,7 +166,7 @@ async def rows_without_http() -> list[list[str]]:
 
 
 def seconds(cell: str) -> int:
-    """Return the least number of seconds that a cell stands for."""
+    """Return the least seconds that a cell stands for."""
     return 0 if cell == AT_ONCE else int(cell.removesuffix(" s"))
 
 
@@ -179,7 +179,7 @@ def table(rows: list[list[str]]) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_each_misbehaviour_has_the_documented_outcome() -> None:
-    """MSG-E11, MSG-35."""
+    """MSG-E11, MSG-35"""
     rows = await all_rows()
     text = PAGE.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)
@@ -189,5 +189,5 @@ async def test_each_misbehaviour_has_the_documented_outcome() -> None:
         return
     documented = [line.strip("| ").split(" | ") for line in written.strip().splitlines()[2:]]
     assert [cells[:5] + cells[6:] for cells in rows] == [cells[:5] + cells[6:] for cells in documented]
-    # It takes longer on a slower machine, and less on none.
+    # Slower machines take longer; none takes less.
     assert [cells[0] for cells, old in zip(rows, documented, strict=True) if seconds(cells[5]) < seconds(old[5])] == []

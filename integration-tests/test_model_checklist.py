@@ -31,7 +31,7 @@ def test_each_item_has_its_row() -> None:
 
 
 @pytest.mark.parametrize(("item", "how"), ROWS, ids=[item for item, _ in ROWS])
-def test_an_item_has_tests_that_cite_it_or_a_reason_why_it_cannot(item: str, how: str) -> None:
+def test_an_item_has_tests_that_cite_it_or_a_reason(item: str, how: str) -> None:
     assert re.match(r"(inherited; )?holds(, but for [^:]+ \(.*\))?: `|not possible: \w", how)
     names = NAME.findall(how)
     assert names

@@ -1,4 +1,4 @@
-"""Any process answers any request: of another agent, with other instructions, another model, or another client."""
+"""Any process answers any request: from another agent or client, with other instructions or another model."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ def feel() -> str:
 async def sent_in_the_clis_loop(
     loopback: LoopbackServer, login: Login, runs: Sequence[tuple[str, FunctionToolset[object], Path | None]]
 ) -> tuple[list[Any], int]:
-    """Run agents one after the other; return the requests, and the number of starts."""
+    """Run agents in turn; return the requests, and the number of starts."""
     loopback.requests.clear()
     async with ClaudeCodeProvider(env=loopback.env(login), pool=1, max_retries=0) as provider:
         for words, tools, folder in runs:
@@ -66,7 +66,7 @@ async def sent_in_the_clis_loop(
 
 @pytest.mark.parametrize("login", ["api-key", "oauth"])
 @pytest.mark.parametrize("has_own_tools", [False, True])
-async def test_in_the_clis_loop_a_warm_process_sends_what_a_new_one_would(
+async def test_in_the_clis_loop_warm_and_new_processes_send_the_same(
     has_own_tools: bool, login: Login, loopback: LoopbackServer, tmp_path: Path
 ) -> None:
     """MSG-116, SES-61: instructions, tools, and the folder where the CLI's configuration is not the user's."""
@@ -119,7 +119,7 @@ async def test_a_provider_that_is_warm_starts_nothing_for_a_run(loopback: Loopba
 async def test_a_login_that_changed_is_used_from_the_next_request_on(
     loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-61: also the key of another provider never reaches a process of this one."""
+    """SES-61: another provider's key never reaches this provider's processes."""
     for name, value in loopback.env().items():
         monkeypatch.setenv(name, value)
     async with (
@@ -166,10 +166,13 @@ asyncio.run(provider.aclose())
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 async def test_parent_and_child_go_on_after_a_fork(loopback: LoopbackServer) -> None:
     """SES-84"""
+    child_asks = asyncio.Event()
 
     async def respond(body: dict[str, Any]) -> Any:
         if "Slow." in str(body["messages"]):
-            await asyncio.sleep(1)
+            await child_asks.wait()
+        if "Of the child." in str(body["messages"]):
+            child_asks.set()
         return echo(body)
 
     loopback.respond = respond

@@ -1,4 +1,4 @@
-"""Errors have the framework's classes, and survive pickling between processes, as durable engines do it."""
+"""Errors have the framework's classes, and survive pickling between processes, as in durable engines."""
 
 import asyncio
 import pickle
@@ -43,7 +43,7 @@ async def test_an_error_of_the_api_can_be_pickled(loopback: LoopbackServer, mode
 
 
 async def test_an_invalid_answer_of_the_api_is_a_connection_error(loopback: LoopbackServer) -> None:
-    """MODEL-48, MODEL-49: the CLI reports no details, and no part of it becomes an output."""
+    """MODEL-48, MODEL-49: the CLI reports no details, and nothing becomes output."""
     nonsense = [b"I am a proxy.\n", b"event: message_start\ndata: {nonsense\n\n", b""]
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

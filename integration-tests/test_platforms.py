@@ -60,12 +60,12 @@ MISSING = "Tool calls across processes need Unix sockets, which Python does not 
 
 @pytest.mark.slow
 def test_everything_imports_without_posix_and_only_the_use_of_unix_sockets_fails() -> None:
-    """ARCH-40."""
+    """ARCH-40"""
     command = [sys.executable, "-c", PROGRAM, *PACKAGES.split()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
 
-    assert done.returncode == 0, done.stderr
-    default, unavailable, *refused = done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    default, unavailable, *refused = process.stdout.splitlines()
     assert default == "sdk"
     assert "the bridge needs Unix sockets, which this platform lacks" in unavailable
     assert [line.partition(" Use ")[0] for line in refused] == [MISSING, MISSING]

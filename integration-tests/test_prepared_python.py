@@ -1,4 +1,4 @@
-"""The prepared interpreter runs a program as a new one does, so that tests may run programs there."""
+"""The prepared interpreter runs a program like a new interpreter, so that tests may use it."""
 
 import subprocess
 import sys

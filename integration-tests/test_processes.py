@@ -1,4 +1,4 @@
-"""Calls without an answer and streams without a reader: no process is left over, and the next run is normal."""
+"""Calls without an answer and streams without a reader leave no process, and the next run is normal."""
 
 import asyncio
 import pickle
@@ -30,7 +30,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
 
 MANY_WORDS = "word " * 2_000
-# Reading all of them takes more than twice as long.
+# Reading all pieces takes more than twice as long.
 NOT_TO_THE_END = 20.0
 
 
@@ -57,18 +57,18 @@ async def a_deferral(model: ClaudeCodeModel) -> None:
 
 
 async def a_request_that_is_sent_again(model: ClaudeCodeModel) -> None:
-    seen: list[ModelResponse] = []
+    responses: list[ModelResponse] = []
 
     async def once_more(ctx: object, *, request_context: object, response: ModelResponse) -> ModelResponse:
-        seen.append(response)
-        if len(seen) == 1:
+        responses.append(response)
+        if len(responses) == 1:
             raise RetryModelRequest
         return response
 
     agent = Agent(model, tools=[number], capabilities=[Hooks(after_model_request=once_more)])
     with pytest.raises(UsageLimitExceeded):
         await agent.run("Call.", usage_limits=UsageLimits(request_limit=3))
-    assert len(seen) == 4  # the first answer was discarded, and its request does not count
+    assert len(responses) == 4  # the first answer was discarded, and the request does not count
 
 
 async def an_unknown_tool(model: ClaudeCodeModel) -> None:
@@ -153,7 +153,7 @@ async def leave_iter(agent: Agent[object, str]) -> None:
 
 async def leave_run_stream_sync(agent: Agent[object, str]) -> None:
     def run() -> None:
-        # `run_stream_sync()` leaves its event loop open, and pytest would complain about it.
+        # `run_stream_sync()` leaves an event loop open, and pytest would complain.
         with asyncio.Runner() as runner:
             asyncio.set_event_loop(runner.get_loop())
             with agent.run_stream_sync("Hello.") as stream:
@@ -196,7 +196,7 @@ async def cancel_a_run(agent: Agent[object, str]) -> None:
 async def test_leaving_a_stream_in_the_middle_ends_its_turn_and_nothing_else(
     leave: Callable[[Agent[object, str]], Awaitable[None]], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-44, MODEL-45, ARCH-20: with every streaming API the processes are the same as before."""
+    """MODEL-44, MODEL-45, ARCH-20: with every streaming API the same processes remain."""
     agent = Agent(ClaudeCodeModel(provider=slow_provider))
     slow_api.respond = echo
     await agent.run("Warm up.")
@@ -232,7 +232,7 @@ async def test_an_error_before_the_first_event_lets_a_fallback_take_over(
 async def test_an_error_within_a_stream_comes_after_the_events_before_it(
     status: int | None, error_class: type[Exception], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-46: the events read are a part of the answer already, so no other model takes over."""
+    """MODEL-46: the earlier events belong to the answer, so no other model takes over."""
     slow_api.respond = steps(MANY_WORDS)
     model = ClaudeCodeModel(provider=slow_provider)
     slow_api.fail_next(status, after_events=12)
@@ -249,7 +249,7 @@ async def test_an_error_within_a_stream_comes_after_the_events_before_it(
 
 
 async def test_a_process_that_dies_in_a_run_fails_that_run_alone(loopback: LoopbackServer) -> None:
-    """MODEL-49, MODEL-50, MODEL-51, MODEL-65: its error can be pickled."""
+    """MODEL-49, MODEL-50, MODEL-51, MODEL-65: the error can be pickled."""
     may_answer = threading.Event()
 
     async def wait(body: dict[str, Any]) -> Any:

@@ -60,13 +60,13 @@ async def test_nothing_of_the_working_folder_is_in_the_request(
     assert str(tmp_path) not in str(loopback.requests)
 
 
-async def test_nothing_that_is_set_up_in_the_working_folder_or_at_home_takes_effect(
+async def test_configuration_in_the_working_folder_or_at_home_has_no_effect(
     own_api: LoopbackServer, tmp_path: Path
 ) -> None:
     """MODEL-54, ARCH-23, ARCH-30: no hook runs, no server is started, no rule and no memory is read."""
     env = own_api.env()
-    left, project = tmp_path / "left", tmp_path / "project"
-    run = {"hooks": [{"type": "command", "command": f"touch {left}"}]}
+    trace, project = tmp_path / "left", tmp_path / "project"
+    run = {"hooks": [{"type": "command", "command": f"touch {trace}"}]}
     settings = {
         "hooks": {event: [run] for event in ("SessionStart", "UserPromptSubmit", "Stop")},
         "env": {"ANTHROPIC_CUSTOM_HEADERS": "x-of-the-settings: 1"},
@@ -76,7 +76,7 @@ async def test_nothing_that_is_set_up_in_the_working_folder_or_at_home_takes_eff
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "settings.json").write_text(json.dumps(settings))
         (folder / "CLAUDE.md").write_text("the-memory")
-    server = {"command": "touch", "args": [str(left)]}
+    server = {"command": "touch", "args": [str(trace)]}
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"files": server}}))
     async with ClaudeCodeProvider(env=env, cwd=project, max_retries=0) as provider:
         await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
@@ -86,4 +86,4 @@ async def test_nothing_that_is_set_up_in_the_working_folder_or_at_home_takes_eff
     assert "x-of-the-settings" not in call.headers
     assert "the-memory" not in str(call.body)
     assert not call.body.get("tools")
-    assert not left.exists()
+    assert not trace.exists()

@@ -25,13 +25,13 @@ agent = Agent(instructions="You sell kettles.")
 
 @agent.tool_plain
 def price(article: str) -> int:
-    """The price of an article, in euros."""
+    """An article's price, in euros."""
     return {"kettle": 30}[article]
 
 
 @pytest.fixture(params=[pytest.param("api-key", marks=pytest.mark.slow), "oauth"])
 def login(request: pytest.FixtureRequest, loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Login:
-    """Set the variables of a user with a login, whose API is the loopback API."""
+    """Set a user's variables with a login, and the loopback API as the API."""
     loopback.respond = steps([thought("A price."), call("price", article="kettle")], "A kettle costs 30 euros.")
     for name, value in {"ANTHROPIC_BASE_URL": loopback.url, **LOGINS[request.param]}.items():
         monkeypatch.setenv(name, value)
@@ -62,13 +62,13 @@ async def model_on(path: Path, record: RecordMode) -> AsyncGenerator[ClaudeCodeM
 async def test_an_agent_run_is_recorded_and_replayed_with_each_login(
     tmp_path: Path, login: Login, loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOOP-50, LOOP-52, LOOP-55, LOOP-56, LOOP-59: streams, tools, and the login of a subscription."""
+    """LOOP-50, LOOP-52, LOOP-55, LOOP-56, LOOP-59: streams, tools, and a subscription's login."""
     path = tmp_path / "kettle.json"
     loopback.fail_next(529, headers={"retry-after": "0"})
     async with model_on(path, "once") as model:
         recorded = await run(model)
-    sent = [call.headers.get("x-api-key") or call.headers["authorization"] for call in loopback.calls]
-    assert sent == [KEY if login == "api-key" else f"Bearer {TOKEN}"] * 3
+    logins = [call.headers.get("x-api-key") or call.headers["authorization"] for call in loopback.calls]
+    assert logins == [KEY if login == "api-key" else f"Bearer {TOKEN}"] * 3
     cassette = path.read_text("utf-8")
     sessions = [call.headers["x-claude-code-session-id"] for call in loopback.calls]
     for secret in (KEY, TOKEN, "user_id", "cc_version", *sessions):

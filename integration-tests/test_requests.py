@@ -1,4 +1,4 @@
-"""Requests: prepared once, the same for every caller, with the given number of attempts, and with a time limit."""
+"""Requests: prepared once, equal for every caller, with a limit on attempts and time."""
 
 import asyncio
 from itertools import pairwise
@@ -34,7 +34,7 @@ from processes import at_rest
 
 # Long enough for a running process to send a request to the API, on a busy machine too.
 SOON = 0.4
-# The test is about the end of a wait, not about its time.
+# The test is about the end of a wait, not about the time.
 NOT_FOR_EVER = 15.0
 
 
@@ -65,11 +65,11 @@ async def test_each_body_begins_with_the_one_before(loopback: LoopbackServer, mo
     assert len(loopback.requests) == 4
     for before, after in pairwise(loopback.requests):
         assert comparable([after])[0]["messages"][: len(before["messages"])] == comparable([before])[0]["messages"]
-        said: dict[str, Any] = {"messages": before["messages"], "metadata": before["metadata"]}
-        assert {**after, **said} == before
+        changes: dict[str, Any] = {"messages": before["messages"], "metadata": before["metadata"]}
+        assert {**after, **changes} == before
 
 
-async def test_a_request_is_the_same_on_a_warm_process_and_on_a_new_one(loopback: LoopbackServer) -> None:
+async def test_a_request_is_the_same_on_warm_and_new_processes(loopback: LoopbackServer) -> None:
     """MODEL-12, MODEL-25, ARCH-16: after tools, other settings and another conversation."""
     loopback.respond = steps([thought("Hm."), call("number")], "Two.", "Three.")
     agent = Agent(tools=[number])
@@ -120,14 +120,14 @@ async def test_betas_are_sent_beside_the_clis_own(loopback: LoopbackServer, mode
         anthropic_betas=["context-1m-2025-08-07"], extra_headers={"anthropic-beta": "files-api-2025-04-14"}
     )
     await Agent(model).run("Hello.", model_settings=settings)
-    sent = loopback.calls[-1].headers["anthropic-beta"].split(",")
-    assert {"context-1m-2025-08-07", "files-api-2025-04-14"} <= set(sent)
+    betas = loopback.calls[-1].headers["anthropic-beta"].split(",")
+    assert {"context-1m-2025-08-07", "files-api-2025-04-14"} <= set(betas)
 
 
 async def test_extra_headers_reach_the_api_with_the_request_that_has_them(
     loopback: LoopbackServer,
 ) -> None:
-    """MODEL-26, MODEL-27, MSG-67: from request to request on one process, beside those of the environment."""
+    """MODEL-26, MODEL-27, MSG-67: request by request on the same process, beside the environment's headers."""
     env = {**loopback.env(), "ANTHROPIC_CUSTOM_HEADERS": "x-always: yes"}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider))
@@ -158,7 +158,7 @@ async def test_a_header_cannot_bring_another(
 async def test_thinking_that_the_api_rejects_is_left_out(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-20: where a model rejects thinking after its prefix changed, the API is asked to drop it, once."""
+    """MODEL-20: where a model rejects thinking after a changed prefix, the API is asked once to drop it."""
     name = "claude-opus-5-5"
     bodies: list[list[dict[str, Any]]] = []
     async with AsyncAnthropic(api_key="key", base_url=loopback.url, max_retries=0) as client:
@@ -171,13 +171,13 @@ async def test_thinking_that_the_api_rejects_is_left_out(
             assert (await Agent(model).run("Go on.", message_history=history)).output == 'You said: "Go on.".'
             await at_rest(provider)
             bodies.append(comparable([*loopback.requests]))
-    expected, seen = bodies
+    expected, actual = bodies
     assert [body.get("thinking", {}).get("block_binding") for body in expected] == [
         None,
         {"prefix_mismatch_behavior": "drop_block"},
     ]
-    # After this 400 the CLI may start a retry by itself, without the thinking; that retry is aborted.
-    assert [body for body in seen if body["messages"][1]["content"][0]["type"] == "thinking"] == expected
+    # After this 400 the CLI may start a retry without the thinking; that retry is aborted.
+    assert [body for body in actual if body["messages"][1]["content"][0]["type"] == "thinking"] == expected
 
 
 @pytest.mark.parametrize("setting", ["request_timeout", "first_event_timeout", "timeout"])

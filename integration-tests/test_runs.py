@@ -5,7 +5,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import anyio
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ToolOutput
@@ -16,7 +15,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
 
 MANY_WORDS = "word " * 400
-# Bound of a wait for an event, which only a hang reaches.
+# Only a hang reaches this bound on waiting for an event.
 _NOT_FOR_EVER = 20.0
 
 
@@ -30,7 +29,7 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, m
     agent = Agent(model)
 
     def run_sync(*prompts: str) -> list[str]:
-        # `run_sync()` leaves its event loop open, and pytest would complain about it.
+        # `run_sync()` leaves an event loop open, and pytest would complain.
         with asyncio.Runner() as runner:
             asyncio.set_event_loop(runner.get_loop())
             return [agent.run_sync(prompt).output for prompt in prompts]
@@ -55,7 +54,8 @@ async def test_run_stream_yields_text_before_the_answer_is_complete(
 async def test_twenty_concurrent_runs_each_get_their_own_answer(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-65, ARCH-19: with far fewer processes."""
+    """MODEL-65, ARCH-19: with far fewer processes; all runs are in their tool at once."""
+    all_are_there = asyncio.Barrier(20)
 
     def respond(body: dict[str, Any]) -> Any:
         last = body["messages"][-1]["content"]
@@ -65,7 +65,7 @@ async def test_twenty_concurrent_runs_each_get_their_own_answer(
 
     async def number(of: str) -> str:
         """A number."""
-        await anyio.sleep(0.01)
+        await all_are_there.wait()
         return f"number of {of}"
 
     loopback.respond = respond
@@ -76,7 +76,7 @@ async def test_twenty_concurrent_runs_each_get_their_own_answer(
     assert len(loopback.requests) == 40
 
 
-async def test_a_tool_may_run_an_agent_on_the_same_model_with_a_single_process(loopback: LoopbackServer) -> None:
+async def test_a_tool_may_run_an_agent_on_the_same_single_process(loopback: LoopbackServer) -> None:
     """MODEL-65"""
     async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
         model = ClaudeCodeModel(provider=provider)
@@ -95,7 +95,7 @@ async def test_a_tool_may_run_an_agent_on_the_same_model_with_a_single_process(l
 async def test_a_tool_that_blocks_its_event_loop_delays_no_other_run(
     loopback: LoopbackServer, single_provider: ClaudeCodeProvider
 ) -> None:
-    """ARCH-18: it runs in the thread of its caller, and the only process answers meanwhile."""
+    """ARCH-18: a tool runs in the caller's thread, and the only process answers meanwhile."""
     entered, release = threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
     caller = threading.Thread(target=lambda: outputs.append(asyncio.run(agent.run("Block.")).output))
@@ -124,7 +124,7 @@ async def test_a_tool_that_blocks_its_event_loop_delays_no_other_run(
 async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-45, ARCH-20: streams that are left early are in `test_processes.py`."""
+    """MODEL-45, ARCH-20: `test_processes.py` leaves streams early."""
     slow_api.respond = steps(MANY_WORDS)
     agent = Agent(ClaudeCodeModel(provider=slow_provider))
     task = asyncio.create_task(agent.run("Hello."))
@@ -140,7 +140,7 @@ async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
     assert [message["role"] for message in slow_api.requests[-1]["messages"]] == ["user"]
 
 
-async def test_a_run_that_ends_on_an_output_tool_leaves_an_idle_process_and_no_call(
+async def test_a_run_ending_on_an_output_tool_leaves_an_idle_process(
     own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-33, ARCH-20"""

@@ -1,10 +1,10 @@
-"""The test of exactness: Claude Code in between makes no difference to an agent.
+"""Exactness: Claude Code in between makes no difference to an agent.
 
 Each scenario runs twice, with `AnthropicModel` on the loopback API and with `ClaudeCodeModel` through the real CLI to
 the same API. Outputs, messages, events, usage, errors and warnings must agree, and so must all request bodies except
 for the differences that the design allows (`both_ways.comparable`). A scenario declares further differences itself.
 
-The processes are shared by all scenarios, so that each one meets the state that the ones before it have left.
+All scenarios share the processes, so that each meets the state after all earlier scenarios.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -24,7 +24,7 @@ from scenarios import SCENARIOS, Scenario
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_left() -> Iterator[None]:
-    """Check after the last scenario that its processes are gone."""
+    """Check after the last scenario that no process remains."""
     others = {*psutil.Process().children(recursive=True)}
     yield
     _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - others, timeout=5)
@@ -53,7 +53,7 @@ async def other_logins(nothing_is_left: None) -> AsyncIterator[Mapping[str, Both
         yield {"oauth": oauth, "vertex": vertex, "bedrock": bedrock}
 
 
-# The CLI removes the effort from a request to a model of Bedrock's that had none at its release.
+# The CLI removes the effort from a request to a Bedrock model released without effort.
 BEYOND_THE_CLI = frozenset({("settings.every_level_of_thinking-claude-opus-4-5", "bedrock")})
 
 
@@ -90,7 +90,7 @@ async def compare(scenario: Scenario, both_ways: BothWays) -> None:
     through = both_ways.through(scenario.model_name, scenario.settings)
 
     expected = await both_ways.watch(scenario.run, direct, scenario.respond)
-    seen = await both_ways.watch(scenario.run, through, scenario.respond)
+    observed = await both_ways.watch(scenario.run, through, scenario.respond)
 
     assert not both_ways.api.errors
     assert expected.bodies
@@ -99,10 +99,10 @@ async def compare(scenario: Scenario, both_ways: BothWays) -> None:
         plain, expected = expected, scenario.differ(expected)
         assert expected != plain, "the difference that the scenario expects is none"
     if scenario.is_unordered:
-        seen, expected = _sorted(seen), _sorted(expected)
-    assert seen.outcome == expected.outcome
-    assert seen.bodies == expected.bodies
-    assert seen.warnings == expected.warnings
+        observed, expected = _sorted(observed), _sorted(expected)
+    assert observed.outcome == expected.outcome
+    assert observed.bodies == expected.bodies
+    assert observed.warnings == expected.warnings
 
 
 def test_there_are_enough_scenarios() -> None:
@@ -110,5 +110,5 @@ def test_there_are_enough_scenarios() -> None:
     assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) >= 60
 
 
-def _sorted(seen: Seen) -> Seen:
-    return replace(seen, bodies=sorted(seen.bodies, key=repr))
+def _sorted(observed: Seen) -> Seen:
+    return replace(observed, bodies=sorted(observed.bodies, key=repr))

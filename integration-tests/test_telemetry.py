@@ -28,7 +28,7 @@ def exporting() -> tuple[InMemorySpanExporter, InstrumentationSettings]:
 
 
 async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> None:
-    """MODEL-06, MODEL-71: scenarios compare its other attributes with `AnthropicModel`."""
+    """MODEL-06, MODEL-71: scenarios compare the other attributes with `AnthropicModel`."""
     exporter, instrumentation = exporting()
     traced = InstrumentedModel(model, instrumentation)
     result = await Agent(traced).run("Hello.")
@@ -43,7 +43,7 @@ async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> Non
 
 
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
-    """MODEL-71, MODEL-85: also of the next request of the same process; the API gets the trace headers."""
+    """MODEL-71, MODEL-85: also for the process's next request; the API gets the trace headers."""
     exporter, instrumentation = exporting()
     with receiving() as receiver:
         async with ClaudeCodeProvider(env={**loopback.env(), **receiver.env()}, max_retries=0) as provider:
@@ -58,8 +58,8 @@ async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackSe
     expected = [(f"{context.trace_id:032x}", f"{context.span_id:016x}") for context in ours if context is not None]
     assert [(span.trace_id, span.parent_id) for span in inner[:2]] == expected
     assert len({span.trace_id for span in inner}) == 3
-    sent = [call.headers.get("traceparent", "").split("-")[1:2] for call in loopback.calls]
-    assert sent == [[span.trace_id] for span in inner]
+    trace_ids = [call.headers.get("traceparent", "").split("-")[1:2] for call in loopback.calls]
+    assert trace_ids == [[span.trace_id] for span in inner]
 
 
 async def test_without_telemetry_of_the_cli_a_span_costs_nothing(
@@ -72,7 +72,7 @@ async def test_without_telemetry_of_the_cli_a_span_costs_nothing(
 
 
 async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, own_model: ClaudeCodeModel) -> None:
-    """MODEL-71: its own telemetry is silent, also when it starts."""
+    """MODEL-71: the CLI's telemetry is silent, also at the start."""
     await Agent(own_model, tools=[number]).run("A number.")
     assert [call.path for call in loopback.calls] == ["/v1/messages"] * 2
 
@@ -87,7 +87,7 @@ async def test_the_cli_calls_no_other_host(loopback: LoopbackServer) -> None:
 
     proxy = await asyncio.start_server(note, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-    # Settings of the loopback API's environment would hide the behaviour under test.
+    # Settings in the loopback API's environment would hide the behaviour under test.
     env = {name: value for name, value in loopback.env().items() if name != "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"}
     async with proxy, ClaudeCodeProvider(env={**env, "HTTPS_PROXY": address, "HTTP_PROXY": address}) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider))
@@ -124,8 +124,8 @@ FAILURES: list[dict[str, Any]] = [
 async def test_logs_hold_no_prompt_and_no_key(
     tools: tuple[str, ...], loopback: LoopbackServer, own_provider: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MODEL-72: at any level, also after errors of the API that quote the prompt."""
-    # The client of the API and the loopback API log requests; they are in this process only in tests.
+    """MODEL-72: at any level, also after API errors that quote the prompt."""
+    # The API client and the loopback API log requests; the latter is in this process only in tests.
     ours = ("cc_model", "cc_messages", "cc_session", "cc_ipc", "claude_agent_sdk")
     agent = Agent(
         ClaudeCodeModel(provider=own_provider),

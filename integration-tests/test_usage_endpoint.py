@@ -1,7 +1,7 @@
 """No request goes to a subscription's usage endpoint: polling it has blocked accounts.
 
-The CLI requests it at its own API's host, independent of `ANTHROPIC_BASE_URL`. So the test simulates that host: a proxy
-ends the encryption with a certificate of the test, and forwards to the loopback API. No data leaves the machine.
+The CLI requests it at the API's host, whatever `ANTHROPIC_BASE_URL` says. So the test simulates that host: a proxy
+ends the encryption with a test certificate, and forwards to the loopback API. No data leaves the machine.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from cc_session import Session
 pytestmark = pytest.mark.slow
 
 _HOST = "api.anthropic.com"
-# Seconds. Requests of the CLI after an answer follow at once.
+# Seconds. The CLI's requests after an answer follow at once.
 _MOMENT = 1.0
 
 
 def _certificate(folder: Path) -> Path:
-    """Write a key and a certificate for the API's host, which is its own authority."""
+    """Write a key and a self-signed certificate for the API's host."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _HOST)])
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
@@ -88,7 +88,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 @asynccontextmanager
 async def _subscription(loopback: LoopbackServer, folder: Path) -> AsyncGenerator[dict[str, str]]:
-    """Yield the environment of a CLI with an artificial subscription, whose API is the simulated host."""
+    """Yield a CLI's environment with an artificial subscription, and the simulated host as the API."""
     certificate = _certificate(folder)
     async with _played_host(loopback, certificate) as proxy:
         env = {**loopback.env("oauth"), "ANTHROPIC_BASE_URL": "", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": ""}
@@ -105,7 +105,7 @@ def _check(loopback: LoopbackServer, messages: int) -> None:
 async def test_starting_running_and_resuming_a_session_asks_for_no_usage(
     loopback: LoopbackServer, tmp_path: Path
 ) -> None:
-    """SEC-11."""
+    """SEC-11"""
     async with _subscription(loopback, tmp_path) as env:
         options = ClaudeAgentOptions(env=env, tools=[])
         async with await Session.open(options) as session:

@@ -245,9 +245,7 @@ async def check(cli: Path, sdk: str, login: str, problems: list[str], checks: Se
         with LoopbackServer() as api:
             env = api.env(LOGINS[login])
             try:
-                async with ClaudeCodeProvider(
-                    cli_path=cli, env=env, max_retries=0, pool=4
-                ) as provider:
+                async with ClaudeCodeProvider(cli_path=cli, env=env, max_retries=0, pool=4) as provider:
                     found.append(await one(api, provider, LOGINS[login]))
             except Exception as error:
                 found.append(type(error).__name__)

@@ -1,4 +1,4 @@
-"""The engines as fixtures. They are not in the workspace's environment: scripts/check_durable.py makes one for them."""
+"""The engines as fixtures. scripts/check_durable.py makes an environment for them, outside the workspace's."""
 
 import shutil
 import tempfile
@@ -28,7 +28,7 @@ def engines_are_installed() -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Yield a private folder whose path is short enough for a socket in it."""
+    """Yield a private folder with a path short enough for sockets."""
     path = Path(tempfile.mkdtemp(prefix="cc-durable-"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -37,7 +37,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def session_folder() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="cc-durable-"))
-    # Servers that cannot run as root have their own folder in it.
+    # Servers that cannot run as root have their own folder there.
     path.chmod(0o711)
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -45,7 +45,7 @@ def session_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def postgres(engines_are_installed: None, session_folder: Path) -> Generator[str]:
-    """Return the URL of a server, with `{name}` for the name of a database."""
+    """Return a server's URL, with `{name}` for the database name."""
     (path := session_folder / "pg").mkdir(mode=0o700)
     with servers.postgres(path) as url:
         yield url
@@ -67,34 +67,34 @@ def temporal(folder: Path) -> Generator[str]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Check after each test that its processes, orphans included, and its temporary files are gone."""
+    """Check after each test that all processes, orphans included, and temporary files are gone."""
     path = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(path))
     yield
     _, alive = psutil.wait_procs(_started_with(str(path)), timeout=5)
-    left = [one for one in path.iterdir() if one.name != "runner_storage"]  # that is Prefect's
+    leftovers = [entry for entry in path.iterdir() if entry.name != "runner_storage"]  # that is Prefect's
     shutil.rmtree(path)
     assert not alive, f"processes left: {alive}"
-    assert not left
+    assert not leftovers
 
 
 def _started_with(value: str) -> list[psutil.Process]:
     """Return the processes with a value in their environment, which child processes inherit."""
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if any(value in one for one in process.environ().values()):
-                found.append(process)
-    return found
+            if any(value in setting for setting in process.environ().values()):
+                processes.append(process)
+    return processes
 
 
 @pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal", "prefect"])
 def engine(request: pytest.FixtureRequest, folder: Path, loopback: LoopbackServer) -> Iterator[Engine]:
-    """Yield each engine on its server, with the loopback API and an empty shop."""
+    """Yield each engine with a server, the loopback API and an empty shop."""
     engine = make_engine(str(request.param), request, folder, loopback)
     yield engine
     engine.close()
-    for worker in engine.workers:  # pytest shows it if the test has failed
+    for worker in engine.workers:  # pytest shows this if the test has failed
         print(f"--- {worker.name}\n{worker.log.read_text(errors='replace')}")
 
 

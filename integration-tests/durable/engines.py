@@ -19,12 +19,12 @@ _CLIENT_LOOP = Path(__file__).parent / "apps" / "client_loop.py"
 _READY_SECONDS = 200.0
 # Some commands wait for five minutes before they fail.
 _COMMAND_SECONDS = 350.0
-# The watchdog of a CLI without an owner waits two seconds.
+# An orphaned CLI's watchdog waits two seconds.
 _END_SECONDS = 30.0
 
 
 class ClientError(Exception):
-    """A client command failed; the message is its output."""
+    """A client command failed; the message is the output."""
 
 
 class Worker:
@@ -44,11 +44,11 @@ class Worker:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """End all its Python processes at once, as a failing machine would; its CLIs have to exit without help."""
+        """Kill all Python processes at once, as a failing machine would; CLIs must exit without help."""
         family = self._family()
-        for one in family:
-            if one.pid == self._process.pid or "python" in one.name():
-                one.kill()
+        for process in family:
+            if process.pid == self._process.pid or "python" in process.name():
+                process.kill()
         self._wait_for_end(family)
 
     def stop(self) -> None:
@@ -59,8 +59,8 @@ class Worker:
 
     def close(self) -> None:
         """End the remaining processes."""
-        for one in self._family():
-            one.kill()
+        for process in self._family():
+            process.kill()
         self._process.wait()
 
     def _family(self) -> list[psutil.Process]:
@@ -71,18 +71,18 @@ class Worker:
 
     def _wait_for_end(self, family: list[psutil.Process]) -> None:
         self._process.wait(_COMMAND_SECONDS)
-        _, left = psutil.wait_procs(family, timeout=_END_SECONDS)
-        assert not left, f"still alive after {self.name} has ended: {left}"
+        _, alive = psutil.wait_procs(family, timeout=_END_SECONDS)
+        assert not alive, f"still alive after {self.name} has ended: {alive}"
 
 
 class Engine:
-    """One engine on its server.
+    """An engine and its server.
 
     Args:
-        name: The first part of the names of its scripts.
-        folder: The folder for the files of the tests.
-        env: Environment variables with the address of the server.
-        ready: Output of a worker when it is ready.
+        name: The first part of the script names.
+        folder: The folder for the tests' files.
+        env: Environment variables with the server's address.
+        ready: A worker's output when it is ready.
     """
 
     def __init__(self, name: str, folder: Path, env: Mapping[str, str], ready: str = "ready") -> None:
@@ -95,7 +95,7 @@ class Engine:
 
     @property
     def question(self) -> str:
-        """Return the id of the test's question; a server may serve several tests."""
+        """Return the test's question id; a server may serve several tests."""
         return self._folder.name
 
     def start_worker(self, name: str, **variables: str) -> Worker:
@@ -116,14 +116,14 @@ class Engine:
         return worker
 
     def client(self, *words: str) -> str:
-        """Run a command of the client; return its output without the newline.
+        """Run a client command; return the output without the newline.
 
         Raises:
-            ClientError: It failed.
+            ClientError: The command failed.
         """
         client = self._client = self._client or self._start_client()
         assert client.stdin is not None and client.stdout is not None
-        # A read has no timeout, but the end of the process ends it.
+        # A read has no timeout, but ends with the process.
         (watchdog := Timer(_COMMAND_SECONDS, client.kill)).start()
         try:
             client.stdin.write(json.dumps(words) + "\n")

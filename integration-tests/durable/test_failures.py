@@ -1,4 +1,4 @@
-"""Failures of the API under an engine: the engine retries temporary ones, and all others end the question."""
+"""API failures under an engine: temporary failures are retried, all others end the question."""
 
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def test_rejected_requests_are_not_retried_and_retries_of_failures_are_limited(
 
 
 def ask_and_wait(engine: Engine, name: str) -> str:
-    """Ask a question with its own id; return the answer."""
+    """Ask a question with a new id; return the answer."""
     question = f"{engine.question}-{name}"
     engine.client("ask", question, QUESTION)
     return engine.client("answer", question)

@@ -1,4 +1,4 @@
-"""A worker is killed; another one continues, and nothing is lost. At most the running step is repeated."""
+"""A worker is killed; another continues, and nothing is lost. At most the running step is repeated."""
 
 import asyncio
 import sqlite3
@@ -15,12 +15,12 @@ from cc_loopback import LoopbackServer
 from .engines import Engine
 
 QUESTION = "Please pay order 17 back."
-# Seconds. The first step of a worker may take long on a busy machine.
+# Seconds. A worker's first step may take long on a busy machine.
 _PATIENCE_SECONDS = 200.0
 
 
 def one_tool_after_the_other(body: dict[str, Any]) -> Any:
-    """Look the order up, refund it, and answer with the results of the tools."""
+    """Look the order up, refund it, and answer with the tool results."""
     match [message for message in body["messages"] if message["role"] == "assistant"]:
         case []:
             return [{"type": "tool_use", "name": "find_order", "input": {"number": 17}}]
@@ -32,7 +32,7 @@ def one_tool_after_the_other(body: dict[str, Any]) -> Any:
 
 
 def rounds(api: LoopbackServer) -> list[int]:
-    """Return the number of the round for each request."""
+    """Return the round number for each request."""
     return [sum(message["role"] == "assistant" for message in body["messages"]) + 1 for body in api.requests]
 
 

@@ -1,4 +1,4 @@
-"""The commands of the README in examples/durable, run unchanged and in their order."""
+"""The commands in examples/durable/README, run unchanged and in order."""
 
 import os
 import re
@@ -19,19 +19,17 @@ COMMAND_SECONDS = 350.0
 
 
 def blocks(title: str) -> list[list[str]]:
-    """Return the commands of a section, by block."""
+    """Return a section's commands, by block."""
     section = README.split(f"\n### {title}\n")[1].split("\n## ")[0].split("\n### ")[0]
     return [block.splitlines() for block in re.findall(r"```sh\n(.*?)\n```", section, flags=re.DOTALL)]
 
 
-def test_the_commands_of_the_readme_lead_to_the_answer_after_a_dead_worker(
-    engine: Engine, loopback: LoopbackServer
-) -> None:
+def test_readme_commands_lead_to_the_answer_after_a_dead_worker(engine: Engine, loopback: LoopbackServer) -> None:
     loopback.respond = one_tool_after_the_other
     printed: list[str] = []
     for block in blocks(TITLES[engine.name]):
         if block in ([servers.TEMPORAL], [servers.PREFECT]):
-            continue  # it runs already, started by this command
+            continue  # the server runs already, started by this command
         if "_worker.py" in block[0]:
             for worker in engine.workers:
                 worker.kill()
@@ -52,11 +50,13 @@ def command(line: str) -> list[str]:
 
 
 def run(engine: Engine, line: str) -> str:
-    """Run a command; return its output."""
+    """Run a command; return the output."""
     env = {**os.environ, **engine.env}
-    done = subprocess.run(command(line), env=env, cwd=EXAMPLES, capture_output=True, text=True, timeout=COMMAND_SECONDS)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    process = subprocess.run(
+        command(line), env=env, cwd=EXAMPLES, capture_output=True, text=True, timeout=COMMAND_SECONDS
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip()
 
 
 def test_every_block_of_commands_is_in_a_tested_section() -> None:

@@ -1,4 +1,4 @@
-"""An agent under an engine behaves as without one: its results, its API requests, its streams."""
+"""An agent has the same results, API requests and streams with an engine as without."""
 
 import json
 import os
@@ -20,9 +20,9 @@ from .apps.cases import CASES, respond
 from .engines import Engine
 
 APPS = Path(__file__).parent / "apps"
-# Seconds between two events of an answer, so that live events differ from collected ones.
+# Seconds between an answer's events, so that live events differ from collected events.
 EVENT_DELAY = 0.03
-# The long text has some 60 events. If they were delivered at its end, they would come within a few milliseconds.
+# The long text has some 60 events. Delivered at the end, they would come within a few milliseconds.
 STREAM_SECONDS = 0.5
 # All cases need 20 seconds alone, and many times as long on a busy machine.
 RUN_SECONDS = 400.0
@@ -30,12 +30,12 @@ RUN_SECONDS = 400.0
 
 @dataclass
 class Seen:
-    """Observed data of the run of all cases."""
+    """The observed data when all cases run."""
 
     outcomes: dict[str, Any]
     bodies: list[dict[str, Any]]
     events: dict[str, list[str]]
-    """Kinds of the events by case, in order."""
+    """Event kinds by case, in order."""
     stream_seconds: float
     """Seconds from the first to the last event of the long text."""
     watched: list[tuple[str, float]]
@@ -43,12 +43,12 @@ class Seen:
 
 
 def run_all(name: str, env: Mapping[str, str]) -> Seen:
-    """Run all cases in a process of their own."""
+    """Run all cases in a new process."""
     with (
         LoopbackServer(respond, event_delay=EVENT_DELAY) as api,
         tempfile.NamedTemporaryFile("r", encoding="utf-8") as events,
     ):
-        # The first case; it runs twice.
+        # The first case runs twice.
         api.fail_next(400, times=2, message="that is wrong")
         run = subprocess.run(
             [sys.executable, str(APPS / f"run_{name}.py")],
@@ -58,23 +58,23 @@ def run_all(name: str, env: Mapping[str, str]) -> Seen:
             timeout=RUN_SECONDS,
         )
         assert run.returncode == 0, run.stderr
-        seen = json.loads(run.stdout.splitlines()[-1])
-        return _seen(seen, [*api.requests], [json.loads(line) for line in events])
+        report = json.loads(run.stdout.splitlines()[-1])
+        return _observed(report, [*api.requests], [json.loads(line) for line in events])
 
 
-def _seen(seen: dict[str, Any], bodies: list[dict[str, Any]], events: list[dict[str, Any]]) -> Seen:
-    watched = seen.get("watched", [])
-    outcomes = seen.get("outcomes", seen)
+def _observed(report: dict[str, Any], bodies: list[dict[str, Any]], events: list[dict[str, Any]]) -> Seen:
+    watched = report.get("watched", [])
+    outcomes = report.get("outcomes", report)
     for outcome in outcomes.values():
-        if "messages" not in outcome:  # an error, which contains the id of its request
+        if "messages" not in outcome:  # an error, which contains the request id
             outcome.update(comparable_value(outcome))
             continue
         outcome["messages"] = comparable_messages(ModelMessagesTypeAdapter.validate_python(outcome["messages"]))
     kinds = {name: [event["kind"] for event in events if event["name"] == name] for name in CASES}
     times = [event["time"] for event in events if event["name"] == "text" and event["kind"] == "part_delta"]
-    # The observed case comes last, and once more than elsewhere.
-    asked = bodies[:-1] if watched else bodies
-    return Seen(outcomes, comparable(asked), kinds, times[-1] - times[0], watched)
+    # The observed case comes last, and once more than without observers.
+    requests = bodies[:-1] if watched else bodies
+    return Seen(outcomes, comparable(requests), kinds, times[-1] - times[0], watched)
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +83,16 @@ def plain(engines_are_installed: None) -> Iterator[Seen]:
 
 
 def test_an_engine_makes_no_difference(engine: Engine, plain: Seen) -> None:
-    seen = run_all(engine.name, engine.env)
+    run = run_all(engine.name, engine.env)
     for name, outcome in plain.outcomes.items():
-        assert seen.outcomes[name] == outcome, name
-    assert seen.bodies == plain.bodies
-    assert seen.events == plain.events
-    assert seen.stream_seconds > STREAM_SECONDS
+        assert run.outcomes[name] == outcome, name
+    assert run.bodies == plain.bodies
+    assert run.events == plain.events
+    assert run.stream_seconds > STREAM_SECONDS
     if engine.name == "temporal":
-        kinds = [kind for kind, _ in seen.watched]
+        kinds = [kind for kind, _ in run.watched]
         assert kinds == [*plain.events["text"], "agent_run_result"]
-        assert seen.watched[-1][1] - seen.watched[0][1] > STREAM_SECONDS
+        assert run.watched[-1][1] - run.watched[0][1] > STREAM_SECONDS
 
 
 def test_the_cases_end_correctly_without_an_engine(plain: Seen) -> None:

@@ -2,7 +2,7 @@
 
     python answer_recorded.py < requests.json > responses.json
 
-The input has the environment of the CLI and a list of requests, each with its model's name, messages, settings and
+The input has the CLI's environment and requests, each with model name, messages, settings and
 parameters, all serialized; the output has the responses.
 """
 
@@ -31,7 +31,7 @@ async def main() -> None:
                 PARAMETERS.validate_python(request["parameters"]),
             )
             responses += ModelMessagesTypeAdapter.dump_python([response], mode="json")
-            # No state of the previous request may remain.
+            # No state from the previous request may remain.
             await provider.aclose()
     json.dump(responses, sys.stdout)
 

@@ -1,4 +1,4 @@
-"""Answers of the API in a scenario: pure functions of the request's body, so that both ways get the same."""
+"""The API's answers in a scenario: pure functions of the request body, equal for both ways."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,12 +8,12 @@ Body = dict[str, Any]
 Reply = str | Sequence[Block] | dict[str, Any]
 Respond = Callable[[Body], Reply]
 
-# The loopback API derives token counts from the length of the request, which differs between both ways.
+# The loopback API derives token counts from the request's length, which differs between both ways.
 USAGE = {"input_tokens": 120, "output_tokens": 30, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7}
 
 
 def steps(*replies: Reply) -> Respond:
-    """Answer by the number of answers in the conversation: the first reply if it has none, and so on."""
+    """Answer by the number of earlier answers: the first reply if there is none, and so on."""
 
     def respond(body: Body) -> Reply:
         return replies[sum(message["role"] == "assistant" for message in body["messages"])]
@@ -39,19 +39,19 @@ def number() -> int:
 
 
 def stopped(reason: str, *content: Block, **fields: Any) -> dict[str, Any]:
-    """Return a message with a stop reason that does not follow from its content."""
+    """Return a message with a stop reason that does not follow from the content."""
     return {"content": [*content], "stop_reason": reason, **fields}
 
 
 def echo(body: Body) -> Reply:
-    """Answer with the text of the last prompt, so that mixed-up answers are detected."""
-    # A system message may follow it.
+    """Answer with the last prompt's text, so that mixed-up answers are detected."""
+    # A system message may follow the prompt.
     prompt = next(message for message in reversed(body["messages"]) if message["role"] == "user")
     return "You said: " + prompt["content"][-1]["text"]
 
 
 def with_usual_usage(respond: Callable[[Body], Any]) -> Callable[[Body], Any]:
-    """Return the same answers with a usage that does not depend on the request, unless they have one."""
+    """Add a usage that does not depend on the request to answers without usage."""
 
     def answer(body: Body) -> dict[str, Any]:
         reply = respond(body)

@@ -1,4 +1,4 @@
-"""Cancelling at each await: a coroutine is driven step by step, and its task is cancelled at a chosen one."""
+"""Cancelling at each await: drive a coroutine step by step, and cancel the task at a chosen await."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator
@@ -9,16 +9,16 @@ T = TypeVar("T")
 
 
 class Watch:
-    """Counts the awaits that suspend a coroutine, and cancels its task at one of them."""
+    """Counts the awaits that suspend a coroutine, and cancels the task at a chosen await."""
 
     def __init__(self) -> None:
         self.begin("")
 
     def begin(self, part: str, *, cancel_at: int | None = None) -> None:
-        """Begin to count the awaits of a part of the work."""
+        """Begin to count the awaits in a part of the work."""
         self.part = part
         self.place = ""
-        """Function and line of the last await."""
+        """The last await's function and line."""
         self._cancel_at = cancel_at
         self._count: int = 0
 
@@ -39,7 +39,7 @@ class Watch:
         return await _Stepped(coroutine, coroutine, self)
 
     async def iterate(self, iterator: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Read an asynchronous generator, and count the awaits of all its steps."""
+        """Read an asynchronous generator, and count the awaits in all steps."""
         try:
             while True:
                 try:

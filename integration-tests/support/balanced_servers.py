@@ -1,4 +1,4 @@
-"""Two servers behind HAProxy, with the configuration of the page "Many machines"."""
+"""Two servers behind HAProxy, with the configuration in the page "Many machines"."""
 
 import os
 import re
@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "how-to" / "many-machines.md"
 
 @dataclass
 class Server:
-    """One `python -m cc_messages serve`, which can be ended and started again on its port."""
+    """A `python -m cc_messages serve`, which can be ended and started again on its port."""
 
     name: str
     port: int
@@ -30,7 +30,7 @@ class Server:
     _running: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     def start(self) -> None:
-        """Start it, and return when it accepts connections."""
+        """Start the server, and return when it accepts connections."""
         command = [sys.executable, "-m", "cc_messages", "serve", "--log-level", "error", "--size", str(self.size)]
         env = {**os.environ, **self.env, "ANTHROPIC_CUSTOM_HEADERS": f"x-server: {self.name}"}
         self._running = subprocess.Popen(
@@ -40,7 +40,7 @@ class Server:
         assert "BASE_URL" in self._running.stdout.readline()
 
     def end(self, number: signal.Signals) -> int:
-        """Send a signal, wait for its end, and return its exit code."""
+        """Send a signal, wait for the end, and return the exit code."""
         running, self._running = self._running, None
         if running is None:
             return 0
@@ -57,7 +57,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Balanced:
-    """Address of HAProxy, token of the servers, and the servers."""
+    """HAProxy's address, the servers' token, and the servers."""
 
     url: str
     token: str
@@ -71,7 +71,7 @@ def balanced(api: LoopbackServer, folder: Path, size: int) -> Generator[Balanced
     ports = {number: str(free_port()) for number in ("8400", "8401", "8402")}
     [config] = [block.code for block in read_page(PAGE).blocks if block.title == "haproxy.cfg"]
     file = folder / "haproxy.cfg"
-    file.write_text(re.sub(r"\b840[012]\b", lambda found: ports[found[0]], config), encoding="utf-8")
+    file.write_text(re.sub(r"\b840[012]\b", lambda match: ports[match[0]], config), encoding="utf-8")
     env = {**api.env(), "CC_MESSAGES_TOKEN": token}
     servers = tuple(Server(name, int(ports[port]), env, size) for name, port in (("a", "8401"), ("b", "8402")))
     with ExitStack() as stack:

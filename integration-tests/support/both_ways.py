@@ -25,12 +25,12 @@ Run = Callable[[AnthropicModel], Awaitable[object]]
 
 # The CLI's own two short blocks before the system prompt, with a subscription's login.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
-# The CLI's names of some models there.
+# The prefix for some model names on Bedrock.
 _ON_BEDROCK = "us.anthropic."
 _OF_THE_WIRE = frozenset({"anthropic_beta", "anthropic_version", "metadata", "stream"})
 # Ids are new in each run; equal ones must stay equal.
 _IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
-# The graph's metadata of a run, and the provider and origin of the answer.
+# The graph's metadata for a run, and the answer's provider and origin.
 _OF_THE_RUN = frozenset(
     {
         "timestamp",
@@ -48,7 +48,7 @@ _OF_THE_RUN = frozenset(
 
 @dataclass(frozen=True)
 class Seen:
-    """Observed data of a run, in a form in which two runs can be compared."""
+    """A run's observed data, comparable with another run's."""
 
     outcome: Any
     bodies: list[dict[str, Any]]
@@ -56,7 +56,7 @@ class Seen:
 
     @property
     def error(self) -> str | None:
-        """Return the class of the error that ended it, if any."""
+        """Return the class of the error that ended the run, if any."""
         match self.outcome:
             case {"error": str(error)}:
                 return error
@@ -80,7 +80,7 @@ class BothWays:
         return ClaudeCodeModel(name, provider=self.provider, settings=settings)
 
     async def watch(self, run: Run, model: AnthropicModel, respond: Callable[[dict[str, Any]], Any] | None) -> Seen:
-        """Run with an API that answers by `respond`; an error is an outcome like any other.
+        """Run with an API that answers by `respond`; an error is also an outcome.
 
         The bodies include all requests until the processes are at rest, also those without a waiting caller.
         """
@@ -105,12 +105,12 @@ def comparable(bodies: list[dict[str, Any]], login: Login = "api-key") -> list[d
 
 
 def comparable_messages(messages: list[ModelMessage]) -> Any:
-    """Return the messages of a run without times, ids and the provider's name."""
+    """Return a run's messages without times, ids and provider name."""
     return _renamed(_without(ModelMessagesTypeAdapter.dump_python(messages, mode="json"), _OF_THE_RUN), {})
 
 
 def comparable_value(value: object) -> Any:
-    """Return results, events, errors and other values as JSON, without times, ids and the provider's name."""
+    """Return results, events, errors and other values as JSON, without times, ids and provider name."""
     return _renamed(_without(_plain(value), _OF_THE_RUN), {})
 
 
@@ -157,11 +157,11 @@ def _allowed(body: dict[str, Any]) -> dict[str, Any]:
 
 def _of_login(body: dict[str, Any], login: Login) -> dict[str, Any]:
     if login == "oauth" and body["system"]:
-        # The CLI sends the prompt as one block, with a breakpoint of its own.
+        # The CLI sends the prompt as a single block, with a breakpoint.
         text = "\n\n".join(block["text"] for block in body["system"])
         body["system"] = [{"type": "text", "text": text}]
     if login == "bedrock":
-        # The model's name there, and the API's own default, which the CLI writes explicitly for some models.
+        # The model's name on Bedrock, and the API's default, which the CLI writes explicitly for some models.
         body["model"] = body["model"].removeprefix(_ON_BEDROCK)
         body = {name: value for name, value in body.items() if (name, value) != ("temperature", 1)}
     return body
@@ -170,8 +170,8 @@ def _of_login(body: dict[str, Any], login: Login) -> dict[str, Any]:
 def _without(value: Any, names: frozenset[str]) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        kept = {name: _without(item, names) for name, item in fields.items() if name not in names}
-        return None if fields and not kept else kept  # details of which none are left
+        remaining = {name: _without(item, names) for name, item in fields.items() if name not in names}
+        return None if fields and not remaining else remaining  # no details remain
     return [_without(item, names) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 

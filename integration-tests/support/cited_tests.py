@@ -15,7 +15,7 @@ _FOLDERS = [ROOT, ROOT / "integration-tests", ROOT / "integration-tests" / "supp
 
 @cache
 def functions(path: Path) -> dict[str, Function]:
-    """Return the functions of a module by name."""
+    """Return a module's functions by name."""
     module = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name: node for node in ast.walk(module) if isinstance(node, Function)}
 
@@ -23,5 +23,5 @@ def functions(path: Path) -> dict[str, Function]:
 def cited(name: str) -> Function:
     """Return the test or the scenario with a cited name."""
     path, _, function = name.partition("::")
-    [found] = [folder / path for folder in _FOLDERS if (folder / path).exists()]
-    return functions(found)[function]
+    [file] = [folder / path for folder in _FOLDERS if (folder / path).exists()]
+    return functions(file)[function]

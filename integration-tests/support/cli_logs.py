@@ -1,4 +1,4 @@
-"""The real CLI in a folder of its own on the loopback API, and the logs that it writes."""
+"""The real CLI in a private folder on the loopback API, and the logs that it writes."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import claude_agent_sdk
 from cc_loopback import LoopbackServer
 
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-# The words with which the CLI asks for a compaction.
+# The CLI's words that ask for a compaction.
 _COMPACTION = "create a detailed summary of"
 _WORKFLOW = """export const meta = {name: "look-up", description: "Look up the weather"};
 const first = await agent("READ the file", {label: "reader"});
@@ -28,18 +28,18 @@ STREAM = ("--output-format", "stream-json", "--verbose")
 
 
 class Served(NamedTuple):
-    """One answer of the API."""
+    """An answer from the API."""
 
     session: str
-    """The session of the request."""
+    """The request's session."""
     counts: tuple[int, int, int, int, int]
     """Input, output, cache read, 5m write, 1h write."""
     compaction: bool
-    """`True` if it is part of a compaction."""
+    """True if the answer is part of a compaction."""
 
 
 class Conversation:
-    """One process of the CLI that takes one prompt after another."""
+    """A CLI process that takes several prompts."""
 
     def __init__(self, process: "subprocess.Popen[str]", runs: "CliRuns") -> None:
         self._process, self._runs = process, runs
@@ -47,7 +47,7 @@ class Conversation:
         """The session's id, from the first result on."""
 
     def say(self, prompt: str) -> dict[str, Any]:
-        """Send a prompt, and return the result of its turn."""
+        """Send a prompt, and return the turn's result."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         stdin.write(json.dumps({"type": "user", "message": {"role": "user", "content": prompt}}) + "\n")
@@ -59,7 +59,7 @@ class Conversation:
         raise AssertionError(f"the CLI ended before it answered {prompt!r}")
 
     def kill(self) -> None:
-        """End the process at once, as soon as its answers are in its transcript."""
+        """Kill the process, as soon as the answers are in the transcript."""
         deadline = time.monotonic() + PATIENCE
         while not self._runs.written():
             assert time.monotonic() < deadline, "an answer was not written"
@@ -76,13 +76,13 @@ class CliRuns:
     folder: Path
     cli: Path = CLI
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Extra fields in the usage of the next answers."""
+    """Extra usage fields in the next answers."""
     declining: str = ""
     """A model that declines the next answers after 33 tokens; the API has claude-opus-5 finish them."""
     streams: list[Path] = field(default_factory=list[Path])
-    """Output of each run."""
+    """Each run's output."""
     served: list[Served] = field(default_factory=list[Served])
-    """Answers of the API, request by request."""
+    """The API's answers, request by request."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -91,26 +91,26 @@ class CliRuns:
 
     @property
     def transcripts(self) -> Path:
-        """Return the folder of the CLI's transcripts."""
+        """Return the CLI's folder for transcripts."""
         return Path(self.server.env()["CLAUDE_CONFIG_DIR"]) / "projects"
 
     def run(
-        self, prompt: str, *options: str, form: tuple[str, ...] = STREAM, given: str | None = None
+        self, prompt: str, *options: str, form: tuple[str, ...] = STREAM, stdin: str | None = None
     ) -> dict[str, Any]:
         """Run one prompt, and return the result.
 
-        A prompt with READ makes the model read a file, one with AGENT makes it start a sub-agent that reads it, and one
-        with WORKFLOW a workflow of three.
+        READ in a prompt makes the model read a file, AGENT start a sub-agent that reads it, and WORKFLOW start a
+        workflow with three agents.
         """
-        done = subprocess.run(
+        process = subprocess.run(
             self._command("-p", prompt, *form, *options), cwd=self.folder, env={**os.environ, **self.server.env()},
-            input=given or "", capture_output=True, text=True, timeout=PATIENCE, encoding="utf-8",
+            input=stdin or "", capture_output=True, text=True, timeout=PATIENCE, encoding="utf-8",
         )  # fmt: skip
         path = self.folder / f"run{len(self.streams)}.out"
-        path.write_text(done.stdout, encoding="utf-8")
+        path.write_text(process.stdout, encoding="utf-8")
         self.streams.append(path)
-        results = [one for one in _objects(done.stdout) if one.get("type") == "result"]
-        assert results, done.stderr
+        results = [message for message in _objects(process.stdout) if message.get("type") == "result"]
+        assert results, process.stderr
         return results[-1]
 
     def written(self) -> bool:
@@ -121,7 +121,7 @@ class CliRuns:
 
     @contextmanager
     def conversation(self, *options: str) -> Generator[Conversation]:
-        """Start a process that takes prompts until the end of the block; then it exits by itself."""
+        """Start a process that takes prompts until the block ends and then exits by itself."""
         command = self._command("-p", "--input-format", "stream-json", *STREAM, *options)
         process = subprocess.Popen(
             command, cwd=self.folder, env={**os.environ, **self.server.env()}, stdin=subprocess.PIPE,

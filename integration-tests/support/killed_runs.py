@@ -1,6 +1,6 @@
-"""Run agents on the loopback API while their CLI processes are killed, with a secret in each place that can hold one.
+"""Run agents on the loopback API while their CLI processes are killed, with secrets in all possible places.
 
-Runs in an interpreter of its own, with the default logging: `python killed_runs.py LOGIN KILLS`. Prints as JSON all
+A script for a separate interpreter with default logging: `python killed_runs.py LOGIN KILLS`. Prints as JSON all
 errors and reprs that a program could show; stderr is unchanged.
 """
 
@@ -27,11 +27,11 @@ EVENT_DELAY = 0.02
 SERVER = """
 import json, sys
 for line in sys.stdin:
-    asked = json.loads(line)
-    told = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-    if "id" in asked:
-        result = told if asked["method"] == "initialize" else {"tools": []}
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+    request = json.loads(line)
+    server = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    if "id" in request:
+        result = server if request["method"] == "initialize" else {"tools": []}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 """
 
 
@@ -55,7 +55,7 @@ def shown(error: BaseException) -> list[str]:
 
 
 async def main(login: Literal["api-key", "oauth"], kills: int) -> None:
-    told: list[str] = []
+    texts: list[str] = []
     killed = 0
     with LoopbackServer(event_delay=EVENT_DELAY) as api:
         env = {**api.env(login), "ANTHROPIC_CUSTOM_HEADERS": "X-Gateway-Token: SECRET-of-a-header"}
@@ -76,10 +76,10 @@ async def main(login: Literal["api-key", "oauth"], kills: int) -> None:
                     # If the process is killed in time, another one answers.
                     await (own if number % 3 == 2 else plain).run("Hello.")
                 except ModelAPIError as error:
-                    told.extend(shown(error))
+                    texts.extend(shown(error))
                 killed += await killing
-                told.extend(map(repr, (provider, provider.transport, provider.transport.stats(), model)))
-    sys.stdout.write(json.dumps({"killed": killed, "told": told}))
+                texts.extend(map(repr, (provider, provider.transport, provider.transport.stats(), model)))
+    sys.stdout.write(json.dumps({"killed": killed, "texts": texts}))
 
 
 if __name__ == "__main__":

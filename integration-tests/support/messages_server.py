@@ -1,4 +1,4 @@
-"""`python -m cc_messages serve` in a process of its own, as clients in other programs use it."""
+"""`python -m cc_messages serve` in a separate process, as clients in other programs use it."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ __all__ = ["MessagesServer", "serving"]
 
 @dataclass(frozen=True)
 class MessagesServer:
-    """Address of the server, and the token for clients."""
+    """The server's address, and the token for clients."""
 
     url: str
     token: str
@@ -26,7 +26,7 @@ class MessagesServer:
 
 @contextmanager
 def serving(api: LoopbackServer) -> Generator[MessagesServer]:
-    """Serve with Claude Code on `api`; at the end of the block the server has exited without an error."""
+    """Serve with Claude Code on `api` during the block; check that the server exits without an error."""
     command = [python(), "-W", "error", "-m", "cc_messages", "serve", "--port", "0", "--log-level", "error"]
     with subprocess.Popen(
         command, env={**os.environ, **api.env()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -56,7 +56,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close
 
 
 def answer(code: int, body: bytes, *headers: str, kind: str = "application/json") -> bytes:
-    """Return one complete answer."""
+    """Return a complete answer."""
     lines = [f"HTTP/1.1 {code} Made up", f"content-type: {kind}", f"content-length: {len(body)}", "connection: close"]
     return "\r\n".join([*lines, *headers, "", ""]).encode() + body
 
@@ -88,7 +88,7 @@ def repeats(first: bytes, chunk: bytes, seconds: float) -> Behave:
 
 
 def drips(whole: bytes, seconds: float) -> Behave:
-    """Send one byte at a time."""
+    """Send single bytes."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         for byte in whole:
@@ -167,7 +167,7 @@ class MisbehavingAPI:
         self._serving: set[asyncio.Task[None]] = set()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
+        """Serve a connection."""
         task = asyncio.current_task()
         assert task is not None
         self._serving.add(task)

@@ -1,4 +1,4 @@
-"""The CLI's own telemetry: a receiver of OTLP over HTTP, and the variables that make a process send to it."""
+"""The CLI's telemetry: a receiver for OTLP over HTTP, and the variables that make a process send to it."""
 
 import json
 import threading

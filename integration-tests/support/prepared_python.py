@@ -1,12 +1,12 @@
 """A Python interpreter for programs in tests, with the large libraries already imported.
 
 `python()` is a command that is used like `sys.executable`, and `commands()` is a folder for `PATH` that has it as
-`python`, with the environment's commands that are written in Python. They are small clients. The programs run in
-forks of one process, so a program starts in some 50 ms, where the imports alone would take seconds.
+`python`, with the environment's commands written in Python. All are small clients. The programs run in forks of a
+prepared process, so a program starts in some 50 ms, where the imports alone would take seconds.
 
-A fork has the arguments, files, environment and folder of its client, gets its signals, and exits as any program does:
-it returns from `main()` of this module. If a client is killed, its program is killed too. The process itself is no
-child of the test run, so no test counts it as a leak; it exits with the test run.
+A fork has its client's arguments, files, environment, folder and signals, and exits as any program does: it returns
+from this module's `main()`. If a client is killed, the program is killed too. The prepared process is not a child of
+the test run, so no test counts it as a leak; it exits with the test run.
 
 A real start is needed to test the imports of an interpreter, options other than `-W error`, or variables PYTHON….
 """
@@ -32,7 +32,7 @@ from pathlib import Path
 
 __all__ = ["commands", "python"]
 
-# Including modules that these import at their first use.
+# With modules that these import at first use.
 _PRELOADED = """
     anthropic anyio._backends._asyncio cc_compat cc_convert cc_ipc cc_loopback cc_messages.server.command_line
     cc_messages.server.run_uvicorn cc_demo.run cc_model.doctor genai_prices.data hypothesis.strategies
@@ -66,13 +66,13 @@ sys.exit(code)
 
 
 def python() -> str:
-    """Return the path of the interpreter; `sys.executable` on systems without fork."""
+    """Return the interpreter's path; `sys.executable` on systems without fork."""
     return sys.executable if sys.platform != "linux" else str(commands() / "python")
 
 
 @cache
 def commands() -> Path:
-    """Return the folder of the commands: `python` and the environment's commands in documentation pages."""
+    """Return the command folder: `python` and the environment's commands in documentation pages."""
     own = Path(sys.executable).parent
     if sys.platform != "linux":
         return own
@@ -91,7 +91,7 @@ def commands() -> Path:
 
 
 def main() -> None:
-    """Run the process that forks, and in each fork its program."""
+    """Run the forking process, and a program in each fork."""
     assert sys.platform != "win32"
     folder = Path(sys.argv[1])
     del sys.path[0]
@@ -106,7 +106,7 @@ def main() -> None:
         if os.fork():
             os._exit(0)
         os.setsid()
-        os.dup2(1, 2)  # nothing of the test run stays open
+        os.dup2(1, 2)  # close all files from the test run
         connection = _connection(listener, folder)
     _run(_program(connection))
 
@@ -126,7 +126,7 @@ def _connection(listener: socket.socket, folder: Path) -> socket.socket:
 
 
 def _program(client: socket.socket) -> list[str]:
-    """Fork once more; returns in that fork, prepared for the program. The process between waits for its end."""
+    """Fork once more; return in that fork, prepared for the program. The process between waits for the end."""
     assert sys.platform != "win32"
     _, files, _, _ = socket.recv_fds(client, 1, 3)
     stream = client.makefile("rb")

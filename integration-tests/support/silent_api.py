@@ -1,6 +1,6 @@
-"""An API that stops sending: before its headers, after them, in the middle of an answer, or except for pings.
+"""An API that stops sending: before the headers, after them, during an answer, or except for pings.
 
-The text of the user's message selects the moment: `never`, `headers`, `middle`, or `pings`, followed by the answer.
+The user's text selects the moment: `never`, `headers`, `middle`, or `pings`, followed by the answer.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _ENDED: list[dict[str, Any]] = [
 
 @asynccontextmanager
 async def silent_api(*, ping_seconds: float = 1.0, pings: int = 0) -> AsyncGenerator[str]:
-    """Serve it, and yield its URL."""
+    """Serve the API, and yield the URL."""
     connections: set[asyncio.Task[Any] | None] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -39,15 +39,15 @@ async def silent_api(*, ping_seconds: float = 1.0, pings: int = 0) -> AsyncGener
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-            asked = json.dumps(json.loads(await reader.readexactly(length))["messages"])
-            if "never" not in asked:
+            prompt = json.dumps(json.loads(await reader.readexactly(length))["messages"])
+            if "never" not in prompt:
                 writer.write(_HEAD)
-                if "headers" not in asked:
+                if "headers" not in prompt:
                     writer.writelines(map(_sse, _BEGUN))
-            for _ in range(pings if "pings" in asked else 1_000_000):
+            for _ in range(pings if "pings" in prompt else 1_000_000):
                 await writer.drain()
                 await asyncio.sleep(ping_seconds)
-                if "pings" in asked:
+                if "pings" in prompt:
                     writer.write(_sse({"type": "ping"}))
             writer.writelines(map(_sse, _ENDED))
             await writer.drain()

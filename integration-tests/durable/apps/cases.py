@@ -1,6 +1,6 @@
-"""Cases of an agent at work, the API's answers, and a function that runs one: the same for all engines, and for none.
+"""Cases for an agent, the API's answers, and a function that runs a case: equal for all engines, and for none.
 
-Run a case with an engine's capability in the agent, and the result has to be the same as without it.
+With an engine's capability in the agent, a case must have the same result as without.
 """
 
 import json
@@ -51,7 +51,7 @@ class City(BaseModel):
 
 @dataclass(frozen=True)
 class Case:
-    """Prompt of an agent, and the API's answers, one reply for each round."""
+    """An agent's prompt, and the API's answers, a reply for each round."""
 
     name: str
     replies: tuple[Any, ...]
@@ -60,11 +60,11 @@ class Case:
     output_type: Any = str
     thinking: bool = False
     by_id: bool = False
-    """`True` if the agent has the model's id instead of the model."""
+    """True if the agent has the model's id instead of the model."""
 
 
 def make_agent(case: Case, *capabilities: AbstractCapability[str], suffix: str = "") -> CaseAgent:
-    """Return the agent of a case, with the case's name and instructions."""
+    """Return a case's agent, with the case's name and instructions."""
     settings = AnthropicModelSettings(anthropic_thinking={"type": "adaptive"})
     agent: CaseAgent = Agent(
         "claude-code:claude-sonnet-5" if case.by_id else ClaudeCodeModel(provider=PROVIDER),
@@ -80,7 +80,7 @@ def make_agent(case: Case, *capabilities: AbstractCapability[str], suffix: str =
 
 
 async def run_case(agent: CaseAgent, case: Case, handler: EventStreamHandler[str] | None = None) -> Any:
-    """Run a case; return its messages, output and usage, or the API error that ended it, as JSON."""
+    """Run a case; return messages, output and usage, or the API error that ended the case, as JSON."""
     prompt = case.prompt if isinstance(case.prompt, str) else [*case.prompt]
     try:
         result = await agent.run(prompt, deps="sunny", event_stream_handler=handler)
@@ -158,7 +158,7 @@ _IMAGE = (BinaryContent(PIXEL, media_type="image/png"), "What is this?")
 CASES = {
     case.name: case
     for case in (
-        Case("refused", ()),  # the first one, since the test lets the first requests fail
+        Case("refused", ()),  # the first case, since the test lets the first requests fail
         Case("text", ("word " * 300,)),
         Case("by-id", ("Hello.",), by_id=True),
         Case("parallel-tools", (*_PARALLEL, "Fine."), _weather),

@@ -1,6 +1,6 @@
-"""Run the commands of a client script from examples/, one for each line on stdin, in one interpreter.
+"""Run a client script's commands from examples/, one for each line on stdin, in the same interpreter.
 
-A line is a JSON list of words; the answer is a line with a JSON object that has the output, or the error.
+A line is a JSON list of words; the answer is a JSON object with the output, or the error.
 """
 
 import asyncio

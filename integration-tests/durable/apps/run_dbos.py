@@ -1,4 +1,4 @@
-"""Run all cases, each in a workflow of DBOS on the database in `DATABASE`; print the results as JSON."""
+"""Run all cases, each in a DBOS workflow on the database in `DATABASE`; print the results as JSON."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Run all cases, each in a flow of Prefect on the server in `PREFECT_API_URL`; print the results as JSON."""
+"""Run all cases, each in a Prefect flow on the server in `PREFECT_API_URL`; print the results as JSON."""
 
 import asyncio
 import json

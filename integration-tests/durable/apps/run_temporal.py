@@ -1,6 +1,6 @@
-"""Run all cases, each in a workflow of Temporal on the server in `TEMPORAL_ADDRESS`; print the results as JSON.
+"""Run all cases, each in a Temporal workflow on the server in `TEMPORAL_ADDRESS`; print the results as JSON.
 
-One more is observed from outside: subscribers of the workflow get its events.
+Another case is observed from outside: the workflow's subscribers get the events.
 """
 
 import asyncio
@@ -55,14 +55,14 @@ class Watched:
 
 
 async def watch(client: Client) -> list[tuple[str, float]]:
-    """Return the kinds of the events, and their times."""
+    """Return the events' kinds and times."""
     durability = TemporalDurability[str].from_agent(WATCHED)
     assert durability is not None
     handle = await client.start_workflow(Watched.run, id="watched", task_queue="cases")
     async with durability.stream_agent_events(client, handle) as events:
-        seen = [(event.event_kind, time.time()) async for event in events]
+        arrivals = [(event.event_kind, time.time()) async for event in events]
     await handle.result()
-    return seen
+    return arrivals
 
 
 async def main() -> None:

@@ -1,4 +1,4 @@
-"""Scenarios for the comparison of `AnthropicModel` and `ClaudeCodeModel`, by theme."""
+"""Scenarios that compare `AnthropicModel` and `ClaudeCodeModel`, by theme."""
 
 from .content import content
 from .deferred import deferred

@@ -1,4 +1,4 @@
-"""User content of every kind: each arrives as its exact block, or is rejected, and nothing is dropped silently."""
+"""User content: each kind arrives as the exact block, or is rejected; nothing is dropped silently."""
 
 from pydantic_ai import (
     Agent,
@@ -28,7 +28,7 @@ SEEN = steps("I see.", "Yes.")
 
 
 async def show(model: AnthropicModel, *shown: UserContent) -> object:
-    """Send content, and continue, so that it comes from the history as well."""
+    """Send content, and continue, so that the history has it as well."""
     return await continued(Agent(model), ["What is this?", *shown, "Say it briefly."], "Sure?")
 
 
@@ -64,7 +64,7 @@ async def documents_as_bytes(model: AnthropicModel) -> object:
 
 @content.scenario(SEEN, on=(SONNET, HAIKU))
 async def a_file_that_was_uploaded(model: AnthropicModel) -> object:
-    """MODEL-13: its id refers to a file at its provider."""
+    """MODEL-13: the id refers to a file at the provider."""
     return await show(model, UploadedFile("file_123", provider_name="anthropic", media_type="application/pdf"))
 
 
@@ -83,7 +83,7 @@ async def values_and_cache_points(model: AnthropicModel) -> object:
 
 @content.scenario(SEEN, raises=NotImplementedError)
 async def a_video(model: AnthropicModel) -> object:
-    """MODEL-10: it raises and is never dropped."""
+    """MODEL-10: a video raises and is never dropped."""
     await Agent(model).run("Hello.")
     return await show(model, VideoUrl("https://example.com/a.mp4"))
 

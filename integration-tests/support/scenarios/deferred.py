@@ -51,22 +51,22 @@ def careful(model: AnthropicModel) -> Agent[object, Output]:
     return agent  # pyright: ignore[reportReturnType]  # a list of outputs is known by its parts alone
 
 
-def asked(result: AgentRunResult[Output]) -> DeferredToolRequests:
-    """Return the deferred requests of a run."""
+def requests_of(result: AgentRunResult[Output]) -> DeferredToolRequests:
+    """Return a run's deferred requests."""
     assert isinstance(result.output, DeferredToolRequests)
     return result.output
 
 
 def from_storage(result: AgentRunResult[Any]) -> list[ModelMessage]:
-    """Return the messages of a run after a round trip through storage."""
+    """Return a run's messages after a round trip through storage."""
     return ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
 
 
 async def resumed(model: AnthropicModel, *answers: bool | ToolApproved | ToolDenied) -> object:
-    """Run until approvals are wanted, and resume from storage with the answers to them."""
+    """Run until approvals are requested, and resume from storage with the answers."""
     agent = careful(model)
     first = await agent.run("Clean up.")
-    wanted = [part.tool_call_id for part in asked(first).approvals]
+    wanted = [part.tool_call_id for part in requests_of(first).approvals]
     results = DeferredToolResults(approvals=dict(zip(wanted, answers, strict=True)))
     return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=results)]
 
@@ -91,16 +91,16 @@ async def an_approval_with_other_arguments(model: AnthropicModel) -> object:
 
 @deferred.scenario(steps([call("look", path="a"), call("delete", path="a"), call("look", path="b")], "Gone."))
 async def an_approval_beside_tools_that_run_at_once(model: AnthropicModel) -> object:
-    """MODEL-55, MODEL-57: the resume carries all returns, in the order of the calls."""
+    """MODEL-55, MODEL-57: the resumption has all returns, in call order."""
     return await resumed(model, True)
 
 
 @deferred.scenario(steps([call("delete", path="a")], "Gone.", "And now?"))
 async def a_history_that_is_resumed_twice(model: AnthropicModel) -> object:
-    """MODEL-12, MODEL-55: independent of the state of a process, each resumption gets its own answer."""
+    """MODEL-12, MODEL-55: whatever a process's state, each resumption gets the right answer."""
     agent = careful(model)
     first = await agent.run("Clean up.")
-    [part] = asked(first).approvals
+    [part] = requests_of(first).approvals
     ends: list[object] = []
     for answer in (True, ToolDenied("No."), True):
         results = DeferredToolResults(approvals={part.tool_call_id: answer})
@@ -114,7 +114,7 @@ async def a_new_prompt_beside_an_approval(model: AnthropicModel) -> object:
     """MODEL-16, MODEL-55"""
     agent = careful(model)
     first = await agent.run("Clean up.")
-    [part] = asked(first).approvals
+    [part] = requests_of(first).approvals
     results = DeferredToolResults(approvals={part.tool_call_id: False})
     return await agent.run("Stop it.", message_history=first.all_messages(), deferred_tool_results=results)
 
@@ -140,7 +140,7 @@ async def an_approval_that_depends_on_arguments(model: AnthropicModel) -> object
         return f"transferred {amount}"
 
     first = await agent.run("Pay.")
-    [part] = asked(first).approvals  # pyright: ignore[reportArgumentType]  # a list of outputs is known by its parts
+    [part] = requests_of(first).approvals  # pyright: ignore[reportArgumentType]  # a list of outputs is known by its parts
     results = DeferredToolResults(approvals={part.tool_call_id: True}, metadata={part.tool_call_id: {"by": "Ada"}})
     return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=results)]
 
@@ -159,13 +159,13 @@ async def external_tools(model: AnthropicModel) -> object:
     first = await agent.run("Search.")
     assert isinstance(first.output, DeferredToolRequests)
     one, two, three, four = (part.tool_call_id for part in first.output.calls)
-    given = {
+    calls = {
         one: {"hits": 3},
         two: ModelRetry("Use other words."),
         three: ToolReturn("a hit", content="It looks old.", metadata={"local": True}),
         four: ToolFailed("The page is gone."),
     }
-    results = DeferredToolResults(calls=given)
+    results = DeferredToolResults(calls=calls)
     return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=results)]
 
 
@@ -209,7 +209,7 @@ async def a_resumption_with_other_instructions_and_tools(model: AnthropicModel) 
     """MODEL-12, MODEL-55: other changes in the meantime reach the API as well."""
     agent = careful(model)
     first = await agent.run("Clean up.")
-    [part] = asked(first).approvals
+    [part] = requests_of(first).approvals
     later = careful(model)
 
     @later.tool_plain

@@ -1,4 +1,4 @@
-"""Differences that Claude Code causes, each as a function from the data of `AnthropicModel` to the expected data."""
+"""Differences that Claude Code causes, each as a function from `AnthropicModel`'s data to the expected data."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -6,9 +6,9 @@ from typing import Any, cast
 from both_ways import Seen
 
 
-def integers_as_doubles(seen: Seen) -> Seen:
+def integers_as_doubles(observed: Seen) -> Seen:
     """The CLI keeps numbers as JavaScript doubles."""
-    return replace(seen, bodies=[_doubled(body) for body in seen.bodies])
+    return replace(observed, bodies=[_doubled(body) for body in observed.bodies])
 
 
 def _doubled(value: Any) -> Any:
@@ -23,7 +23,7 @@ def _doubled(value: Any) -> Any:
             return value
 
 
-def in_its_own_name(seen: Seen) -> Seen:
-    """Errors with the names of the model's class and the provider have ours."""
-    says = seen.outcome["says"].replace("AnthropicModel", "ClaudeCodeModel").replace("'anthropic'", "'claude-code'")
-    return replace(seen, outcome={**seen.outcome, "says": says})
+def in_its_own_name(observed: Seen) -> Seen:
+    """Errors contain our class and provider names."""
+    says = observed.outcome["says"].replace("AnthropicModel", "ClaudeCodeModel").replace("'anthropic'", "'claude-code'")
+    return replace(observed, outcome={**observed.outcome, "says": says})

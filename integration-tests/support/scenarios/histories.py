@@ -34,24 +34,24 @@ from .tools import lucky_number
 histories = Theme("histories")
 
 
-def said(prompt: str) -> ModelRequest:
+def user(prompt: str) -> ModelRequest:
     return ModelRequest([UserPromptPart(prompt)])
 
 
-def answered(*parts: Any, by: str = "anthropic", name: str = SONNET) -> ModelResponse:
+def assistant(*parts: Any, by: str = "anthropic", name: str = SONNET) -> ModelResponse:
     return ModelResponse([*parts], provider_name=by, model_name=name)
 
 
-def called(id: str = "toolu_1", arguments: dict[str, Any] | None = None) -> ToolCallPart:
+def tool_call(id: str = "toolu_1", arguments: dict[str, Any] | None = None) -> ToolCallPart:
     return ToolCallPart("lucky_number", arguments or {"low": 1, "high": 3}, tool_call_id=id)
 
 
-def returned(content: Any = 2, id: str = "toolu_1", **fields: Any) -> ToolReturnPart:
+def tool_return(content: Any = 2, id: str = "toolu_1", **fields: Any) -> ToolReturnPart:
     return ToolReturnPart("lucky_number", content, tool_call_id=id, **fields)
 
 
 async def go_on(model: AnthropicModel, *history: ModelMessage, prompt: str | list[str] | None = "Go on.") -> object:
-    """Run on a history, with a tool that it may contain, and run again on the result."""
+    """Run on a history, with a tool from it, and run again on the result."""
     agent = Agent(model, tools=[lucky_number])
     first = await agent.run(prompt, message_history=[*history])
     return [first, await agent.run("And then?", message_history=first.all_messages())]
@@ -71,10 +71,10 @@ async def a_fork_in_the_middle(model: AnthropicModel) -> object:
     """MODEL-12, MODEL-14: two conversations with a common beginning, in alternation."""
     agent = Agent(model)
     root = (await agent.run("Root.")).all_messages()
-    left = (await agent.run("Left.", message_history=root)).all_messages()
+    branch = (await agent.run("Left.", message_history=root)).all_messages()
     right = (await agent.run("Right.", message_history=root)).all_messages()
     return [
-        await agent.run("Left again.", message_history=left),
+        await agent.run("Left again.", message_history=branch),
         await agent.run("Right again.", message_history=right),
         await agent.run("Another root."),
     ]
@@ -85,13 +85,13 @@ async def sixty_turns(model: AnthropicModel) -> object:
     """MODEL-14, MODEL-67: a long history that is new to every process."""
     history: list[ModelMessage] = []
     for number in range(60):
-        history += [said(f"Question {number}?"), answered(TextPart(f"Answer {number}."))]
+        history += [user(f"Question {number}?"), assistant(TextPart(f"Answer {number}."))]
     return await Agent(model).run("The last one.", message_history=history)
 
 
 @histories.scenario(steps("One.", "Two.", "Three."))
 async def a_processor_that_drops_and_edits(model: AnthropicModel) -> object:
-    """MODEL-12: the state of the process does not match the request any more."""
+    """MODEL-12: the process's state does not match the request any more."""
 
     def shorten(messages: list[ModelMessage]) -> list[ModelMessage]:
         return messages[-1:] if len(messages) > 3 else messages
@@ -104,7 +104,7 @@ async def a_processor_that_drops_and_edits(model: AnthropicModel) -> object:
 
 
 def three_numbers(body: Body) -> Reply:
-    """Two calls, one after the other, and an answer."""
+    """Two calls in turn, and an answer."""
     results = [block for message in body["messages"] for block in message["content"] if block["type"] == "tool_result"]
     return "Three." if len(results) == 2 else [call("lucky_number", low=len(results), high=4)]
 
@@ -114,7 +114,7 @@ async def a_processor_that_rewrites_results_in_each_step(model: AnthropicModel) 
     """MODEL-12"""
 
     def with_step(ctx: RunContext[object], messages: list[ModelMessage]) -> list[ModelMessage]:
-        return [said(f"Step {ctx.run_step}."), answered(TextPart("I see.")), *messages]
+        return [user(f"Step {ctx.run_step}."), assistant(TextPart("I see.")), *messages]
 
     return await Agent(model, tools=[lucky_number], capabilities=[ProcessHistory[object](with_step)]).run("Numbers.")
 
@@ -162,15 +162,15 @@ async def a_dynamic_system_prompt_in_two_runs(model: AnthropicModel) -> object:
 
 @histories.scenario(echo, on=(SONNET, HAIKU))
 async def a_system_part_in_mid_conversation(model: AnthropicModel) -> object:
-    """MODEL-11: it arrives wrapped, at its position."""
-    history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
+    """MODEL-11: the part arrives wrapped, in place."""
+    history = [user("Hi."), assistant(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
     return await Agent(model).run("Go on.", message_history=history)
 
 
 @histories.scenario(echo, on=OPUS)
 async def a_system_part_where_the_model_would_take_one(model: AnthropicModel) -> object:
-    """MODEL-03, MODEL-11: it arrives as a system message, at its position."""
-    history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
+    """MODEL-03, MODEL-11: the part arrives as a system message, in place."""
+    history = [user("Hi."), assistant(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
     return await Agent(model).run("Go on.", message_history=history)
 
 
@@ -178,15 +178,15 @@ async def a_system_part_where_the_model_would_take_one(model: AnthropicModel) ->
 async def a_system_prompt_that_is_put_back(model: AnthropicModel) -> object:
     """MODEL-11"""
     agent = Agent(model, system_prompt="You are kind.", capabilities=[ReinjectSystemPrompt[object]()])
-    return await agent.run("Go on.", message_history=[said("Hi."), answered(TextPart("Hello."))])
+    return await agent.run("Go on.", message_history=[user("Hi."), assistant(TextPart("Hello."))])
 
 
 @histories.scenario(echo, on=(SONNET, HAIKU))
 async def thinking_of_our_own(model: AnthropicModel) -> object:
     """MODEL-05, MODEL-20: signed thinking, from either model, becomes a thinking block again."""
     history = [
-        said("Hi."),
-        answered(ThinkingPart("They greet.", signature="c2ln", provider_name=model.system), TextPart("Hello.")),
+        user("Hi."),
+        assistant(ThinkingPart("They greet.", signature="c2ln", provider_name=model.system), TextPart("Hello.")),
     ]
     return await Agent(model).run("Go on.", message_history=history, model_settings={"thinking": "high"})
 
@@ -195,21 +195,21 @@ async def thinking_of_our_own(model: AnthropicModel) -> object:
 async def thinking_that_another_provider_has_signed(model: AnthropicModel) -> object:
     """MODEL-05, MODEL-20: thinking from the other way is accepted too."""
     parts = [ThinkingPart("They greet.", signature="c2ln", provider_name="anthropic"), TextPart("Hello.")]
-    return await go_on(model, said("Hi."), answered(*parts))
+    return await go_on(model, user("Hi."), assistant(*parts))
 
 
 @histories.scenario(echo)
 async def thinking_that_is_redacted(model: AnthropicModel) -> object:
     """MODEL-20"""
     hidden = ThinkingPart("", id="redacted_thinking", signature="ZGF0YQ==", provider_name=model.system)
-    return await go_on(model, said("Hi."), answered(hidden, TextPart("Hello."), by=model.system))
+    return await go_on(model, user("Hi."), assistant(hidden, TextPart("Hello."), by=model.system))
 
 
 @histories.scenario(echo)
 async def thinking_without_a_signature(model: AnthropicModel) -> object:
-    """MODEL-20: it is rendered as text."""
+    """MODEL-20: foreign thinking is rendered as text."""
     parts = [ThinkingPart("They greet.", signature="", provider_name=model.system), TextPart("Hello.")]
-    return await go_on(model, said("Hi."), answered(*parts, by=model.system))
+    return await go_on(model, user("Hi."), assistant(*parts, by=model.system))
 
 
 @histories.scenario(
@@ -231,8 +231,8 @@ async def redacted_thinking_that_comes_back(model: AnthropicModel) -> object:
 
 
 OF_ANOTHER = [
-    said("A number."),
-    answered(
+    user("A number."),
+    assistant(
         ThinkingPart("Let me see.", id="rs_1", signature="c2ln", provider_name="openai"),
         TextPart("I look."),
         ToolCallPart("lucky_number", '{"low": 1, "high": 3}', tool_call_id="call_abc|fc_1"),
@@ -240,8 +240,8 @@ OF_ANOTHER = [
         by="openai",
         name="gpt-5",
     ),
-    ModelRequest([returned(id="call_abc|fc_1"), returned("bad", "call_def", outcome="failed")]),
-    answered(TextPart("Two."), by="openai", name="gpt-5"),
+    ModelRequest([tool_return(id="call_abc|fc_1"), tool_return("bad", "call_def", outcome="failed")]),
+    assistant(TextPart("Two."), by="openai", name="gpt-5"),
 ]
 
 
@@ -253,7 +253,7 @@ async def the_history_of_another_provider(model: AnthropicModel) -> object:
 
 @histories.scenario(lambda body: "Yes.")
 async def native_parts_and_files_of_another_provider(model: AnthropicModel) -> object:
-    """MODEL-22: they are left out."""
+    """MODEL-22: foreign parts are omitted."""
     foreign = [
         NativeToolCallPart("web_search", {"query": "x"}, tool_call_id="ws_1", provider_name="openai"),
         NativeToolReturnPart("web_search", {"hits": 1}, tool_call_id="ws_1", provider_name="openai"),
@@ -261,42 +261,42 @@ async def native_parts_and_files_of_another_provider(model: AnthropicModel) -> o
         TextPart(""),
         TextPart("Found."),
     ]
-    return await go_on(model, said("Search."), answered(*foreign, by="openai", name="gpt-5"))
+    return await go_on(model, user("Search."), assistant(*foreign, by="openai", name="gpt-5"))
 
 
 @histories.scenario(lambda body: "Yes.")
 async def returns_of_every_outcome(model: AnthropicModel) -> object:
-    """MODEL-15: it is an error exactly for the outcomes that the framework defines as errors."""
+    """MODEL-15: a return is an error exactly for the framework's error outcomes."""
     outcomes = ("success", "failed", "denied", "retried", "interrupted")
-    calls = [called(f"toolu_{outcome}") for outcome in outcomes]
-    returns = [returned(outcome, f"toolu_{outcome}", outcome=outcome) for outcome in outcomes]
-    return await go_on(model, said("All."), answered(*calls), ModelRequest(returns), prompt=None)
+    calls = [tool_call(f"toolu_{outcome}") for outcome in outcomes]
+    returns = [tool_return(outcome, f"toolu_{outcome}", outcome=outcome) for outcome in outcomes]
+    return await go_on(model, user("All."), assistant(*calls), ModelRequest(returns), prompt=None)
 
 
 @histories.scenario(lambda body: "Yes.")
 async def an_old_retry_part(model: AnthropicModel) -> object:
-    """MODEL-18: it becomes a retried tool return."""
+    """MODEL-18: the part becomes a retried tool return."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         retry = RetryPromptPart("Try again.", tool_name="lucky_number", tool_call_id="toolu_1")  # pyright: ignore[reportDeprecated]
         plain = RetryPromptPart("Say it in other words.")  # pyright: ignore[reportDeprecated]
-    history = [said("A number."), answered(called()), ModelRequest([retry]), answered(TextPart("Two."))]
+    history = [user("A number."), assistant(tool_call()), ModelRequest([retry]), assistant(TextPart("Two."))]
     return await go_on(model, *history, ModelRequest([plain]))
 
 
 @histories.scenario(lambda body: "Yes.", on=(SONNET, HAIKU))
 async def a_history_that_begins_with_a_response(model: AnthropicModel) -> object:
     """MODEL-19"""
-    return await go_on(model, answered(TextPart("As I said, yes.")))
+    return await go_on(model, assistant(TextPart("As I said, yes.")))
 
 
 @histories.scenario(lambda body: "Yes.")
 async def a_call_that_was_interrupted(model: AnthropicModel) -> object:
-    """MODEL-19: the framework closes it."""
+    """MODEL-19: the framework closes the call."""
     history = [
-        said("A number."),
-        answered(called()),
-        ModelRequest([returned("Interrupted.", outcome="interrupted"), UserPromptPart("Stop.")]),
+        user("A number."),
+        assistant(tool_call()),
+        ModelRequest([tool_return("Interrupted.", outcome="interrupted"), UserPromptPart("Stop.")]),
     ]
     return await go_on(model, *history, prompt=None)
 
@@ -304,16 +304,16 @@ async def a_call_that_was_interrupted(model: AnthropicModel) -> object:
 @histories.scenario(lambda body: "Yes.")
 async def neighbours_of_one_role(model: AnthropicModel) -> object:
     """MODEL-14: requests after requests and responses after responses."""
-    pairs = [said("One."), said("Two."), answered(TextPart("Three.")), answered(TextPart("Four."))]
+    pairs = [user("One."), user("Two."), assistant(TextPart("Three.")), assistant(TextPart("Four."))]
     return await go_on(model, *pairs)
 
 
 @histories.scenario(lambda body: "Yes.")
 async def a_summary_of_an_application(model: AnthropicModel) -> object:
     """MODEL-23: a compaction part without a provider replaces all messages before it, as text."""
-    before = [said("A long story."), answered(TextPart("Indeed."))]
+    before = [user("A long story."), assistant(TextPart("Indeed."))]
     summary = ModelResponse([CompactionPart("They told a story.")])
-    return await go_on(model, *before, summary, said("And then?"), answered(TextPart("The end.")))
+    return await go_on(model, *before, summary, user("And then?"), assistant(TextPart("The end.")))
 
 
 STRANGE = [
@@ -329,10 +329,10 @@ STRANGE = [
 
 @histories.scenario(lambda body: "Yes.", on=(SONNET, OPUS))
 async def a_summary_of_the_provider(model: AnthropicModel) -> object:
-    """MODEL-23: it is returned to the provider unchanged, with the fields that the provider needs."""
-    before = [said("A long story."), answered(TextPart("Indeed."))]
-    summary = answered(CompactionPart("They told a story.", provider_name=model.system), by=model.system)
-    return await go_on(model, *before, summary, said("And then?"), answered(TextPart("The end.")))
+    """MODEL-23: the summary returns to the provider unchanged, with the necessary fields."""
+    before = [user("A long story."), assistant(TextPart("Indeed."))]
+    summary = assistant(CompactionPart("They told a story.", provider_name=model.system), by=model.system)
+    return await go_on(model, *before, summary, user("And then?"), assistant(TextPart("The end.")))
 
 
 @histories.scenario(echo)
@@ -353,9 +353,9 @@ async def a_prompt_of_nothing_but_space(model: AnthropicModel) -> object:
 
 @histories.scenario(lambda body: "Yes.")
 async def empty_strings_beside_others(model: AnthropicModel) -> object:
-    """MODEL-13, MODEL-22: the framework omits them."""
+    """MODEL-13, MODEL-22: the framework omits empty texts."""
     prompt = ["", "Hello.", ""]
-    return await go_on(model, said("Hi."), answered(TextPart(""), TextPart("Hello."), TextPart("")), prompt=prompt)
+    return await go_on(model, user("Hi."), assistant(TextPart(""), TextPart("Hello."), TextPart("")), prompt=prompt)
 
 
 @histories.scenario(lambda body: "Yes.")
@@ -369,14 +369,14 @@ async def numbers_and_names_in_arguments(model: AnthropicModel) -> object:
         "float": 1.0,
     }
     return await go_on(
-        model, said("A number."), answered(called(arguments=strange)), ModelRequest([returned()]), prompt=None
+        model, user("A number."), assistant(tool_call(arguments=strange)), ModelRequest([tool_return()]), prompt=None
     )
 
 
 @histories.scenario(lambda body: "Yes.", differ=integers_as_doubles)
 async def a_number_that_javascript_does_not_have(model: AnthropicModel) -> object:
     """MODEL-21: the CLI keeps arguments as JavaScript does, so integers beyond 2**53 lose their last digits."""
-    history = [said("A number."), answered(called(arguments={"low": 10**20 + 1})), ModelRequest([returned()])]
+    history = [user("A number."), assistant(tool_call(arguments={"low": 10**20 + 1})), ModelRequest([tool_return()])]
     return await go_on(model, *history, prompt=None)
 
 
@@ -384,10 +384,10 @@ async def a_number_that_javascript_does_not_have(model: AnthropicModel) -> objec
 async def a_response_of_huge_usage(model: AnthropicModel) -> object:
     """MODEL-62: no compaction happens without the framework."""
     huge = ModelResponse([TextPart("Yes.")], usage=RequestUsage(input_tokens=900_000, output_tokens=90_000))
-    return await go_on(model, said("Hi."), huge)
+    return await go_on(model, user("Hi."), huge)
 
 
 @histories.scenario(lambda body: {"content": "Yes.", "usage": {"input_tokens": 999_000, "output_tokens": 500}})
 async def answers_of_huge_usage(model: AnthropicModel) -> object:
-    """MODEL-62: the process that has answered leaves its history unchanged."""
-    return await go_on(model, said("Hi."), answered(TextPart("Hello.")))
+    """MODEL-62: the answering process leaves the history unchanged."""
+    return await go_on(model, user("Hi."), assistant(TextPart("Hello.")))

@@ -1,4 +1,4 @@
-"""Small files of each kind that the API takes."""
+"""Small files, one per kind that the API takes."""
 
 import base64
 

@@ -138,7 +138,7 @@ def in_a_container(body: Body) -> Reply:
 
 @native.scenario(in_a_container)
 async def code_that_the_provider_runs(model: AnthropicModel) -> object:
-    """MODEL-60, MODEL-83: the next request has the container of the first answer."""
+    """MODEL-60, MODEL-83: the next request has the first answer's container."""
     return await continued(Agent(model, capabilities=[NativeTool(CodeExecutionTool())]), "What is 6 * 7?", "Sure?")
 
 
@@ -151,7 +151,7 @@ def pausing(body: Body) -> Reply:
 
 @native.scenario(pausing)
 async def an_answer_that_pauses(model: AnthropicModel) -> object:
-    """MODEL-36, MODEL-60: the framework sends it back, and the API continues."""
+    """MODEL-36, MODEL-60: the framework sends the call back, and the API continues."""
     return await Agent(model, capabilities=[NativeTool(CodeExecutionTool())]).run("What is 6 * 7?")
 
 
@@ -168,7 +168,7 @@ async def a_memory_that_the_agent_keeps(model: AnthropicModel) -> object:
 
 @native.scenario(steps(SEARCH[1:3] + [call("note", words="rain")], "Noted."), on=(SONNET, HAIKU))
 async def beside_a_tool_of_the_agent(model: AnthropicModel) -> object:
-    """MODEL-52, MODEL-60: one answer with calls of both kinds."""
+    """MODEL-52, MODEL-60: an answer with both kinds of calls."""
 
     def note(words: str) -> str:
         """Note it."""
@@ -210,7 +210,7 @@ SUMMARY = stopped("compaction", {"type": "compaction", "content": "They greeted 
 
 
 def summing_up(body: Body) -> Reply:
-    """Answer a request for a summary with one, and others with a text."""
+    """Answer a request for a summary with a summary, and others with a text."""
     return SUMMARY if "compaction" in body else "Once more."
 
 

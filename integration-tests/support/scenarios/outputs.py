@@ -1,4 +1,4 @@
-"""Outputs of an agent: texts, tools, native and prompted JSON, functions, unions, and the handling of wrong ones."""
+"""An agent's outputs: texts, tools, native and prompted JSON, functions, unions, and wrong outputs."""
 
 from pydantic import BaseModel, Field
 from pydantic_ai import (
@@ -88,7 +88,7 @@ async def a_tool(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def a_tool_and_then_another_run(model: AnthropicModel) -> object:
-    """MODEL-17: the run ends without another request; the next run sends the final result with its prompt."""
+    """MODEL-17: the run ends without another request; the next run sends the final result with the prompt."""
     return await continued(Agent(model, output_type=ToolOutput(City)), "A city, please.", "Another one.")
 
 
@@ -210,7 +210,7 @@ async def _all_at_once(model: AnthropicModel, strategy: EndStrategy) -> object:
     noted: list[str] = []
     agent = Agent(model, output_type=ToolOutput(City), end_strategy=strategy)
 
-    # Not in a thread each, or they would record their words in any order.
+    # Without threads, so that the words come in order.
     @agent.tool_plain
     async def note(word: str) -> str:
         """Note a word."""

@@ -35,7 +35,7 @@ DETAILED = {
 
 @responses.scenario(steps(stopped("refusal", text("I cannot."))), on=(SONNET, HAIKU))
 async def a_refusal_with_words(model: AnthropicModel) -> object:
-    """MODEL-36: one request, and the finish reason is `content_filter`."""
+    """MODEL-36: a single request, and the finish reason is `content_filter`."""
     return await Agent(model).run("Something bad.")
 
 
@@ -57,7 +57,7 @@ async def a_conversation_after_a_refusal(model: AnthropicModel) -> object:
 
 @responses.scenario(steps(stopped("max_tokens", text("A long sto")), "ry."), on=(SONNET, HAIKU))
 async def a_text_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
-    """MODEL-36: it is the output, and marked as cut."""
+    """MODEL-36: the text is the output, and marked as cut."""
     agent = Agent(model)
     first = await agent.run("A story.", model_settings={"max_tokens": 10})
     return [first, await agent.run("Go on.", message_history=first.all_messages())]

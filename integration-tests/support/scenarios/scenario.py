@@ -1,9 +1,9 @@
-"""Scenarios: an agent at work, the answers of the API, and the differences that Claude Code may cause.
+"""Scenarios: an agent at work, the API's answers, and the differences that Claude Code may cause.
 
-A module of scenarios is a theme. Each scenario is a function that gets a model, runs an agent with it, and returns
+Each module is a theme. Each scenario is a function that gets a model, runs an agent with it, and returns
 the data to compare: a result, events, or several of them. It runs twice, with `AnthropicModel` on the loopback API
-and with `ClaudeCodeModel` through the real CLI to the same API; its result or error, the warnings, and the bodies
-of all requests must agree. The docstring names the items of the model contract that the scenario verifies.
+and with `ClaudeCodeModel` through the real CLI to the same API; result or error, warnings, and all request bodies
+must agree. The docstring names the items in the model contract that the scenario verifies.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -19,9 +19,9 @@ from pydantic_ai.settings import ModelSettings
 from api_script import Respond
 from both_ways import Run, Seen
 
-# Thinks by default, and requests structured outputs in native mode. Its answers may be long, so the client streams.
+# Thinks by default, and uses native mode for structured outputs. Long answers make the client stream.
 SONNET = "claude-sonnet-5"
-# Takes sampling parameters and can be forced to call a tool. Its answers are short and not streamed.
+# Takes sampling parameters, and can be forced to call a tool. Answers are short and not streamed.
 HAIKU = "claude-haiku-4-5"
 # Takes system messages in mid-conversation, and tools that are added by reference.
 OPUS = "claude-opus-5-5"
@@ -33,7 +33,7 @@ _SETTINGS = {HAIKU: ModelSettings(max_tokens=4000)}
 
 @dataclass(frozen=True)
 class Scenario:
-    """One run of an agent with one model."""
+    """An agent's run with a model."""
 
     name: str
     run: Run
@@ -49,12 +49,12 @@ class Scenario:
 
     @property
     def settings(self) -> ModelSettings | None:
-        """Return the settings of the model."""
+        """Return the model's settings."""
         return _SETTINGS.get(self.model_name)
 
 
 class Theme:
-    """The scenarios of one module, in source order."""
+    """A module's scenarios, in source order."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -75,10 +75,10 @@ class Theme:
         Args:
             respond: The API's answers; by default each tool is called once, and then the results are summed up.
             on: The models.
-            raises: The error that ends it, both ways.
-            differ: Maps the data of `AnthropicModel` to the expected data of Claude Code, where a documented limit
-                makes a difference. It must make one.
-            is_unordered: Its requests come in no particular order.
+            raises: The error that ends the scenario, both ways.
+            differ: Maps `AnthropicModel`'s data to Claude Code's expected data, where a documented limit
+                makes a difference. The data must differ.
+            is_unordered: True if requests come in no particular order.
             defect: A known defect; the scenario is expected to fail until it is fixed.
         """
 
@@ -101,7 +101,7 @@ def like(
     settings: ModelSettings | None = None,
     profile: ModelProfile | None = None,
 ) -> AnthropicModel:
-    """Return a model of the same kind on the same provider."""
+    """Return another model on the same provider."""
     kind: Any = type(model)
     return kind(name or model.model_name, provider=model.provider, settings=settings or model.settings, profile=profile)
 

@@ -19,7 +19,7 @@ EVERY_MODEL = (SONNET, HAIKU, OPUS)
 
 
 async def one_after_the_other(model: AnthropicModel, *each: ModelSettings) -> object:
-    """Run once for each settings, on the history of the run before, so that they change on a warm process."""
+    """Run once for each settings, on the previous history, so that settings change on a warm process."""
     agent = Agent(model)
     results: list[Any] = []
     for number, chosen in enumerate(each):
@@ -54,7 +54,7 @@ async def tiers_metadata_and_more(model: AnthropicModel) -> object:
 
 @settings.scenario(echo)
 async def settings_that_no_claude_model_takes(model: AnthropicModel) -> object:
-    """MODEL-26: the framework drops them, or warns."""
+    """MODEL-26: the framework drops such settings, or warns."""
     return await one_after_the_other(
         model, {"seed": 1, "presence_penalty": 0.5, "frequency_penalty": 0.5, "logit_bias": {"1": 1}}
     )
@@ -115,19 +115,19 @@ def one_number(body: dict[str, Any]) -> Any:
 @settings.scenario(one_number, on=EVERY_MODEL)
 async def forms_of_tool_choice(model: AnthropicModel) -> object:
     """MODEL-29"""
-    seen: list[Any] = []
+    outcomes: list[Any] = []
     for choice in CHOICES:
         agent = Agent(model, tools=[lucky_number], output_type=[str, ToolOutput(City)])
         try:
-            seen.append(await agent.run("A number.", model_settings={"tool_choice": choice}))
+            outcomes.append(await agent.run("A number.", model_settings={"tool_choice": choice}))
         except UserError as error:
-            seen.append(error)
-    return seen
+            outcomes.append(error)
+    return outcomes
 
 
 @settings.scenario(steps([call("final_result", **PARIS)]), on=EVERY_MODEL)
 async def a_tool_that_must_be_called(model: AnthropicModel) -> object:
-    """MODEL-29: forced where the model allows it."""
+    """MODEL-29: the tool is forced where the model allows it."""
     return await Agent(model, output_type=ToolOutput(City)).run("A city.")
 
 

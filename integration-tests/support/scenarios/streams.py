@@ -1,4 +1,4 @@
-"""Streaming: the same events in the same order with every API of the framework, and the same history as without it."""
+"""Streaming: the same events in the same order with each framework API, and the same history as without."""
 
 from collections.abc import AsyncIterable
 from typing import Any, cast
@@ -27,7 +27,7 @@ A_TURN = steps(
 
 
 async def events_of(agent: Agent[object, Any], prompt: str, **options: Any) -> list[object]:
-    """Return all events of a run; with the last one the whole result."""
+    """Return all events in a run, the last with the whole result."""
     async with agent.run_stream_events(prompt, **options) as stream:
         return [event.result if isinstance(event, AgentRunResultEvent) else event async for event in stream]
 
@@ -65,10 +65,10 @@ async def events_of_thinking_tools_and_texts(model: AnthropicModel) -> object:
     on=(SONNET, HAIKU),
 )
 async def events_of_redacted_thinking_and_parallel_calls(model: AnthropicModel) -> object:
-    """MODEL-20, MODEL-37, MODEL-43: and the next run sends all of it back."""
+    """MODEL-20, MODEL-37, MODEL-43: the next run sends everything back."""
     agent = Agent(model)
 
-    # Not in a thread each, or their results would come in any order.
+    # Without threads, so that results come in order.
     @agent.tool_plain(name="lucky_number")
     async def number(low: int, high: int) -> int:
         """A number between two."""
@@ -90,12 +90,12 @@ async def the_same_turn_without_streaming(model: AnthropicModel) -> object:
 @streams.scenario(A_TURN)
 async def a_handler_of_events(model: AnthropicModel) -> object:
     """MODEL-42: a run with a handler streams too."""
-    seen: list[list[AgentStreamEvent]] = []
+    batches: list[list[AgentStreamEvent]] = []
 
     async def handle(ctx: RunContext[object], events: AsyncIterable[AgentStreamEvent]) -> None:
-        seen.append([event async for event in events])
+        batches.append([event async for event in events])
 
-    return [await Agent(model, tools=[lucky_number]).run("A number.", event_stream_handler=handle), seen]
+    return [await Agent(model, tools=[lucky_number]).run("A number.", event_stream_handler=handle), batches]
 
 
 @streams.scenario(steps(LONG), on=(SONNET, HAIKU))
@@ -136,19 +136,19 @@ async def tool_output_as_it_grows(model: AnthropicModel) -> object:
 async def responses_as_they_grow(model: AnthropicModel) -> object:
     """MODEL-46: usage and finish reason are current at every step."""
     agent = Agent(model, tools=[lucky_number])
-    seen: list[object] = []
+    values: list[object] = []
     async with agent.iter("A number.") as run:
         async for node in run:
             if Agent.is_model_request_node(node):
                 async with node.stream(run.ctx) as stream:
                     async for response in stream.stream_response(debounce_by=None):
-                        seen += [response, stream.usage]
-    return [seen, run.result]
+                        values += [response, stream.usage]
+    return [values, run.result]
 
 
 @streams.scenario(steps([call("final_result", name="Paris")], [call("final_result", **PARIS)]), on=(SONNET, HAIKU))
 async def a_streamed_output_that_is_wrong_first(model: AnthropicModel) -> object:
-    """MODEL-18, MODEL-42: the events of both answers."""
+    """MODEL-18, MODEL-42: both answers have events."""
     return await events_of(Agent(model, output_type=ToolOutput(City)), "A city.")
 
 
@@ -211,18 +211,18 @@ async def node_by_node(model: AnthropicModel) -> object:
 async def nodes_of_which_some_are_streamed(model: AnthropicModel) -> object:
     """MODEL-42, MODEL-47"""
     agent = Agent(model, tools=[lucky_number])
-    seen: list[object] = []
+    values: list[object] = []
     async with agent.iter("A number.") as run:
         async for node in run:
-            if Agent.is_call_tools_node(node) or (Agent.is_model_request_node(node) and not seen):
+            if Agent.is_call_tools_node(node) or (Agent.is_model_request_node(node) and not values):
                 async with node.stream(run.ctx) as stream:
-                    seen += [event async for event in stream]
-    return [seen, run.result]
+                    values += [event async for event in stream]
+    return [values, run.result]
 
 
 @streams.scenario(A_TURN, on=(SONNET, HAIKU))
 async def a_stream_that_ends_with_the_first_text(model: AnthropicModel) -> object:
-    """MODEL-45: a run that streams its output uses the first text as output, and still runs the tools beside it."""
+    """MODEL-45: a streamed run uses the first text as output, and still runs the tools beside it."""
     agent = Agent(model, tools=[lucky_number])
     async with agent.run_stream("A number.") as stream:
         output = await stream.get_output()

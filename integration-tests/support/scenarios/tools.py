@@ -119,7 +119,7 @@ async def a_sequential_tool_is_a_barrier(model: AnthropicModel) -> object:
 
 @tools.scenario(steps([call("nothing_of_this_name", depth=3), call("lucky_number", low=1, high=3)], "Never mind."))
 async def an_unknown_tool(model: AnthropicModel) -> object:
-    """MODEL-38: the framework answers the call, and the API gets its text."""
+    """MODEL-38: the framework answers the call, and the API gets the text."""
     return await Agent(model, tools=[lucky_number]).run("A number.")
 
 

@@ -1,4 +1,4 @@
-"""The model within other models, without an agent, in other threads, and many times at once; and its traces."""
+"""The model within other models, without an agent, in other threads, and many times at once; and traces."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ from .tools import lucky_number
 wrappers = Theme("wrappers")
 
 A_NUMBER = steps([call("lucky_number", low=1, high=3)], "Two.")
-# Times, places and names that differ between the two ways.
+# Times, places and names that differ between both ways.
 _OF_THE_WAY = (
     "server.",
     "claude_code.",
@@ -89,7 +89,7 @@ async def a_fallback_that_is_not_needed(model: AnthropicModel) -> object:
 
 
 async def spans_of(run: Callable[[TracerProvider], Awaitable[object]]) -> list[dict[str, Any]]:
-    """Return the spans of a run: names and attributes, except those that depend on the way."""
+    """Return a run's spans: names, and attributes that do not depend on the way."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -98,8 +98,8 @@ async def spans_of(run: Callable[[TracerProvider], Awaitable[object]]) -> list[d
 
 
 def _attributes(attributes: Any) -> dict[str, object]:
-    kept = {name: value for name, value in attributes.items() if not name.startswith(_OF_THE_WAY)}
-    return {name: _from_json(value) for name, value in kept.items() if name != "logfire.metrics"}
+    fields = {name: value for name, value in attributes.items() if not name.startswith(_OF_THE_WAY)}
+    return {name: _from_json(value) for name, value in fields.items() if name != "logfire.metrics"}
 
 
 def _from_json(value: object) -> object:
@@ -110,7 +110,7 @@ def _from_json(value: object) -> object:
 
 @wrappers.scenario(steps([thought("Hm."), call("lucky_number", low=1, high=3)], "Two."), on=(SONNET, HAIKU))
 async def spans_of_a_run(model: AnthropicModel) -> object:
-    """MODEL-08, MODEL-71: one span for each API call, with correct attributes."""
+    """MODEL-08, MODEL-71: a span for each API call, with correct attributes."""
 
     async def run(tracing: TracerProvider) -> object:
         traced = InstrumentedModel(model, InstrumentationSettings(tracer_provider=tracing))
@@ -159,14 +159,14 @@ async def requests_without_an_agent(model: AnthropicModel) -> object:
     prompt = ModelRequest([SystemPromptPart("Be brief."), UserPromptPart("Look up.")])
     first = await model_request(model, [prompt], model_request_parameters=offer)
     [part] = [part for part in first.parts if isinstance(part, ToolCallPart)]
-    found = ModelRequest([ToolReturnPart("lookup", "b", tool_call_id=part.tool_call_id)])
-    async with model_request_stream(model, [prompt, first, found], model_request_parameters=offer) as stream:
+    tool_result = ModelRequest([ToolReturnPart("lookup", "b", tool_call_id=part.tool_call_id)])
+    async with model_request_stream(model, [prompt, first, tool_result], model_request_parameters=offer) as stream:
         events = [event async for event in stream]
     return [first, events, stream.get()]
 
 
 def rhyming(body: Body) -> Reply:
-    """Answer the tool's request, else call the tool, else return its result."""
+    """Answer the tool's request, else call the tool, else return the result."""
     prompt = str(body["messages"][-1]["content"])
     if "What rhymes with" in prompt:
         return "Trouse."
@@ -175,7 +175,7 @@ def rhyming(body: Body) -> Reply:
 
 @wrappers.scenario(rhyming, on=(SONNET, HAIKU))
 async def a_tool_that_asks_the_model_without_an_agent(model: AnthropicModel) -> object:
-    """MODEL-65: while its call is open; a server's sampling request is the same."""
+    """MODEL-65: while the call is open; a server's sampling request is the same."""
 
     async def rhyme(word: str) -> str:
         """Find a rhyme."""
@@ -203,7 +203,7 @@ async def a_stream_that_is_drained_elsewhere(model: AnthropicModel) -> object:
 
 @wrappers.scenario(echo, is_unordered=True)
 async def twenty_runs_at_once(model: AnthropicModel) -> object:
-    """MODEL-65: each gets its own answer."""
+    """MODEL-65: each gets the right answer."""
     agent = Agent(model)
     results = await asyncio.gather(*(agent.run(f"Run {number}.") for number in range(20)))
     return [result.output for result in results]

@@ -1,4 +1,4 @@
-"""The abilities of a CLI are probed by asking it, once, and never the API."""
+"""A CLI's abilities are probed once, without the API."""
 
 from typing import Any, cast
 
@@ -10,25 +10,25 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 
 class PretendedSession:
-    """The part of a session that the probe uses."""
+    """A session, as far as the probe uses it."""
 
     info = {"claude_code_version": "2.1.1"}
 
     def __init__(self, *, takes_env: bool = True, can_rewind: bool = True) -> None:
         self._takes_env, self._can_rewind = takes_env, can_rewind
         self._env: dict[str, str] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     async def set_env(self, env: dict[str, str]) -> None:
-        self.asked.append("set_env")
+        self.requests.append("set_env")
         self._env |= env if self._takes_env else {}
 
     async def control(self, subtype: str) -> dict[str, Any]:
-        self.asked.append(subtype)
+        self.requests.append(subtype)
         return {"effective": {"env": self._env}}
 
     async def rewind(self, _uuid: str) -> bool:
-        self.asked.append("rewind")
+        self.requests.append("rewind")
         if not self._can_rewind:
             raise ControlRequestError(subtype="rewind_conversation", message="Unsupported control request subtype")
         return False
@@ -39,17 +39,17 @@ async def probe(abilities: Abilities, session: PretendedSession) -> None:
 
 
 async def test_a_cli_is_probed_once() -> None:
-    """MSG-79."""
+    """MSG-79"""
     abilities, first, second = Abilities(), PretendedSession(), PretendedSession()
     await probe(abilities, first)
     await probe(abilities, second)
-    assert first.asked == ["set_env", "get_settings", "rewind"]
-    assert not second.asked
+    assert first.requests == ["set_env", "get_settings", "rewind"]
+    assert not second.requests
     assert abilities.can_rewind
 
 
 async def test_a_cli_without_a_rewind_is_used_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-79."""
+    """MSG-79"""
     abilities = Abilities()
     for _ in range(2):
         await probe(abilities, PretendedSession(can_rewind=False))
@@ -59,6 +59,6 @@ async def test_a_cli_without_a_rewind_is_used_with_one_warning(caplog: pytest.Lo
 
 
 async def test_a_cli_that_takes_no_parameters_is_refused() -> None:
-    """MSG-79."""
+    """MSG-79"""
     with pytest.raises(CLIConnectionError, match=r"Claude Code 2\.1\.1 does not take .* 2\.1\.139 or newer"):
         await probe(Abilities(), PretendedSession(takes_env=False))

@@ -1,4 +1,4 @@
-"""The events of a stream, joined into a message."""
+"""A stream's events, joined into a message."""
 
 import json
 from collections.abc import Iterator
@@ -49,13 +49,13 @@ messages = st.fixed_dictionaries(
 
 
 def pieces(source: st.DataObject, text: str) -> list[str]:
-    """Any way to cut a text, empty pieces too."""
+    """Return any cut of a text, empty pieces included."""
     cuts = sorted(source.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
 def deltas(source: st.DataObject, block: Block) -> tuple[Block, list[Block]]:
-    """A block's beginning, and its completion."""
+    """Return a block's beginning and completion."""
     match block["type"]:
         case "text":
             parts = [{"type": "text_delta", "text": piece} for piece in pieces(source, block["text"])]
@@ -98,13 +98,13 @@ def fed(*stream: Event) -> Answer:
 
 @given(st.data(), messages)
 def test_a_stream_cut_anywhere_becomes_the_message_it_was(source: st.DataObject, message: dict[str, Any]) -> None:
-    """MSG-20."""
+    """MSG-20"""
     answer = fed(*events(source, message))
     assert answer.as_json() == {**START, **message, "usage": USAGE}
     assert answer.is_complete
     assert answer.stop_reason == message["stop_reason"]
-    kept = [block for block in message["content"] if block.get("text") != ""]
-    assert answer.content == kept
+    blocks = [block for block in message["content"] if block.get("text") != ""]
+    assert answer.content == blocks
 
 
 def block_of(*deltas: Block, kind: Block | None = None) -> list[Event]:
@@ -118,7 +118,7 @@ def block_of(*deltas: Block, kind: Block | None = None) -> list[Event]:
 
 
 def test_a_compaction_has_the_fields_of_its_delta() -> None:
-    """MSG-20. They come in one piece."""
+    """MSG-20: such blocks come in a single piece."""
     summary: Block = {"content": "They said hello.", "encrypted_content": "c2ln"}
     started: Block = {"type": "compaction", "content": None}
     answer = fed(*block_of({"type": "compaction_delta", **summary}, kind=started))
@@ -164,7 +164,7 @@ def test_fields_that_only_the_end_has_are_in_the_message() -> None:
 
 
 def test_a_stream_that_ends_without_a_reason_is_not_complete() -> None:
-    """MSG-E07. The CLI closes a stream that the API has cut, but has no reason to give."""
+    """MSG-E07: the CLI closes a stream that the API has cut, without a reason."""
     made_up = {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {}}
     answer = fed({"type": "message_start", "message": START}, made_up, {"type": "message_stop"})
     assert answer.has_begun

@@ -18,7 +18,8 @@ from anthropic.types import Message
 
 from cc_loopback import LoopbackServer, Reply
 
-from .conftest import MODEL, Client
+from .api_data import MODEL
+from .client import Client
 
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 WEATHER: Any = {"name": "weather", "description": "The weather.", "input_schema": {"type": "object"}, "strict": True}
@@ -30,17 +31,17 @@ def claude(several: Client) -> AsyncAnthropic:
 
 
 def answers(api: LoopbackServer, *replies: Reply) -> None:
-    """Make the API give these answers in order, and then repeat the last one."""
-    left = [*replies]
+    """Make the API give these answers in order, and then repeat the last."""
+    remaining = [*replies]
 
     def respond(_: object) -> Reply:
-        return left.pop(0) if len(left) > 1 else left[0]
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
     api.respond = respond
 
 
 async def test_create_gives_a_message(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-20, MSG-23, ARCH-01."""
+    """MSG-20, MSG-23, ARCH-01"""
     answer = {
         "id": "msg_1",
         "model": f"{MODEL}-20260101",
@@ -56,7 +57,7 @@ async def test_create_gives_a_message(shared_api: LoopbackServer, claude: AsyncA
 
 
 async def test_stream_gives_the_same_message_in_pieces(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-20."""
+    """MSG-20"""
     content: list[Any] = [
         {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
         {"type": "text", "text": "It is sunny in Paris."},
@@ -71,18 +72,18 @@ async def test_stream_gives_the_same_message_in_pieces(shared_api: LoopbackServe
     assert "".join(pieces) == "It is sunny in Paris."
     assert len(pieces) > 1
     assert [block.to_dict() for block in whole.content] == content
-    # The client adds a field of its own to the joined message.
+    # The client adds a field to the joined message.
     assert {**whole.to_dict(), "stop_details": None} == streamed.to_dict()
 
 
 async def test_errors_are_of_the_classes_of_the_client(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-30."""
+    """MSG-30"""
     classes: dict[int, type[APIStatusError]] = {
         400: BadRequestError,
         401: AuthenticationError,
         429: RateLimitError,
         529: InternalServerError,
-        # The last one: the CLI may ask once more by itself, and would get the failure meant for another.
+        # The last case: the CLI may ask again by itself, and would get another case's failure.
         404: NotFoundError,
     }
     for status, error in classes.items():
@@ -95,7 +96,7 @@ async def test_errors_are_of_the_classes_of_the_client(shared_api: LoopbackServe
 async def test_a_broken_connection_is_a_connection_error_and_the_client_tries_again(
     shared_api: LoopbackServer, claude: AsyncAnthropic
 ) -> None:
-    """MSG-32, MSG-E07."""
+    """MSG-32, MSG-E07"""
     answers(shared_api, "Hi.")
     shared_api.fail_next(after_events=3, times=2)
     with pytest.raises(APIConnectionError):
@@ -115,7 +116,7 @@ async def test_what_is_not_served_is_not_found(claude: AsyncAnthropic) -> None:
 
 
 async def test_models_are_listed(claude: AsyncAnthropic) -> None:
-    """MSG-28. By the names that Claude Code has for them, and by ids."""
+    """MSG-28: by Claude Code's names, and by ids."""
     listed = {model.id async for model in claude.models.list(limit=2)}
     assert {"default", "opus", "sonnet", "haiku"} < listed
     assert [model for model in listed if model.startswith("claude-sonnet-")]
@@ -125,7 +126,7 @@ async def test_models_are_listed(claude: AsyncAnthropic) -> None:
 async def test_the_api_gets_little_more_than_it_would_get_directly(
     shared_api: LoopbackServer, claude: AsyncAnthropic
 ) -> None:
-    """MSG-53. For conversations of texts, one with a message of role `system` among them."""
+    """MSG-53: for conversations with texts only, also with a `system` message."""
     turns: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 50} for n in range(21)]
     conversations: list[Any] = [HELLO, turns, [*turns, {"role": "system", "content": "Mind the gap."}]]
     async with AsyncAnthropic(api_key="key", base_url=shared_api.url) as direct:

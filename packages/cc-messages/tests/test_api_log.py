@@ -1,4 +1,4 @@
-"""The CLI's log of an API call is read from its stderr."""
+"""The CLI's log about an API call is read from stderr."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -53,7 +53,7 @@ REFUSED = """\
 
 
 def log_of(*texts: str) -> APILog:
-    """The log of a request with the number 7."""
+    """Return the log for a request with the number 7."""
     log = APILog()
     log.expect("600007")
     feed(log, *texts)
@@ -70,14 +70,14 @@ def retold(name: str, value: str) -> APILog:
 
 
 def test_the_head_of_a_response_is_known() -> None:
-    """MSG-23."""
+    """MSG-23"""
     log = log_of(SENDING, ANSWERED)
     assert log.headers == {"request-id": "req_1", "anthropic-ratelimit-requests-remaining": "7"}
     assert (log.request_id, log.retry_after, log.error) == ("req_1", None, None)
 
 
 def test_an_error_is_known_word_for_word() -> None:
-    """MSG-30."""
+    """MSG-30"""
     log = log_of(SENDING, REFUSED)
     assert log.headers == {"request-id": "req_1", "retry-after": "17", "x-should-retry": "true"}
     assert log.retry_after == 17
@@ -92,7 +92,7 @@ EARLIER = [(SENDING, ANSWERED), (SENDING, REFUSED), (ANSWERED,), (REFUSED,), (SE
 @pytest.mark.parametrize("late", EARLIER)
 @pytest.mark.parametrize("split", [0, 6, 16])
 async def test_lines_about_an_earlier_request_do_not_count(late: tuple[str, ...], split: int) -> None:
-    """MSG-110: also if they come later, and if the log is between two lines of an entry."""
+    """MSG-110: also if lines come later, and if the log is between two lines in an entry."""
     log = log_of()
     lines = "\n".join(late).split("\n")
     feed(log, *lines[:split])
@@ -106,7 +106,7 @@ async def test_lines_about_an_earlier_request_do_not_count(late: tuple[str, ...]
 
 
 async def test_a_call_with_the_number_of_another_request_proves_a_mix() -> None:
-    """MSG-110."""
+    """MSG-110"""
     log = log_of(SENDING, ANSWERED)
     assert await log.called(0.001)
     assert not log.is_mixed
@@ -116,7 +116,7 @@ async def test_a_call_with_the_number_of_another_request_proves_a_mix() -> None:
 
 
 async def test_a_log_without_numbers_proves_nothing_and_is_read() -> None:
-    """MSG-110."""
+    """MSG-110"""
     log = log_of(SENDING.replace("    timeout: 600007,\n", ""), ANSWERED)
     assert not await log.called(0.001)
     assert log.request_id == "req_1"
@@ -132,7 +132,7 @@ async def test_a_log_without_numbers_proves_nothing_and_is_read() -> None:
         ('x [ERROR] Another error: 429 {"error":{"type":"t"}}', None),
     ],
 )
-def test_what_is_no_error_of_the_api_is_none(line: str, error: Any) -> None:
+def test_a_line_that_is_not_an_api_error_is_none(line: str, error: Any) -> None:
     assert log_of(SENDING, line).error == error
 
 
@@ -166,7 +166,7 @@ async def test_nobody_waits_for_what_is_not_logged() -> None:
     await log.answered()
     await log.failed()
     log = log_of(SENDING)
-    await log.answered()  # comes to an end, too
+    await log.answered()  # the log comes to an end, too
     log = log_of(SENDING, ANSWERED, REFUSED)
     await log.answered()
     await log.failed()

@@ -1,4 +1,4 @@
-"""The places of cache breakpoints in a request that sets none."""
+"""Cache breakpoints in a request that sets none."""
 
 import copy
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from cc_messages.api.breakpoints import with_breakpoints
 
-from .conftest import text
+from .api_data import text
 
 BREAK = {"cache_control": {"type": "ephemeral"}}
 LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -46,12 +46,12 @@ PLACED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "placed"), PLACED.values(), ids=PLACED)
-def test_breakpoints_stand_where_claude_code_places_them(given: dict[str, Any], placed: dict[str, Any]) -> None:
-    """MSG-71."""
-    before = copy.deepcopy(given)
-    assert with_breakpoints(given) == placed
-    assert given == before
+@pytest.mark.parametrize(("body", "placed"), PLACED.values(), ids=PLACED)
+def test_breakpoints_stand_where_claude_code_places_them(body: dict[str, Any], placed: dict[str, Any]) -> None:
+    """MSG-71"""
+    before = copy.deepcopy(body)
+    assert with_breakpoints(body) == placed
+    assert body == before
 
 
 UNTOUCHED: dict[str, dict[str, Any]] = {
@@ -66,10 +66,10 @@ UNTOUCHED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", UNTOUCHED.values(), ids=UNTOUCHED)
-def test_the_callers_breakpoints_are_the_only_ones(given: dict[str, Any]) -> None:
-    """MSG-70."""
-    assert with_breakpoints(given) == given
+@pytest.mark.parametrize("body", UNTOUCHED.values(), ids=UNTOUCHED)
+def test_the_callers_breakpoints_are_the_only_ones(body: dict[str, Any]) -> None:
+    """MSG-70"""
+    assert with_breakpoints(body) == body
 
 
 NO_PLACE: dict[str, dict[str, Any]] = {
@@ -80,6 +80,6 @@ NO_PLACE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", NO_PLACE.values(), ids=NO_PLACE)
-def test_what_cannot_carry_one_gets_none(given: dict[str, Any]) -> None:
-    assert with_breakpoints(given) == given
+@pytest.mark.parametrize("body", NO_PLACE.values(), ids=NO_PLACE)
+def test_a_body_without_a_place_gets_no_breakpoint(body: dict[str, Any]) -> None:
+    assert with_breakpoints(body) == body

@@ -1,4 +1,4 @@
-"""A process after the bridge to the caller's tools was killed."""
+"""A process whose bridge to the caller's tools was killed."""
 
 import tempfile
 import threading
@@ -12,7 +12,7 @@ import pytest
 
 from cc_messages import CLICall, CLITools, request_context
 
-from .conftest import Client
+from .client import Client
 
 CALL: dict[str, Any] = {"type": "tool_use", "name": "mcp__tools__look", "input": {}}
 TOOLS: list[dict[str, Any]] = [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
@@ -24,7 +24,7 @@ async def look(_call: CLICall) -> dict[str, object]:
 
 @contextmanager
 def no_bridges(client: Client) -> Generator[None]:
-    """Kill bridges as soon as they exist, also their replacements by the CLI."""
+    """Kill bridges as soon as they exist, the CLI's replacements included."""
     is_over = threading.Event()
 
     def kill() -> None:
@@ -44,10 +44,10 @@ def no_bridges(client: Client) -> Generator[None]:
         killing.join()
 
 
-async def test_a_bridge_without_a_folder_for_its_files_is_an_error_with_a_reason(
+async def test_a_bridge_without_a_folder_for_files_is_an_error(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MSG-35."""
+    """MSG-35"""
     with request_context(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")):
         await client.ask("Look.", tools=TOOLS)
         monkeypatch.setattr(tempfile, "tempdir", "/missing")
@@ -60,7 +60,7 @@ async def test_a_bridge_without_a_folder_for_its_files_is_an_error_with_a_reason
 
 
 async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: Client) -> None:
-    """MSG-69: the CLI gives it up after some attempts."""
+    """MSG-69: the CLI gives the bridge up after some attempts."""
 
     def answer(body: dict[str, Any]) -> Any:
         return "Done." if body["messages"][-1]["content"][-1]["type"] == "tool_result" else [CALL]
@@ -72,8 +72,8 @@ async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: 
         return result["is_error"], result["content"]
 
     several.answers(answer)
-    seen = (False, [{"type": "text", "text": "seen"}])
-    assert await run() == seen
+    success = (False, [{"type": "text", "text": "seen"}])
+    assert await run() == success
 
     missed: Any = None
     with no_bridges(several):
@@ -81,4 +81,4 @@ async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: 
             missed = await run()
 
     assert missed[0]
-    assert [await run() for _ in range(3)] == [seen] * 3
+    assert [await run() for _ in range(3)] == [success] * 3

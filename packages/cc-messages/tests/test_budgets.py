@@ -1,4 +1,4 @@
-"""Clients of one server have their own tokens, places and budgets, which hold to the request."""
+"""A server's clients have separate tokens, request limits and budgets, exact to the request."""
 
 import asyncio
 import logging
@@ -13,7 +13,10 @@ import pytest
 
 from cc_messages.api.cost import cost_of, usage_row
 
-from .conftest import BODY, MESSAGES, MODEL, Client, Serve, eventually, wait_for_ever
+from .api_data import BODY, MESSAGES, MODEL
+from .client import Client
+from .conftest import Serve
+from .waiting import eventually, wait_for_ever
 
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
 TOKENS = 110
@@ -30,7 +33,7 @@ PRICE = price_of(USAGE)
 
 @pytest.fixture
 def clients(clients_file: Callable[[str], Path]) -> Callable[..., Path]:
-    """Writes the file: the limits of each client, whose token is its name."""
+    """Write the file with each client's limits; names are tokens."""
 
     def write(**limits: str) -> Path:
         return clients_file("\n".join(f'[clients.{name}]\ntoken = "{name}"\n{text}' for name, text in limits.items()))
@@ -54,7 +57,7 @@ def priced(body: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-async def test_the_request_that_crosses_a_budget_is_answered_and_the_next_is_refused(
+async def test_the_request_crossing_a_budget_is_answered_and_the_next_refused(
     budget: str,
     status: int,
     kind: str,
@@ -63,21 +66,21 @@ async def test_the_request_that_crosses_a_budget_is_answered_and_the_next_is_ref
     client: Client,
     clients: Callable[..., Path],
 ) -> None:
-    """MSG-103, MSG-104. Streamed or whole; other clients go on; a restart changes nothing, another budget does."""
+    """MSG-103, MSG-104: streamed or whole; other clients go on; a restart changes nothing, another budget does."""
     client.answers(priced)
     path = clients(alice=budget, bob="")
     served = serve(client, clients=path)
     assert (await served.post(token="alice")).status_code == 200
     crossing = await served.post(token="alice", stream=True)
     assert crossing.text.endswith('{"type":"message_stop"}\n\n')
-    asked = len(client.api.requests)
+    requests_before = len(client.api.requests)
     for server in (served, serve(client, clients=path)):
         refused = await server.post(token="alice")
         assert (refused.status_code, refused.json()["error"]["type"]) == (status, kind)
         assert f"The client alice has used {amount}" in refused.json()["error"]["message"]
         assert 0 < float(refused.headers["retry-after"]) <= 24 * 3600
         assert refused.headers["x-should-retry"] == "false"
-    assert len(client.api.requests) == asked
+    assert len(client.api.requests) == requests_before
     async with served.http(token="alice") as http:
         assert (await http.get("/v1/limits")).status_code == 200
     assert (await served.post(token="bob")).status_code == 200
@@ -86,7 +89,7 @@ async def test_the_request_that_crosses_a_budget_is_answered_and_the_next_is_ref
 
 
 async def test_requests_at_once_are_all_counted(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:
-    """MSG-103. Those in progress when the budget is crossed are answered."""
+    """MSG-103: requests in progress when the budget is crossed are answered."""
     client.answers(priced)
     served = serve(client, clients=clients(alice=f"tokens_per_day = {8 * TOKENS}"))
     answers = await asyncio.gather(*(served.post(token="alice") for _ in range(7)))
@@ -96,7 +99,7 @@ async def test_requests_at_once_are_all_counted(serve: Serve, client: Client, cl
 
 
 async def test_each_client_has_its_own_places(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:
-    """MSG-103."""
+    """MSG-103"""
 
     client.answers(wait_for_ever)
     served = serve(client, clients=clients(alice="max_requests = 1", bob="max_requests = 1"))
@@ -117,7 +120,7 @@ async def test_each_client_has_its_own_places(serve: Serve, client: Client, clie
 async def test_an_answer_that_its_client_leaves_is_counted(
     serve: Serve, slow_client: Client, clients: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """MSG-103, MSG-104, MSG-108. Its input before its first event, and the output so far when the client has left."""
+    """MSG-103, MSG-104, MSG-108: the input before the first event, and the output so far when the client has left."""
     slow_client.answers(lambda _: {"content": "word " * 1000, "usage": {"input_tokens": 60, "output_tokens": 1000}})
     served = serve(slow_client, clients=clients(alice="tokens_per_day = 10_000"))
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as stored:
@@ -142,9 +145,9 @@ async def test_an_answer_that_its_client_leaves_is_counted(
 async def test_leaving_before_the_first_event_is_not_free(
     stream: bool, serve: Serve, several: Client, clients: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """MSG-103. The request goes on until the API's first event, which has the counts, and ends with it."""
+    """MSG-103: the request continues until the API's first event, which has the counts."""
     may_answer = threading.Event()
-    left = 3
+    leavers = 3
 
     async def answer(_: dict[str, Any]) -> dict[str, Any]:
         await eventually(may_answer.is_set)
@@ -152,24 +155,24 @@ async def test_leaving_before_the_first_event_is_not_free(
 
     several.answers(answer)
     served = serve(several, clients=clients(alice="tokens_per_day = 150", bob=""))
-    tasks = [asyncio.ensure_future(served.post(token="alice", stream=stream)) for _ in range(left)]
-    await eventually(lambda: len(several.api.requests) == left)
+    tasks = [asyncio.ensure_future(served.post(token="alice", stream=stream)) for _ in range(leavers)]
+    await eventually(lambda: len(several.api.requests) == leavers)
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    assert several.transport.stats().busy == left
+    assert several.transport.stats().busy == leavers
     free = asyncio.ensure_future(served.post(token="bob", stream=stream))
-    await eventually(lambda: len(several.api.requests) == left + 1)
-    free.cancel()  # without a budget it ends at once
-    await eventually(lambda: several.transport.stats().busy == left)
+    await eventually(lambda: len(several.api.requests) == leavers + 1)
+    free.cancel()  # without a budget the request ends at once
+    await eventually(lambda: several.transport.stats().busy == leavers)
 
     may_answer.set()
     await several.settled()
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as stored:
         rows = "SELECT client, requests, tokens FROM usage"
-        await eventually(lambda: [row[1] for row in stored.execute(rows)] == [left])
+        await eventually(lambda: [row[1] for row in stored.execute(rows)] == [leavers])
         [(client, _, tokens)] = stored.execute(rows)
-        assert client == "alice" and left * 60 <= tokens < left * 2000
+        assert client == "alice" and leavers * 60 <= tokens < leavers * 2000
     several.answers(priced)
     assert (await served.post(token="alice")).status_code == 429
 
@@ -177,7 +180,7 @@ async def test_leaving_before_the_first_event_is_not_free(
 async def test_leaving_while_a_request_waits_for_a_process_is_free(
     serve: Serve, client: Client, clients: Callable[..., Path]
 ) -> None:
-    """MSG-103. And so is an error of the API, which has counted nothing."""
+    """MSG-103: neither does an API error, which has counted nothing."""
     client.answers(wait_for_ever)
     served = serve(client, clients=clients(alice="tokens_per_day = 1", bob=""))
     first = asyncio.ensure_future(served.post(token="bob"))
@@ -198,7 +201,7 @@ async def test_leaving_while_a_request_waits_for_a_process_is_free(
 async def test_a_model_without_a_price_spends_no_budget_in_dollars_unseen(
     serve: Serve, client: Client, clients: Callable[..., Path], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MSG-103."""
+    """MSG-103"""
     caplog.set_level(logging.WARNING)
     client.answers(priced)
     served = serve(client, clients=clients(alice="dollars_per_day = 100", bob="tokens_per_day = 1_000"))
@@ -220,7 +223,7 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """MSG-104. Clients without a budget go on, and their usage is stored later."""
+    """MSG-104: clients without a budget continue, and their usage is stored later."""
     monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 0.01)
     monkeypatch.setattr("cc_messages.server.usage_ledger.RETRY_SECONDS", 0.01)
     client.answers(priced)
@@ -248,7 +251,7 @@ async def test_a_locked_database_delays_only_those_with_a_budget(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """MSG-104. Health, figures, other clients and streams in progress go on, while SQLite waits for the lock."""
+    """MSG-104: health, figures, other clients and streams in progress continue, while SQLite waits for the lock."""
     monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 40)
     monkeypatch.setattr("cc_messages.server.usage_ledger._READ_SECONDS", 0.1)
     may_go_on = threading.Event()
@@ -281,7 +284,7 @@ async def test_a_locked_database_delays_only_those_with_a_budget(
 async def test_a_database_that_is_deleted_is_noticed(
     serve: Serve, client: Client, clients: Callable[..., Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MSG-104. SQLite itself would go on with a file that has no name."""
+    """MSG-104: SQLite itself would continue with a deleted file."""
     client.answers(priced)
     served = serve(client, clients=clients(alice="tokens_per_day = 1_000", bob=""))
     assert (await served.post(token="alice")).status_code == 200

@@ -1,4 +1,4 @@
-"""The file with the clients is private, checked, and read again when it has changed."""
+"""The clients' file is private, checked, and read again after changes."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from cc_messages import ClaudeCodeTransport, create_app
 from cc_messages.server.client_file import ClientFile, ClientFileError
 from cc_messages.server.clients import Client
 
-from .conftest import eventually
+from .waiting import eventually
 
 KEY = {"ANTHROPIC_API_KEY": "sk-fake"}
 TWO = f"""
@@ -39,20 +39,20 @@ def read(path: Path) -> ClientFile:
     return ClientFile(path, lambda table: None)
 
 
-def found(file: ClientFile, token: str) -> Client | None:
+def client_of(file: ClientFile, token: str) -> Client | None:
     return file.table().find([token.encode()])
 
 
 def test_clients_are_found_by_their_tokens_stored_in_either_form(path: Path) -> None:
-    """MSG-100."""
+    """MSG-100"""
     file = read(path)
-    alice, bob = found(file, "token-of-alice"), found(file, "token-of-bob")
+    alice, bob = client_of(file, "token-of-alice"), client_of(file, "token-of-bob")
     assert alice is not None and bob is not None
     assert (alice.name, alice.access, alice.max_requests) == ("alice", "messages", 2)
     assert (alice.tokens_per_day, alice.dollars_per_day) == (1000, 2.5)
     assert (bob.name, bob.access, bob.has_budget) == ("bob", "all", False)
-    assert found(file, "token-of-carol") is None
-    assert found(file, sha256(b"token-of-bob").hexdigest()) is None
+    assert client_of(file, "token-of-carol") is None
+    assert client_of(file, sha256(b"token-of-bob").hexdigest()) is None
     assert "token-of-alice" not in repr(file.table().clients) + str(alice.digest)
 
 
@@ -81,7 +81,7 @@ def test_clients_are_found_by_their_tokens_stored_in_either_form(path: Path) -> 
     ],
 )
 def test_an_invalid_file_is_refused_with_the_place_and_without_a_token(path: Path, text: str, complaint: str) -> None:
-    """MSG-100."""
+    """MSG-100"""
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ClientFileError, match=complaint) as refused:
         read(path)
@@ -89,8 +89,8 @@ def test_an_invalid_file_is_refused_with_the_place_and_without_a_token(path: Pat
     assert "secret" not in str(refused.value)
 
 
-def test_a_file_that_cannot_be_read_or_that_others_can_read_is_refused(path: Path) -> None:
-    """MSG-100."""
+def test_a_file_unreadable_or_readable_by_others_is_refused(path: Path) -> None:
+    """MSG-100"""
     for mode in (0o640, 0o604, 0o660):
         path.chmod(mode)
         with pytest.raises(ClientFileError, match=f"mode {mode:o}.*chmod 600"):
@@ -105,41 +105,41 @@ def test_a_file_that_cannot_be_read_or_that_others_can_read_is_refused(path: Pat
 
 
 def test_a_named_pipe_is_refused_without_waiting_for_its_writer(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-100, MSG-101. At the start, and in the place of a file that was read."""
+    """MSG-100, MSG-101: at the start, and instead of an earlier file."""
     if sys.platform == "win32":
         raise pytest.skip.Exception("needs named pipes")
     file = read(path)
     path.unlink()
     os.mkfifo(path, 0o600)
-    assert found(file, "token-of-alice")
+    assert client_of(file, "token-of-alice")
     assert "not a regular file" in caplog.text
     with pytest.raises(ClientFileError, match="not a regular file"):
         read(path)
 
 
 def test_a_changed_file_holds_at_once_and_a_broken_one_never(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-101."""
+    """MSG-101"""
     caplog.set_level(logging.WARNING)
     file = read(path)
     path.write_text('[clients.carol]\ntoken = "token-of-carol"', encoding="utf-8")
-    assert found(file, "token-of-carol")
-    assert not found(file, "token-of-alice")
+    assert client_of(file, "token-of-carol")
+    assert not client_of(file, "token-of-alice")
     assert not caplog.records
     path.write_text("[clients.carol]\ntoken = 7", encoding="utf-8")
     for _ in range(3):
-        assert found(file, "token-of-carol")
+        assert client_of(file, "token-of-carol")
     [record] = caplog.records
     assert "clients stay as they were" in record.getMessage() and "clients.carol" in record.getMessage()
     assert "\n" not in record.getMessage() and record.exc_info is None
     caplog.clear()
     path.unlink()
-    assert found(file, "token-of-carol")
+    assert client_of(file, "token-of-carol")
     assert "No such file" in caplog.records[0].getMessage()
     path.touch(0o600)
     path.write_text(TWO, encoding="utf-8")
-    assert found(file, "token-of-alice")
+    assert client_of(file, "token-of-alice")
     path.chmod(0o644)
-    assert found(file, "token-of-alice")
+    assert client_of(file, "token-of-alice")
     assert "mode 644" in caplog.records[-1].getMessage()
 
 
@@ -148,7 +148,7 @@ async def test_a_broken_file_is_logged_without_a_request(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """MSG-101."""
+    """MSG-101"""
     monkeypatch.setattr("cc_messages.server.client_file._POLL_SECONDS", 0.01)
     app = create_app(ClaudeCodeTransport(env=KEY), clients=clients_file(TWO))
     async with app.router.lifespan_context(app):
@@ -158,7 +158,7 @@ async def test_a_broken_file_is_logged_without_a_request(
 
 
 def test_a_subscription_serves_its_owner_alone(path: Path) -> None:
-    """MSG-102. At the start, and when a client is added later."""
+    """MSG-102: at the start, and when a client is added later."""
     subscription = ClaudeCodeTransport(env={"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "fake"})
     bearer = ClaudeCodeTransport(env={**KEY, "ANTHROPIC_AUTH_TOKEN": "sk-ant-oat01-fake"})
     for transport in (subscription, bearer):
@@ -176,6 +176,6 @@ def test_a_subscription_serves_its_owner_alone(path: Path) -> None:
     [({"token": "t"}, "either a token or a file"), ({"clients": None, "usage_file": "u"}, "give one with usage_file")],
 )
 def test_options_that_exclude_each_other_are_refused(path: Path, options: dict[str, Any], complaint: str) -> None:
-    given: dict[str, Any] = {"clients": path, **options}
+    arguments: dict[str, Any] = {"clients": path, **options}
     with pytest.raises(ValueError, match=complaint):
-        create_app(ClaudeCodeTransport(env=KEY), **given)
+        create_app(ClaudeCodeTransport(env=KEY), **arguments)

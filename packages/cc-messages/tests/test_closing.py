@@ -1,4 +1,4 @@
-"""Processes end with the transport, however it ends, and no caller waits for an answer for ever."""
+"""Processes end with the transport, in every way, and no caller waits for ever."""
 
 import asyncio
 import gc
@@ -18,7 +18,9 @@ from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
-from .conftest import BODY, Connect, MakeAPI, Processes, always, eventually, wait_for_ever
+from .api_data import BODY, always
+from .conftest import Connect, MakeAPI, Processes
+from .waiting import eventually, wait_for_ever
 
 
 async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
@@ -37,7 +39,7 @@ async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
 
 
 async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, processes: Processes) -> None:
-    """MSG-E08."""
+    """MSG-E08"""
     client = connect(size=2)
     client.answers(wait_for_ever)
     tasks = [asyncio.create_task(client.ask("one", stream=index == 0)) for index in range(2)]
@@ -64,10 +66,8 @@ async def test_closing_while_a_process_starts_leaves_none(connect: Connect, proc
     assert not client.transport.pids
 
 
-async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(
-    connect: Connect, make_api: MakeAPI
-) -> None:
-    """MSG-E07."""
+async def test_closing_during_a_stream_is_an_error_for_the_reader(connect: Connect, make_api: MakeAPI) -> None:
+    """MSG-E07"""
     client = connect(api=make_api(always("word " * 2000), event_delay=0.03))
     with anyio.fail_after(20):
         async with client.stream("one") as response:
@@ -92,7 +92,7 @@ async def test_a_transport_that_is_forgotten_takes_its_processes_along(
 
 
 async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: Processes) -> None:
-    """MSG-19, MODEL-63, ARCH-16."""
+    """MSG-19, MODEL-63, ARCH-16"""
     client = connect(idle_seconds=0.1)
     assert (await client.ask("one")).status == 200
     await eventually(lambda: not client.transport.pids)
@@ -110,7 +110,7 @@ async def test_nothing_is_started_before_the_first_request(shared_api: LoopbackS
 async def test_answers_leave_no_file_and_no_text_on_disk(
     connect: Connect, make_api: MakeAPI, private_temp_folder: Path
 ) -> None:
-    """MSG-29."""
+    """MSG-29"""
     api = make_api(always("The answer."))
     configuration = Path(api.env()["CLAUDE_CONFIG_DIR"])
 
@@ -119,7 +119,7 @@ async def test_answers_leave_no_file_and_no_text_on_disk(
 
     def with_text() -> Generator[Path]:
         for path in files(private_temp_folder):
-            with suppress(FileNotFoundError):  # the CLI replaces its configuration at any time
+            with suppress(FileNotFoundError):  # the CLI may replace the configuration at any time
                 if re.search(b"The (prompt|answer)", path.read_bytes()):
                     yield path
 
@@ -131,9 +131,9 @@ async def test_answers_leave_no_file_and_no_text_on_disk(
 
     await client.transport.aclose()
     assert [*with_text()] == []
-    # Files of each start, without an answer too: the configuration, its backup, and built-in plugins.
-    left = {path.relative_to(configuration).parts[0] for path in files(configuration)}
-    assert left <= {".claude.json", "backups", "plugins"}
+    # Each start writes these files, without an answer too: configuration, backup, and built-in plugins.
+    names = {path.relative_to(configuration).parts[0] for path in files(configuration)}
+    assert names <= {".claude.json", "backups", "plugins"}
 
 
 @pytest.mark.parametrize("size", [0, -1])
@@ -145,7 +145,7 @@ def test_a_pool_of_no_processes_is_refused(size: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["await anext(response.aiter_raw())", "sys.exit(3)"])
 async def test_a_program_that_ends_leaves_nothing(ending: str, shared_api: LoopbackServer) -> None:
-    """MODEL-63: with an open stream, garbage-collected at some point of the interpreter's exit."""
+    """MODEL-63: with an open stream, garbage-collected during the interpreter's exit."""
     program = f"""
 import asyncio, sys, httpx2
 from cc_messages import ClaudeCodeTransport
@@ -162,6 +162,6 @@ async def main():
 asyncio.run(main())
 """
     command = [sys.executable, "-W", "error", "-c", program]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=50)
-    assert (done.returncode, done.stderr) == (3 if "exit" in ending else 0, "")
-    await eventually(lambda: not psutil.pid_exists(int(done.stdout)))
+    process = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=50)
+    assert (process.returncode, process.stderr) == (3 if "exit" in ending else 0, "")
+    await eventually(lambda: not psutil.pid_exists(int(process.stdout)))

@@ -1,4 +1,4 @@
-"""`python -m cc_messages serve` prints its address, and leaves nothing when it ends."""
+"""`python -m cc_messages serve` prints the address, and leaves nothing at the end."""
 
 import os
 import re
@@ -21,14 +21,15 @@ from anthropic import Anthropic, APIError, AuthenticationError, RateLimitError
 from cc_loopback import LoopbackServer
 from cc_messages.server import command_line
 
-from .conftest import MODEL, MakeAPI, Processes, always
+from .api_data import MODEL, always
+from .conftest import MakeAPI, Processes
 
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 SERVE = [sys.executable, "-W", "error", "-m", "cc_messages", "serve", "--port", "0"]
 
 
 class Command:
-    """The command in a process of its own."""
+    """The command in a new process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -43,15 +44,15 @@ class Command:
         return Anthropic(base_url=self.url, api_key=token, max_retries=0)
 
     def ends(self, seconds: float = 30) -> tuple[int, str, str]:
-        """Exit code, and the other output."""
+        """Return the exit code, and the remaining output."""
         out, err = self.process.communicate(timeout=seconds)
         return self.process.returncode, out, err
 
     @staticmethod
     def _value(name: str, line: str) -> str:
-        found = re.fullmatch(rf"export {name}=(\S+)\n", line)
-        assert found is not None, line
-        return found[1]
+        match = re.fullmatch(rf"export {name}=(\S+)\n", line)
+        assert match is not None, line
+        return match[1]
 
 
 @contextmanager
@@ -85,9 +86,9 @@ def answered(claude: Anthropic) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, make_api: MakeAPI) -> None:
-    """MSG-40, MSG-41, MSG-42, MSG-45. A running answer ends before it does.
+    """MSG-40, MSG-41, MSG-42, MSG-45: a running answer ends before the server.
 
-    Also when the signal is a terminal's, which sends it to the processes of Claude Code as well.
+    A terminal sends the signal to Claude Code's processes as well.
     """
     if sys.platform == "win32":
         raise pytest.skip.Exception("needs POSIX")
@@ -116,7 +117,7 @@ def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, mak
 
 
 def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer, tmp_path: Path) -> None:
-    """MSG-42. Before one of the environment."""
+    """MSG-42: the option wins over the environment."""
     file = tmp_path / "token"
     file.touch(0o600)
     file.write_text("from-a-file\n")
@@ -136,7 +137,7 @@ def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer,
 def test_clients_of_a_file_are_served_and_none_is_printed(
     shared_api: LoopbackServer, clients_file: Callable[[str], Path]
 ) -> None:
-    """MSG-100, MSG-104."""
+    """MSG-100, MSG-104"""
     path = clients_file('[clients.alice]\ntoken = "of-alice"\n[clients.bob]\ntoken = "of-bob"\ntokens_per_day = 1\n')
     with serving({**shared_api.env(), "CC_MESSAGES_TOKEN": "ignored"}, "--clients", str(path)) as command:
         for token in ("of-alice", "of-bob"):
@@ -154,7 +155,7 @@ Serve = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Serve:
-    """Runs the command without serving; returns its exit code, its output, and its errors."""
+    """Run the command without serving; return exit code, output, and errors."""
 
     def close(work: Coroutine[Any, Any, None]) -> None:
         work.close()
@@ -164,8 +165,8 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
     def run(*arguments: object) -> tuple[int, str, str]:
         code = command_line.main(["serve", *map(str, arguments)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
@@ -173,20 +174,20 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 def test_clients_that_cannot_be_served_are_refused_at_the_start(
     clients_file: Callable[[str], Path], serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-100, MSG-102."""
+    """MSG-100, MSG-102"""
     path = clients_file('[clients.alice]\ntoken = "of-alice"\n[clients.bob]\ntoken = "of-bob"\n')
-    given = ["--port", "0", "--clients", path]
+    options = ["--port", "0", "--clients", path]
     for arguments, complaint in (
-        (given, "the login is a subscription, which serves its owner alone"),
-        ([*given, "--token-file", path], "either --token-file or --clients"),
-        ([*given, "--usage-file", path / "u"], "the login is a subscription"),
+        (options, "the login is a subscription, which serves its owner alone"),
+        ([*options, "--token-file", path], "either --token-file or --clients"),
+        ([*options, "--usage-file", path / "u"], "the login is a subscription"),
         (["--clients", path.with_name("none")], "No such file"),
     ):
         code, output, errors = serve(*arguments)
         assert (code, output, errors.count("\n")) == (1, "", 1)
         assert errors.startswith("cc-messages: ") and complaint in errors
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
-    code, output, _ = serve(*given)
+    code, output, _ = serve(*options)
     assert (code, output.count("export")) == (0, 1)
 
 
@@ -210,7 +211,7 @@ def ends_at_once(url: str) -> None:
 
 
 @pytest.mark.parametrize(("act", "grace"), [(ends_in_time, "1"), (ends_at_once, "3000")])
-def test_a_running_answer_has_only_so_much_time_or_until_a_second_signal(
+def test_a_running_answer_is_cut_by_a_deadline_or_second_signal(
     act: Callable[[str], None],
     grace: str,
     make_api: MakeAPI,
@@ -218,7 +219,7 @@ def test_a_running_answer_has_only_so_much_time_or_until_a_second_signal(
     capsys: pytest.CaptureFixture[str],
     processes: Processes,
 ) -> None:
-    """MSG-42, MSG-45. In this process, where its signal handlers are gone when it has ended, and its own processes."""
+    """MSG-42, MSG-45: in this process, where no signal handlers and no processes remain."""
     slow = make_api(always("word " * 3000), event_delay=0.03)
     for name, value in {**slow.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}.items():
         monkeypatch.setenv(name, value)
@@ -253,8 +254,8 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
     for arguments in (["--help"], ["serve", "--help"]):
         with pytest.raises(SystemExit) as ended:
             command_line.main(arguments)
-        told = capsys.readouterr()
-        assert (ended.value.code, told.err) == (0, "")
+        printed = capsys.readouterr()
+        assert (ended.value.code, printed.err) == (0, "")
     for word in (
         "ANTHROPIC_BASE_URL",
         "CC_MESSAGES_TOKEN",
@@ -264,7 +265,7 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
         "--port",
         "Ctrl-C",
     ):
-        assert word in told.out
+        assert word in printed.out
 
 
 def test_a_token_file_that_cannot_be_used_is_refused(tmp_path: Path, serve: Serve) -> None:
@@ -288,7 +289,7 @@ def test_a_token_that_others_can_read_is_warned_of(tmp_path: Path, serve: Serve)
 
 @pytest.mark.parametrize(("host", "is_told"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
 def test_an_address_that_others_can_reach_is_warned_of(host: str, is_told: bool, serve: Serve) -> None:
-    """MSG-41."""
+    """MSG-41"""
     code, _, errors = serve("--port", "0", "--host", host)
     assert (code, "reached from other machines" in errors) == (0, is_told)
 
@@ -319,8 +320,8 @@ def test_a_server_does_not_become_its_own_client(serve: Serve, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("missing", ["starlette.applications", "uvicorn.protocols.http.h11_impl"])
-def test_what_is_not_installed_is_named(missing: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-40. The package itself is imported without it."""
+def test_a_missing_extra_is_named(missing: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-40: the package itself can be imported without the extra."""
     for module in ("http_server", "connections"):
         monkeypatch.delitem(sys.modules, f"cc_messages.server.{module}", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)

@@ -1,4 +1,4 @@
-"""Connections of the server: little time for the head of a request, and a bound on those without the token."""
+"""Server connections: little time for a request's head, and a bound on connections without the token."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ async def served(head_seconds: float = 40, max_untrusted: int = 100) -> AsyncGen
     config = uvicorn.Config(app, log_config=None, http=protocol, timeout_graceful_shutdown=1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(config)
-        # Without `serve()`, which installs signal handlers in this thread.
+        # Without `serve()`, which would install signal handlers in this thread.
         serving = asyncio.ensure_future(server._serve([listener]))  # pyright: ignore[reportPrivateUsage]
         try:
             yield listener.getsockname()[1]
@@ -38,7 +38,7 @@ async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
-    """Read one answer, and return its head."""
+    """Read an answer, and return the head."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
     await reader.readexactly(int(length or b"0"))
@@ -47,7 +47,7 @@ async def read_head(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.mark.parametrize(("is_second", "sent"), [(False, b""), (False, b"GET / HTTP/1.1\r\nx-a: "), (True, b"G")])
 async def test_a_head_that_does_not_come_in_time_ends_the_connection(is_second: bool, sent: bytes) -> None:
-    """MSG-80. Also the head of a second request."""
+    """MSG-80: also a second request's head."""
     async with asyncio.timeout(30), served(head_seconds=0.2) as port:
         reader, writer = await connect(port)
         if is_second:
@@ -59,7 +59,7 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(is_second: 
 
 
 async def test_a_path_that_is_no_path_is_refused(caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-80."""
+    """MSG-80"""
     async with asyncio.timeout(30), served() as port:
         reader, writer = await connect(port)
         writer.write(WITH_TOKEN.replace(b"/nothing", b"/nothing#part"))
@@ -72,7 +72,7 @@ async def test_a_path_that_is_no_path_is_refused(caplog: pytest.LogCaptureFixtur
 async def test_the_rest_of_a_refused_request_gets_no_answer_of_its_own(
     rest: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-80. Neither while it comes, nor when it is complete; its connection ends in time."""
+    """MSG-80: neither during nor after the body; the connection ends in time."""
     monkeypatch.setattr("cc_messages.server.request_body._DRAIN_SECONDS", 0.01)
     async with asyncio.timeout(30), served(head_seconds=0.2) as port:
         reader, writer = await connect(port)
@@ -84,7 +84,7 @@ async def test_the_rest_of_a_refused_request_gets_no_answer_of_its_own(
 
 
 async def test_of_connections_without_the_token_the_oldest_give_way() -> None:
-    """MSG-80. Connections with the token stay, and a client with it gets in."""
+    """MSG-80: connections with the token stay, and further clients with the token are served."""
     async with asyncio.timeout(30), served(max_untrusted=3) as port:
         trusted, writer = await connect(port)
         writer.write(WITH_TOKEN)
@@ -103,7 +103,7 @@ async def test_of_connections_without_the_token_the_oldest_give_way() -> None:
 
 @pytest.mark.parametrize("token", [b"", b"x-api-key: the token\r\n"])
 async def test_a_body_with_two_ends_is_refused_and_ends_the_connection(token: bytes) -> None:
-    """MSG-81. The bytes after it are not a request."""
+    """MSG-81: the bytes after the request are not a request."""
     async with asyncio.timeout(30), served() as port:
         reader, writer = await connect(port)
         writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: here\r\n" + token + BOTH + WITH_TOKEN)

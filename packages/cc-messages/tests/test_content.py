@@ -1,4 +1,4 @@
-"""Every kind of content that is not refused arrives unchanged; one process carries them all, one by one."""
+"""All content that is not refused arrives unchanged; a single process carries each kind in turn."""
 
 import base64
 import struct
@@ -6,7 +6,8 @@ import zlib
 from random import Random
 from typing import Any
 
-from .conftest import CALL, IMAGE, THINKING, Client, plain, text
+from .api_data import CALL, IMAGE, THINKING, plain, text
+from .client import Client
 
 PDF = base64.b64encode(b"%PDF-1.4\n" + b"x" * 100_000).decode()
 REDACTED = {"type": "redacted_thinking", "data": "c2Vj"}
@@ -81,31 +82,31 @@ RESULTS: dict[str, list[Any]] = {
 
 
 def conversations() -> dict[str, list[Any]]:
-    asked: dict[str, list[Any]] = {f"prompt: {name}": [prompt] for name, prompt in PROMPTS.items()}
+    prompts: dict[str, list[Any]] = {f"prompt: {name}": [prompt] for name, prompt in PROMPTS.items()}
     past = {f"past prompt: {name}": [prompt, "x", "b"] for name, prompt in PROMPTS.items()}
     answered = {f"answer: {name}": ["a", answer, "b"] for name, answer in ANSWERS.items()}
     called = {f"call: {name}": ["a", [call], [result("ok")]] for name, call in CALLS.items()}
     returned = {f"result: {name}": ["a", [CALL], results] for name, results in RESULTS.items()}
     long_ago = {f"past result: {name}": ["a", [CALL], results, "x", "b"] for name, results in RESULTS.items()}
     many = {"many messages": [f"message {number}" for number in range(101)]}
-    return asked | past | answered | called | returned | long_ago | many
+    return prompts | past | answered | called | returned | long_ago | many
 
 
 async def test_all_content_arrives_as_it_was_written(client: Client) -> None:
-    """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26, ARCH-25."""
+    """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26, ARCH-25"""
     wrong: list[str] = []
     for name, contents in conversations().items():
         client.api.requests.clear()
         reply = await client.ask(*contents)
-        sent = client.body(*contents)["messages"]
-        if reply.status != 200 or len(client.api.requests) != 1 or client.received != plain(sent):
+        messages = client.body(*contents)["messages"]
+        if reply.status != 200 or len(client.api.requests) != 1 or client.received != plain(messages):
             wrong.append(name)
     assert not wrong
     assert not client.starts
 
 
 def png(width: int, height: int) -> str:
-    """An image of noise, which cannot be compressed."""
+    """Return an image with noise, which cannot be compressed."""
     noise = b"".join(b"\0" + Random(row).randbytes(3 * width) for row in range(height))
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(noise, 0)), (b"IEND", b""))
@@ -116,7 +117,7 @@ def png(width: int, height: int) -> str:
 
 
 async def test_a_large_image_arrives_as_it_is(client: Client) -> None:
-    """MSG-08. The CLI scales down images in a prompt over 512,000 bytes, or 2000 pixels on a side."""
+    """MSG-08: the CLI scales down images in a prompt over 512,000 bytes, or 2000 pixels on a side."""
     for width, height in ((450, 400), (2001, 1)):
         source = {"type": "base64", "media_type": "image/png", "data": png(width, height)}
         large = {"type": "image", "source": source}
@@ -134,12 +135,12 @@ async def test_any_system_prompt_arrives_as_it_was_written(several: Client) -> N
     odd = "@/etc/hostname /clear ${HOME} $(ls) é\u2028\U0001f600"
     for system in (" \n", f"\n a\r\n\0\ufeff {odd} {'x' * 300_000} "):
         await several.ask("Hello.", system=system)
-        sent = several.api.requests[-1]["system"]
-        assert (sent if isinstance(sent, str) else sent[0]["text"]) == system
+        arrived = several.api.requests[-1]["system"]
+        assert (arrived if isinstance(arrived, str) else arrived[0]["text"]) == system
 
 
 async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
-    """MSG-03, MSG-04, ARCH-22."""
+    """MSG-03, MSG-04, ARCH-22"""
     tools = [
         {"name": f"t{number}", "description": "d" * 500, "input_schema": {"type": "object"}} for number in range(200)
     ]
@@ -154,18 +155,18 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
         {"service_tier": "auto", "metadata": {"user_id": "u"}, "container": "c", "something_new": [None]},
         {},
     ]:
-        given: dict[str, Any] = {"max_tokens": 100, **fields}
+        expected: dict[str, Any] = {"max_tokens": 100, **fields}
         client.answers("Done.")
-        await client.ask("Hello.", **given)
+        await client.ask("Hello.", **expected)
         body = client.api.requests[-1]
-        assert plain({name: body.get(name) for name in given}) == given
+        assert plain({name: body.get(name) for name in expected}) == expected
         spelled_out = {"model", "messages", "system", "stream", "metadata", "tools"}
-        assert body.keys() - given.keys() <= spelled_out
+        assert body.keys() - expected.keys() <= spelled_out
     assert not client.starts
 
 
 async def test_betas_reach_the_api(several: Client) -> None:
-    """MSG-73."""
+    """MSG-73"""
     await several.ask("Hello.", headers={"anthropic-beta": "first-2026-01-01, second-2026-02-02"})
     await several.ask("Hello.", headers={"anthropic-beta": "third-2026-03-03"})
     assert [call.headers["anthropic-beta"] for call in several.api.calls] == [
@@ -174,8 +175,8 @@ async def test_betas_reach_the_api(several: Client) -> None:
     ]
 
 
-async def test_a_body_without_what_the_cli_would_fill_in_does_not_reach_a_process(client: Client) -> None:
-    """MSG-09."""
+async def test_a_body_without_a_required_field_does_not_reach_a_process(client: Client) -> None:
+    """MSG-09"""
     for reply in (await client.ask("Hello.", max_tokens=None), await client.ask(messages=None)):
         assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
     assert not client.api.requests

@@ -1,4 +1,4 @@
-"""The cost of a request comes from the API's usage and the list prices, not from the CLI's figures."""
+"""A request's cost comes from the API's usage and the list prices, not from the CLI's figures."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from claude_agent_sdk import ResultMessage
 from cc_messages import request_context
 from cc_messages.api.cost import with_cost
 
-from .conftest import Client
+from .client import Client
 
 RESULT = ResultMessage(
     subtype="success",
@@ -23,7 +23,7 @@ USAGE = {"input_tokens": 1_000_000, "output_tokens": 0}
 
 
 def test_the_price_is_that_of_the_model_that_has_answered() -> None:
-    """MSG-77."""
+    """MSG-77"""
     cheap, dear = (
         with_cost(RESULT, {"id": "msg_1", "model": model, "usage": USAGE})
         for model in ("claude-haiku-4-5", "claude-opus-4-5")
@@ -35,27 +35,27 @@ def test_the_price_is_that_of_the_model_that_has_answered() -> None:
 
 
 def test_a_request_without_an_answer_costs_nothing() -> None:
-    """MSG-77."""
+    """MSG-77"""
     assert (with_cost(RESULT, {}).total_cost_usd, with_cost(RESULT, {}).model_usage) == (0.0, {})
 
 
 async def test_usage_is_told_before_the_event_that_states_it(client: Client) -> None:
-    """MSG-108. A callback that raises does not harm the answer."""
+    """MSG-108: a callback that raises does not harm the answer."""
     client.answers(lambda _: {"content": "Fine.", "usage": {"input_tokens": 60, "output_tokens": 40}})
-    told: list[Any] = []
+    messages: list[Any] = []
 
     def listen(message: Any) -> None:
-        told.append(message)
+        messages.append(message)
         raise RuntimeError("made-up")
 
     with request_context(on_usage=listen):
         async with client.stream("Hello.") as response:
             async for chunk in response.aiter_text():
                 if "event: message_start" in chunk:
-                    assert told[0]["usage"]["input_tokens"] == 60
+                    assert messages[0]["usage"]["input_tokens"] == 60
                 if "event: message_delta" in chunk:
-                    assert told[1]["usage"]["output_tokens"] == 40
+                    assert messages[1]["usage"]["output_tokens"] == 40
         whole = await client.ask("Hello.")
     assert whole.text == "Fine."
-    assert [message["usage"]["output_tokens"] for message in told[1::2]] == [40, 40]
-    assert told[1]["model"] == client.body()["model"] and not told[1]["content"]
+    assert [message["usage"]["output_tokens"] for message in messages[1::2]] == [40, 40]
+    assert messages[1]["model"] == client.body()["model"] and not messages[1]["content"]

@@ -10,7 +10,9 @@ from cc_loopback import LoopbackServer
 from cc_messages.api.token_count import APIAccess
 from cc_types import APIError
 
-from .conftest import MESSAGES, Client, Connect, text
+from .api_data import MESSAGES, text
+from .client import Client
+from .conftest import Connect
 
 BODY: dict[str, Any] = {
     "model": "claude-sonnet-5",
@@ -23,7 +25,7 @@ COUNT = "/v1/messages/count_tokens"
 
 
 async def test_the_api_counts_what_the_caller_sent(client: Client) -> None:
-    """MSG-28. No process is needed for it."""
+    """MSG-28: counting needs no process."""
     response = await client.http.post(f"{COUNT}?beta=true", json=BODY, headers={"anthropic-beta": "made-up-2026-01-01"})
     assert response.status_code == 200
     assert response.json().keys() == {"input_tokens"}
@@ -37,7 +39,7 @@ async def test_the_api_counts_what_the_caller_sent(client: Client) -> None:
 
 
 async def test_a_message_of_a_loop_is_counted_as_it_is_sent(client: Client) -> None:
-    """MSG-28: the API knows no calls that Claude Code has made by itself."""
+    """MSG-28: the API cannot count Claude Code's own calls."""
     use: dict[str, Any] = {"id": "toolu_1", "name": "add", "input": {}}
     answer = {
         "role": "assistant",
@@ -61,7 +63,7 @@ async def test_a_message_of_a_loop_is_counted_as_it_is_sent(client: Client) -> N
 
 
 async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client) -> None:
-    """MSG-28."""
+    """MSG-28"""
     client.answers("x")
     await client.ask("a")
     assert (await client.http.post(COUNT, json=BODY)).status_code == 200
@@ -70,7 +72,7 @@ async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client)
 
 
 async def test_a_name_of_claude_codes_is_counted_for_its_model(connect: Connect) -> None:
-    """If no process has started yet, one is started for it, and reports the model."""
+    """Without a process, counting starts one, which reports the model."""
     client = connect()
     await client.http.post(COUNT, json={**BODY, "model": "sonnet"})
     body = client.api.calls[-1].body
@@ -78,8 +80,8 @@ async def test_a_name_of_claude_codes_is_counted_for_its_model(connect: Connect)
     assert str(body["model"]).startswith("claude-sonnet-")
 
 
-async def test_what_the_api_refuses_is_refused(client: Client) -> None:
-    """MSG-30."""
+async def test_the_apis_refusal_is_passed_on(client: Client) -> None:
+    """MSG-30"""
     client.api.fail_next(429, path=COUNT, headers={"retry-after": "3"}, message="too many")
     response = await client.http.post(COUNT, json=BODY)
     assert (response.status_code, response.headers["retry-after"]) == (429, "3")
@@ -91,7 +93,7 @@ async def test_what_the_api_refuses_is_refused(client: Client) -> None:
 
 
 async def test_without_an_api_key_it_is_refused_and_says_why(connect: Connect, shared_api: LoopbackServer) -> None:
-    """MSG-09, MSG-28, MSG-R3. An estimate would look like a count."""
+    """MSG-09, MSG-28, MSG-R3: an estimate would look like a count."""
     client = connect(env={**shared_api.env(), "ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "made-up"})
     response = await client.http.post(COUNT, json=BODY)
     assert (response.status_code, response.json()["error"]["type"]) == (404, "not_found_error")
@@ -106,10 +108,10 @@ async def test_an_api_that_cannot_be_reached_is_a_transport_error(connect: Conne
 
 
 @pytest.mark.parametrize("login", [{}, {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"}])
-async def test_a_password_in_the_address_is_sent_as_the_cli_sends_it_and_is_in_no_log(
+async def test_a_password_in_the_address_is_sent_but_not_logged(
     connect: Connect, shared_api: LoopbackServer, caplog: pytest.LogCaptureFixture, login: dict[str, str]
 ) -> None:
-    """MSG-28, SEC-06."""
+    """MSG-28, SEC-06"""
     env = shared_api.env()
     env["ANTHROPIC_BASE_URL"] = shared_api.url.replace("://", "://us%40er:s3%3Acret@")
     client = connect(env={**env, **login})

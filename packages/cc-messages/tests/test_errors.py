@@ -1,4 +1,4 @@
-"""Each failure is the error of the direct API, arrives in time, and has no effect on the next request."""
+"""Each failure is the direct API's error, arrives in time, and has no effect on the next request."""
 
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,10 @@ from cc_messages.process.request_process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
-from .conftest import CALL, IMAGE, THINKING, Client, Connect, eventually, result, text, wait_for_ever
+from .api_data import CALL, IMAGE, THINKING, result, text
+from .client import Client
+from .conftest import Connect
+from .waiting import eventually, wait_for_ever
 
 HISTORIES: list[list[Any]] = [[], ["a", "x"], ["a", [CALL]]]
 BLOCKS: list[Any] = [THINKING, text("one two"), CALL]
@@ -25,7 +28,7 @@ def prompts(history: list[Any]) -> list[Any]:
 
 
 async def fails(client: Client, *messages: Any, **fields: Any) -> ClaudeCodeError:
-    """The cause of the connection error."""
+    """Return the connection error's cause."""
     with anyio.fail_after(20), pytest.raises(httpx2.ReadError) as caught:
         await client.ask(*messages, **fields)
     assert isinstance(caught.value.__cause__, ClaudeCodeError)
@@ -35,7 +38,7 @@ async def fails(client: Client, *messages: Any, **fields: Any) -> ClaudeCodeErro
 
 @pytest.mark.parametrize("history", HISTORIES, ids=["first", "in a chat", "after a tool"])
 async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: Client) -> None:
-    """MSG-30, MSG-31, MSG-32, MSG-33, MSG-34, MSG-E03 to MSG-E06."""
+    """MSG-30, MSG-31, MSG-32, MSG-33, MSG-34, MSG-E03 to MSG-E06"""
     for status in (400, 401, 403, 404, 409, 413, 429, 500, 503, 529):
         for stream in (False, True):
             # The known limit: the CLI retries a request that got a 404; that retry is cancelled.
@@ -58,7 +61,7 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
 async def test_an_error_of_this_package_is_logged_with_its_traceback(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MSG-30. Its text alone, such as the key of a KeyError, would not tell its place."""
+    """MSG-30: the text alone, such as a KeyError's key, would not tell the place."""
 
     def feed(_answer: Answer, event: Event) -> None:
         raise KeyError("made-up")
@@ -73,12 +76,12 @@ async def test_an_error_of_this_package_is_logged_with_its_traceback(
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 1])
 async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Client) -> None:
-    """MSG-E07. Each place with each history, whole with some and streamed with others."""
-    # With 15 the stop reason was there, and only `message_stop` is missing: then the answer is complete.
+    """MSG-E07: each place with each history, some whole and some streamed."""
+    # After 15 events only `message_stop` is missing, so the answer is complete.
     for number, (events, history) in enumerate(product(range(15), HISTORIES), first):
         stream = number % 2 == 0
         client.answers(BLOCKS)
-        await client.settled()  # or a request of the CLI's own could get the fault
+        await client.settled()  # or a request by the CLI itself could get the fault
         client.api.fail_next(after_events=events)
         error = await fails(client, *prompts(history), stream=stream)
         assert isinstance(error, CLIConnectionError)
@@ -89,8 +92,8 @@ async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Cli
 
 
 async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client) -> None:
-    """MSG-33."""
-    # The first block, with its thinking and signature, ends with the sixth event.
+    """MSG-33"""
+    # The first block, with thinking and signature, ends with the sixth event.
     for events in range(7):
         client.answers(BLOCKS)
         client.api.fail_next(529, after_events=events, message="busy")
@@ -107,18 +110,18 @@ async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client) -> N
 
 
 async def test_an_error_after_what_can_be_gone_on_with_breaks_the_stream(client: Client) -> None:
-    """MSG-21, MSG-E07. A known limit: the CLI does not report this error; it would ask the model to go on."""
+    """MSG-21, MSG-E07: a known limit: the CLI does not report this error, but asks the model to continue."""
     for events in range(7, 15):
         client.answers(BLOCKS)
         client.api.fail_next(529, after_events=events, message="busy")
         await fails(client, "b", stream=True)
-        await client.settled()  # or a request of the CLI's own could get the next fault
+        await client.settled()  # or a request by the CLI itself could get the next fault
     assert len(client.api.requests) == 8
     await client.answers_exactly("b")
 
 
-async def test_an_image_that_the_api_does_not_take_is_an_error_and_no_answer_without_it(client: Client) -> None:
-    """MSG-31. The CLI removes the image and asks again; that result answers another question."""
+async def test_an_image_refused_by_the_api_is_an_error_not_an_answer(client: Client) -> None:
+    """MSG-31: the CLI removes the image and asks again; that result answers another question."""
     contents = [[IMAGE, text("Look.")]]
     client.api.fail_next(400, message="Could not process image")
     reply = await client.ask(*contents)
@@ -128,15 +131,15 @@ async def test_an_image_that_the_api_does_not_take_is_an_error_and_no_answer_wit
 
 
 async def test_a_prompt_that_is_too_long_is_the_error_of_the_api(client: Client) -> None:
-    """MSG-E09."""
-    said = "prompt is too long: 212000 tokens > 200000 maximum"
-    client.api.fail_next(400, message=said)
+    """MSG-E09"""
+    message = "prompt is too long: 212000 tokens > 200000 maximum"
+    client.api.fail_next(400, message=message)
     reply = await client.ask("b")
-    assert (reply.status, reply.error) == (400, {"type": "invalid_request_error", "message": said})
+    assert (reply.status, reply.error) == (400, {"type": "invalid_request_error", "message": message})
 
 
 async def test_no_credentials_are_an_authentication_error_that_says_what_to_do(connect: Connect) -> None:
-    """MSG-E01."""
+    """MSG-E01"""
     client = connect()
     client = connect(env={**client.api.env(), "ANTHROPIC_API_KEY": ""})
     with anyio.fail_after(20):
@@ -156,7 +159,7 @@ async def test_an_api_that_nobody_serves_is_an_error(connect: Connect) -> None:
 
 
 async def test_a_missing_cli_is_an_error_that_names_the_place(connect: Connect, tmp_path: Path) -> None:
-    """MSG-E02."""
+    """MSG-E02"""
     client = connect(cli_path=tmp_path / "no-claude", size=1)
     for _ in range(2):
         error = await fails(client, "Hello.")
@@ -165,8 +168,8 @@ async def test_a_missing_cli_is_an_error_that_names_the_place(connect: Connect, 
     assert not client.starts
 
 
-async def test_a_cli_that_ends_at_once_is_an_error_with_its_last_words(connect: Connect, tmp_path: Path) -> None:
-    """MSG-E08."""
+async def test_a_cli_that_ends_at_once_is_an_error_with_stderr(connect: Connect, tmp_path: Path) -> None:
+    """MSG-E08"""
     cli = tmp_path / "claude"
     cli.write_text(f"#!/bin/sh\necho started >> {tmp_path}/log\necho 'no room on the device' >&2\nexit 7\n")
     cli.chmod(0o700)
@@ -177,7 +180,7 @@ async def test_a_cli_that_ends_at_once_is_an_error_with_its_last_words(connect: 
 
 
 async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> None:
-    """MSG-E08."""
+    """MSG-E08"""
 
     async def respond(body: dict[str, Any]) -> str:
         psutil.Process(client.transport.pids[0]).kill()
@@ -193,7 +196,7 @@ async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> 
 
 
 async def test_a_process_killed_while_idle_is_replaced(client: Client) -> None:
-    """MSG-E08, MODEL-67: and the conversation goes on."""
+    """MSG-E08, MODEL-67: the conversation continues."""
     client.answers([CALL])
     await client.ask("a")
     await client.settled()
@@ -204,7 +207,7 @@ async def test_a_process_killed_while_idle_is_replaced(client: Client) -> None:
 
 
 async def test_a_process_that_dies_before_it_is_asked_is_replaced(client: Client) -> None:
-    """MSG-E08. Stopped, it accepts input and never answers; killed then, it has asked the API nothing."""
+    """MSG-E08: a stopped process accepts input and never answers; after a kill, the API was not asked."""
     await client.ask("a")
     await client.settled()
     process = psutil.Process(client.transport.pids[0])
@@ -222,7 +225,7 @@ async def answers_once_killed(client: Client) -> None:
 
 
 async def test_a_process_that_hangs_is_replaced(connect: Connect) -> None:
-    """MSG-E08."""
+    """MSG-E08"""
     client = connect(size=1, timeouts=Timeouts(control=1, close=0.2))
     await client.ask("a")
 
@@ -241,10 +244,8 @@ async def test_a_process_that_hangs_is_replaced(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("timeouts", [Timeouts(turn=2), Timeouts(silence=2)], ids=["turn", "silence"])
-async def test_a_request_that_takes_too_long_is_a_timeout_that_is_not_repeated(
-    timeouts: Timeouts, connect: Connect
-) -> None:
-    """MSG-E10."""
+async def test_a_request_that_takes_too_long_is_not_repeated(timeouts: Timeouts, connect: Connect) -> None:
+    """MSG-E10"""
     client = connect(size=1, timeouts=timeouts)
 
     client.answers(wait_for_ever)
@@ -259,7 +260,7 @@ async def test_a_request_that_takes_too_long_is_a_timeout_that_is_not_repeated(
 async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-E08."""
+    """MSG-E08"""
 
     async def fail(*_: object) -> None:
         raise CLIConnectionError(reason="No way")
@@ -272,7 +273,7 @@ async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
 
 
 async def test_a_process_that_cannot_be_emptied_is_replaced(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-E08."""
+    """MSG-E08"""
 
     async def fail(*_: object) -> None:
         raise KeyError("a bug")
@@ -287,7 +288,7 @@ async def test_a_process_that_cannot_be_emptied_is_replaced(client: Client, monk
 
 
 async def test_a_refused_beta_is_refused_and_not_left_out(client: Client) -> None:
-    """MSG-09, MSG-21. For one of its own the CLI assumes that it may retry without."""
+    """MSG-09, MSG-21: the CLI assumes that it may retry without its own field."""
     client.api.fail_next(400, message="made-up")
     reply = await client.ask("b", headers={"anthropic-beta": "thinking-token-count-2026-05-13"})
     assert (reply.status, reply.error["message"]) == (400, "made-up")

@@ -8,7 +8,9 @@ import pytest
 
 from cc_messages.api.message import Answer
 
-from .conftest import IMAGE, Answered, Connect, plain, text
+from .api_data import IMAGE, plain, text
+from .client import Response
+from .conftest import Connect
 
 STEPS = 60
 F: dict[str, Any] = {"name": "f", "input_schema": {"type": "object"}}
@@ -24,8 +26,8 @@ TOOL_SETS: list[list[dict[str, Any]] | None] = [
 Message = dict[str, Any]
 
 
-def message_of(reply: Answered) -> dict[str, Any]:
-    """The message of a whole or of a streamed answer."""
+def message_of(reply: Response) -> dict[str, Any]:
+    """Return the message in a whole or streamed answer."""
     answer = Answer()
     for event in reply.events:
         answer.feed(event)
@@ -33,7 +35,7 @@ def message_of(reply: Answered) -> dict[str, Any]:
 
 
 class Walk:
-    """Generates conversations that go on, fork and begin anew, and their answers; the same for the same seed."""
+    """Generates conversations that continue, fork and restart, and their answers; equal for equal seeds."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -52,7 +54,7 @@ class Walk:
         return [*messages, self._reply_to(messages[-1]) if messages else self._prompt()]
 
     def varied(self, messages: list[Message]) -> list[Message]:
-        """The request as another client could send it: with text of the system between, or an answer begun."""
+        """Return the request as another client could send it: with system text in between, or a partial answer."""
         kind = self.random.random()
         if kind < 0.1:
             place = self.random.randrange(1, len(messages) + 1)
@@ -112,7 +114,7 @@ class Walk:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_any_walk_through_conversations_is_exact(seed: int, connect: Connect) -> None:
-    """MSG-03, MSG-04, MSG-08, MSG-18, MSG-20, MSG-23, MSG-24, MSG-25."""
+    """MSG-03, MSG-04, MSG-08, MSG-18, MSG-20, MSG-23, MSG-24, MSG-25"""
     client, walk = connect(size=2), Walk(seed)
     for step in range(STEPS):
         messages, answer, tools = walk.request(), walk.answer(), walk.tools()
@@ -147,17 +149,17 @@ BODIES: list[dict[str, Any]] = [
 
 
 async def test_one_process_sends_any_body_as_it_was_written(connect: Connect) -> None:
-    """MSG-01, MSG-02, MSG-03, MSG-07, MSG-14, MSG-16, MSG-70, MSG-R4, ARCH-13. All of the caller's own is there."""
+    """MSG-01, MSG-02, MSG-03, MSG-07, MSG-14, MSG-16, MSG-70, MSG-R4, ARCH-13: everything from the caller is there."""
     client = connect(size=1)
     for fields in [*BODIES, *reversed(BODIES), *BODIES]:
         client.api.requests.clear()
         await client.ask("Hello.", **fields)
         [sent] = client.api.requests
-        given = client.body("Hello.", **fields)
-        if not given.get("system"):
-            given["system"] = []
-        assert {name: sent.get(name) for name in given} == given
-        spelled_out = {name: sent[name] for name in sent.keys() - given.keys()}
+        expected = client.body("Hello.", **fields)
+        if not expected.get("system"):
+            expected["system"] = []
+        assert {name: sent.get(name) for name in expected} == expected
+        spelled_out = {name: sent[name] for name in sent.keys() - expected.keys()}
         assert spelled_out.pop("metadata", "in the body")
         assert spelled_out in ({"stream": True}, {"stream": True, "tools": []})
     assert client.starts == 1

@@ -1,4 +1,4 @@
-"""From the CLI's text to the error of the API. The texts are from CLI 2.1.329."""
+"""API errors from the CLI's texts, which are CLI 2.1.329's."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ REMOVED = "API Error: an image in the conversation could not be processed and wa
 
 
 def result(text: str | None, status: int | None = None, **fields: Any) -> ResultMessage:
-    known: dict[str, Any] = {
+    details: dict[str, Any] = {
         "subtype": "success",
         "is_error": True,
         "result": text,
         "api_error_status": status,
         **fields,
     }
-    return ResultMessage(duration_ms=1, duration_api_ms=1, num_turns=1, session_id="s", **known)
+    return ResultMessage(duration_ms=1, duration_api_ms=1, num_turns=1, session_id="s", **details)
 
 
 def apology(kind: Any, *texts: str) -> AssistantMessage:
@@ -48,10 +48,10 @@ def apology(kind: Any, *texts: str) -> AssistantMessage:
         ("API Error: 500", 500, "api_error", "500"),
     ],
 )
-def test_a_status_of_the_api_arrives_with_its_type_and_the_words_of_the_api(
+def test_an_api_status_arrives_with_type_and_message(
     text: str, status: int, error_type: str, message: str | None
 ) -> None:
-    """MSG-30. `None` stands for the whole text."""
+    """MSG-30: `None` stands for the whole text."""
     message = message or text
     error = turn_error(result(text, status), apology("unknown", text), "http://here:1")
     assert isinstance(error, APIError)
@@ -77,7 +77,7 @@ def test_a_kind_without_a_status_has_the_status_of_the_api(kind: str, status: in
 
 
 def test_no_login_says_how_to_log_in() -> None:
-    """MSG-E01."""
+    """MSG-E01"""
     error = turn_error(result("Not logged in · Please run /login"), apology("authentication_failed"), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.error_type) == (401, "authentication_error")
@@ -86,7 +86,7 @@ def test_no_login_says_how_to_log_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "words"),
+    ("message", "kind", "words"),
     [
         (
             result("API Error: Connection to the API was lost."),
@@ -103,17 +103,19 @@ def test_no_login_says_how_to_log_in() -> None:
         (None, None, "^The API's answer broke off"),
     ],
 )
-def test_what_has_no_status_is_a_lost_connection(told: ResultMessage | None, kind: str | None, words: str) -> None:
-    error = turn_error(told, apology(kind) if kind else None, "http://here:1")
+def test_a_failure_without_a_status_is_a_lost_connection(
+    message: ResultMessage | None, kind: str | None, words: str
+) -> None:
+    error = turn_error(message, apology(kind) if kind else None, "http://here:1")
     assert not isinstance(error, APIError)
     with pytest.raises(CLIConnectionError, match=words):
         raise error
 
 
-@pytest.mark.parametrize("told", [None, result("An answer to something else.", is_error=False)])
-def test_an_apology_counts_whatever_the_cli_did_afterwards(told: ResultMessage | None) -> None:
-    """MSG-31. It asks again without the image, and that answer is to another request."""
-    error = turn_error(told, apology("invalid_request", REMOVED), "http://here:1")
+@pytest.mark.parametrize("message", [None, result("An answer to something else.", is_error=False)])
+def test_an_apology_counts_whatever_the_cli_did_afterwards(message: ResultMessage | None) -> None:
+    """MSG-31: the CLI asks again without the image, and that answers another request."""
+    error = turn_error(message, apology("invalid_request", REMOVED), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.message) == (400, REMOVED.removeprefix("API Error: "))
 
@@ -124,17 +126,17 @@ def test_an_error_body_has_the_request_id_if_there_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "has_advice"),
+    ("words", "has_advice"),
     [
         ("claude-x-9 requires a newer version of Claude Code.", True),
         ("Please update Claude Code to use this model.", True),
         ("max_tokens: 9 > 5", False),
     ],
 )
-def test_a_model_that_is_too_new_for_the_cli_says_the_way_out(said: str, has_advice: bool) -> None:
-    """MSG-79."""
-    entry: dict[str, JsonValue] = {"type": "invalid_request_error", "message": said}
+def test_a_model_too_new_for_the_cli_is_an_error_with_advice(words: str, has_advice: bool) -> None:
+    """MSG-79"""
+    entry: dict[str, JsonValue] = {"type": "invalid_request_error", "message": words}
     error = as_logged(APIError(status=400, message="?"), entry, 400, request_id=None, retry_after=None)
     assert isinstance(error, APIError)
-    assert error.message.startswith(said)
+    assert error.message.startswith(words)
     assert ("cli_path" in error.message) == has_advice

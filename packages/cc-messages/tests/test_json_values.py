@@ -13,7 +13,9 @@ from cc_messages.requests import parse_request
 from cc_messages.server.json_values import MAX_VALUES, check_values
 from cc_types import APIError
 
-from .conftest import BODY, MESSAGES, Client, Served
+from .api_data import BODY, MESSAGES
+from .client import Client
+from .served import Served
 
 TEXT = st.text(st.sampled_from('a"\\,[{é\n'), max_size=5)
 VALUES = st.recursive(
@@ -33,7 +35,7 @@ def number_of(value: Any) -> int:
 
 @given(VALUES, st.booleans())
 def test_exactly_the_values_are_counted(value: Any, is_ascii: bool) -> None:
-    """MSG-43."""
+    """MSG-43"""
     body, number = json.dumps(value, ensure_ascii=is_ascii).encode(), number_of(value)
     check_values(body, number)
     if number > 1:
@@ -42,7 +44,7 @@ def test_exactly_the_values_are_counted(value: Any, is_ascii: bool) -> None:
 
 
 async def test_too_many_values_are_refused_and_long_texts_are_not(served: Served, client: Client) -> None:
-    """MSG-43. Of any kind, with any token, for each path with a body."""
+    """MSG-43: bodies of any kind, with any token, for each path with a body."""
     start = json.dumps(BODY)[:-1].encode() + b', "x": '
     kinds = (b"[],", b"{},", b'"",', b"1,", b'{"a":1},', b"[")
     async with served.http() as http:

@@ -1,4 +1,4 @@
-"""Leaving an answer early frees its process for the next request at once, and ends its requests to the API."""
+"""Leaving an answer early frees the process for the next request at once, and ends the API request."""
 
 import asyncio
 import gc
@@ -12,13 +12,16 @@ import pytest
 
 from cc_session import Timeouts
 
-from .conftest import CALL, Client, Connect, Processes, eventually, result, wait_for_ever
+from .api_data import CALL, result
+from .client import Client
+from .conftest import Connect, Processes
+from .waiting import eventually, wait_for_ever
 
 Leave = Callable[[Client, list[Any]], Awaitable[None]]
 
-# The cleanup of a cancelled start takes as long as this allows.
+# Cleaning up after a cancelled start may take this long.
 QUICK = Timeouts(close=0.2)
-# Its events take longer than any test may.
+# The events take longer than any test may.
 LONG = "word " * 3000
 HISTORIES: list[list[Any]] = [["b"], ["a", "x", "b"], ["a", [CALL], [result()]]]
 
@@ -78,12 +81,12 @@ WAYS: list[Leave] = [
 
 @pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
 async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_client: Client) -> None:
-    """MSG-27."""
+    """MSG-27"""
     for messages in HISTORIES:
         slow_client.api.requests.clear()
         slow_client.answers(LONG)
         await leave(slow_client, messages)
-        await slow_client.settled()  # mostly in 30 ms; the rest of the answer would take longer than it waits
+        await slow_client.settled()  # mostly in 30 ms; the rest of the answer would take longer
         assert len(slow_client.api.requests) == 1
         await slow_client.answers_exactly(*messages)
         assert len(slow_client.api.requests) == 1
@@ -92,7 +95,7 @@ async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, client: Client) -> None:
-    """MSG-27. A leaving client does not wait for the API, and the API learns of it."""
+    """MSG-27: a leaving client does not wait for the API, and the API sees the end."""
     ended = threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:
@@ -114,7 +117,7 @@ async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, c
 
 
 async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect) -> None:
-    """From the first await on, through start, preparation, prompt and answer."""
+    """Return delays from the first await on, through start, preparation, prompt and answer."""
     client = connect(size=1, timeouts=QUICK)
     client.answers("word " * 10)
     history: list[Any] = ["a", [CALL], [result()], "x", "b"]
@@ -141,7 +144,7 @@ async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(slow_c
 async def test_a_process_whose_start_was_given_up_serves_the_next_request(
     connect: Connect, processes: Processes
 ) -> None:
-    """MSG-74."""
+    """MSG-74"""
     client = connect(size=1, timeouts=QUICK)
     task = asyncio.create_task(client.ask("Hello."))
     await eventually(processes)

@@ -15,7 +15,11 @@ from cc_messages import ClaudeCodeTools, RequestReport, request_context
 from cc_messages.api.limits import LimitWatch
 from cc_types import LimitWindow, RateLimits
 
-from .conftest import MESSAGES, Client, Connect, Served, eventually
+from .api_data import MESSAGES
+from .client import Client
+from .conftest import Connect
+from .served import Served
+from .waiting import eventually
 
 PREFIX = "anthropic-ratelimit-unified"
 
@@ -23,7 +27,7 @@ PREFIX = "anthropic-ratelimit-unified"
 def plan(
     used: float = 0.42, week: float = 0.3, *, status: str = "allowed", resets_in: float = 7200.0
 ) -> dict[str, str]:
-    """Headers of a plan, made up from public descriptions; the five-hour window decides."""
+    """Return a plan's headers, after public descriptions; the five-hour window decides."""
     reset = str(int(time.time() + resets_in))
     return {
         f"{PREFIX}-status": status,
@@ -56,7 +60,7 @@ def used_shares(limits: RateLimits | None) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_limits_of_the_last_response_are_known(client: Client, stream: bool) -> None:
-    """MSG-90."""
+    """MSG-90"""
     client.api.fail_next(headers=plan(0.42), delay=0)
     await ask(client, stream=stream)
 
@@ -64,27 +68,27 @@ async def test_the_limits_of_the_last_response_are_known(client: Client, stream:
     assert used_shares(limits) == {"five_hour": 0.42, "seven_day": 0.3}
     assert limits is not None
     assert limits.age < 20
-    await ask(client, stream=stream)  # its response says nothing about limits
+    await ask(client, stream=stream)  # this response says nothing about limits
     assert client.transport.limits is limits
 
 
 async def test_the_server_tells_the_limits_to_clients_with_its_token(served: Served) -> None:
-    """MSG-90."""
+    """MSG-90"""
     served.api.fail_next(headers=plan(0.5), delay=0)
     await served.post()
     async with served.http() as http:
-        told = (await http.get("/v1/limits")).json()
-    assert [(window["kind"], window["utilization"]) for window in told["rate_limits"]["windows"]] == [
+        answer = (await http.get("/v1/limits")).json()
+    assert [(window["kind"], window["utilization"]) for window in answer["rate_limits"]["windows"]] == [
         ("five_hour", 0.5),
         ("seven_day", 0.3),
     ]
-    assert 0 <= told["age_seconds"] < 20
+    assert 0 <= answer["age_seconds"] < 20
     async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
         assert (await http.get("/v1/limits")).status_code == 401
 
 
 async def test_before_the_first_response_nothing_is_known_and_no_request_is_made(connect: Connect) -> None:
-    """MSG-90."""
+    """MSG-90"""
     client = connect()
     assert (await client.http.get("/v1/limits")).json() == {"rate_limits": None, "age_seconds": None}
     assert client.transport.limits is None
@@ -106,12 +110,12 @@ async def test_a_plan_that_is_used_up_is_not_asked_again_within_seconds(client: 
     assert limits is not None
     assert limits.exhausted is not None
     assert limits.exhausted.kind == "five_hour"
-    known = client.transport.limits
-    assert known is not None
-    assert known == limits.model_copy(update={"observed_at": known.observed_at})
+    latest = client.transport.limits
+    assert latest is not None
+    assert latest == limits.model_copy(update={"observed_at": latest.observed_at})
 
 
-async def test_a_refusal_says_how_long_to_wait_and_after_the_reset_the_process_goes_on(client: Client) -> None:
+async def test_a_refusal_says_how_long_to_wait_and_the_process_continues(client: Client) -> None:
     """MSG-91: also if the API tells only until when."""
     client.api.fail_next(429, headers=plan(1.01, status="rejected", resets_in=2_000_000))
     refused = await ask(client)
@@ -132,20 +136,20 @@ async def test_a_refusal_says_how_long_to_wait_and_after_the_reset_the_process_g
     ],
 )
 async def test_a_refusal_of_seconds_may_be_repeated(client: Client, headers: Callable[[], dict[str, str]]) -> None:
-    """MSG-91."""
+    """MSG-91"""
     client.api.fail_next(429, headers=headers())
     response = await ask(client)
     assert response.status_code == 429
     assert "x-should-retry" not in response.headers
 
 
-async def test_a_callback_is_called_once_for_each_threshold_where_the_request_was_made(connect: Connect) -> None:
-    """MSG-92."""
-    heard: list[tuple[str, float | None, int]] = []
+async def test_a_callback_is_called_once_per_threshold_in_the_requests_loop(connect: Connect) -> None:
+    """MSG-92"""
+    calls: list[tuple[str, float | None, int]] = []
 
     def on_limit(window: LimitWindow, limits: RateLimits) -> None:
         assert window in limits.windows
-        heard.append((window.kind, window.utilization, threading.get_ident()))
+        calls.append((window.kind, window.utilization, threading.get_ident()))
         raise RuntimeError("an error of a callback")
 
     client = connect(on_limit=on_limit, limit_thresholds=(0.5, 0.9))
@@ -154,13 +158,13 @@ async def test_a_callback_is_called_once_for_each_threshold_where_the_request_wa
         client.api.fail_next(headers={**reset, f"{PREFIX}-5h-utilization": str(used)}, delay=0)
         await ask(client)
     here = threading.get_ident()
-    assert heard == [("five_hour", 0.6, here), ("five_hour", 0.95, here)]
+    assert calls == [("five_hour", 0.6, here), ("five_hour", 0.95, here)]
 
 
 def watched(*thresholds: float) -> tuple[LimitWatch, list[str]]:
-    heard: list[str] = []
-    watch = LimitWatch(lambda window, _: heard.append(f"{window.kind} {window.utilization}"), thresholds)
-    return watch, heard
+    calls: list[str] = []
+    watch = LimitWatch(lambda window, _: calls.append(f"{window.kind} {window.utilization}"), thresholds)
+    return watch, calls
 
 
 def limits_of(used: float | None, status: str = "allowed", *, days: int = 0) -> RateLimits:
@@ -168,22 +172,22 @@ def limits_of(used: float | None, status: str = "allowed", *, days: int = 0) -> 
     return RateLimits(windows=(LimitWindow(kind="w", utilization=used, resets_at=resets_at, status=status),))
 
 
-async def test_after_a_reset_thresholds_are_passed_anew_and_within_a_window_only_once() -> None:
-    """MSG-92."""
-    watch, heard = watched(0.8)
+async def test_each_threshold_counts_once_per_window_and_anew_after_a_reset() -> None:
+    """MSG-92"""
+    watch, calls = watched(0.8)
     for limits in (limits_of(0.81), limits_of(0.79), limits_of(0.82), limits_of(0.1, days=1), limits_of(0.9, days=1)):
         watch.note(limits, asyncio.get_running_loop())
     await asyncio.sleep(0)
-    assert heard == ["w 0.81", "w 0.9"]
+    assert calls == ["w 0.81", "w 0.9"]
 
 
 async def test_several_thresholds_at_once_are_one_call_and_a_refusal_passes_all() -> None:
-    """MSG-92."""
-    watch, heard = watched(0.5, 0.9)
+    """MSG-92"""
+    watch, calls = watched(0.5, 0.9)
     for limits in (limits_of(0.95), limits_of(None, "rejected", days=1)):
         watch.note(limits, asyncio.get_running_loop())
     await asyncio.sleep(0)
-    assert heard == ["w 0.95", "w None"]
+    assert calls == ["w 0.95", "w None"]
 
 
 @pytest.mark.parametrize("threshold", [0, -0.1, 1.5, 80, float("nan")])
@@ -192,8 +196,8 @@ def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
         LimitWatch(None, [threshold])
 
 
-async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_waited_for(connect: Connect) -> None:
-    """MSG-93."""
+async def test_a_report_has_the_start_and_the_wait_for_a_process(connect: Connect) -> None:
+    """MSG-93"""
     client = connect(size=1)
     reports: list[RequestReport] = []
     for stream in (False, True):
@@ -207,16 +211,16 @@ async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_
 
 
 async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) -> None:
-    """MSG-93."""
+    """MSG-93"""
     client = connect(size=1)
     reports = await asyncio.gather(*(reported(client) for _ in range(3)))
-    assert [one.queue_length for one in reports] == [0, 1, 2]
-    assert [one.process_started for one in reports] == [True, False, False]
+    assert [report.queue_length for report in reports] == [0, 1, 2]
+    assert [report.process_started for report in reports] == [True, False, False]
     assert 0 < reports[0].wait_seconds < reports[1].wait_seconds < reports[2].wait_seconds
 
 
 async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Client) -> None:
-    """MSG-93."""
+    """MSG-93"""
     client.api.fail_next(429, headers=plan(1.0, status="rejected"))
     limits = (await reported(client)).rate_limits
     assert limits is not None
@@ -234,7 +238,7 @@ async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect,
         await eventually(lambda: client.transport.limits is not None)
         assert used_shares(client.transport.limits) == {"five_hour": 0.66, "seven_day": 0.3}
         headers = plan(1.01, status="rejected")
-        for _ in range(2):  # the CLI reports it once
+        for _ in range(2):  # the CLI reports the limit once
             client.api.fail_next(429, headers=headers, times=1)
             refused = await ask(client)
             assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")

@@ -1,4 +1,4 @@
-"""Folding a loop into one message and unfolding it again, without a CLI."""
+"""Folding a loop into a single message and unfolding it again, without a CLI."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ NAMES = st.sampled_from(["mcp__tools__add", "mcp__tools__sub", "mcp__files__read
 
 
 def events(content: list[dict[str, Any]], stop_reason: str | None, **usage: Any) -> list[Event]:
-    """A message of the API as a stream, each block in one piece."""
-    told: list[Event] = [{"type": "message_start", "message": {"id": "msg", "role": "assistant", "usage": usage}}]
+    """Return an API message as a stream, each block in a single piece."""
+    stream: list[Event] = [{"type": "message_start", "message": {"id": "msg", "role": "assistant", "usage": usage}}]
     for index, block in enumerate(content):
-        told.append({"type": "content_block_start", "index": index, "content_block": block})
-        told.append({"type": "content_block_stop", "index": index})
+        stream.append({"type": "content_block_start", "index": index, "content_block": block})
+        stream.append({"type": "content_block_stop", "index": index})
     delta = {"stop_reason": stop_reason}
-    return [*told, {"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
+    return [*stream, {"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
 
 
 def call(number: int, name: str) -> dict[str, Any]:
@@ -39,15 +39,15 @@ def loop(*own: str) -> LoopAnswer:
     return LoopAnswer(Answer(), "tools", {f"mcp__tools__{name}": name for name in own}, {})
 
 
-def feed(answer: LoopAnswer, told: list[Event]) -> list[Event]:
-    return [out for event in told for out in answer.feed(event)]
+def feed(answer: LoopAnswer, api_events: list[Event]) -> list[Event]:
+    return [out for event in api_events for out in answer.feed(event)]
 
 
 @given(st.lists(st.lists(st.tuples(NAMES, st.booleans()), min_size=1, max_size=3), max_size=4))
-def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]]]) -> None:
+def test_a_folded_loop_unfolds_to_the_same_conversation(steps: list[list[tuple[str, bool]]]) -> None:
     answer = loop("add", "sub")
-    told: list[Event] = []
-    said: list[HistoryMessage] = []
+    output: list[Event] = []
+    conversation: list[HistoryMessage] = []
     number = 0
     for step in steps:
         numbered = [(number + index, name, fails) for index, (name, fails) in enumerate(step)]
@@ -56,55 +56,57 @@ def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]
             {"type": "text", "text": "Let me see."},
             *(call(index, name) for index, name, _ in numbered),
         ]
-        told += feed(answer, events(content, "tool_use"))
+        output += feed(answer, events(content, "tool_use"))
         results = [result(index, is_error=fails) for index, _, fails in numbered]
         for given_back in results:
-            told += answer.feed_results([given_back])
-        said += [HistoryMessage("assistant", tuple(content)), HistoryMessage("user", tuple(results))]
+            output += answer.feed_results([given_back])
+        conversation += [HistoryMessage("assistant", tuple(content)), HistoryMessage("user", tuple(results))]
     assert not answer.is_complete
-    told += feed(answer, events([DONE], "end_turn"))
+    output += feed(answer, events([DONE], "end_turn"))
     assert answer.is_complete
-    assert [event["type"] for event in told].count("message_stop") == 1
-    history = unfolded(HistoryMessage("assistant", tuple(answer.message.content)))
-    assert history == [*said, HistoryMessage("assistant", (DONE,))]
+    assert [event["type"] for event in output].count("message_stop") == 1
+    assert unfolded(HistoryMessage("assistant", tuple(answer.message.content))) == [
+        *conversation,
+        HistoryMessage("assistant", (DONE,)),
+    ]
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.data())
 def test_indices_of_blocks_are_told_in_order_and_once(names: list[str], data: st.DataObject) -> None:
     """Results may come before the answer that calls the tools has ended."""
     answer = loop("add", "sub")
-    told: list[Event] = []
+    output: list[Event] = []
     waiting: list[int] = []
     for event in events([call(index, name) for index, name in enumerate(names)], "tool_use"):
-        told += answer.feed(event)
+        output += answer.feed(event)
         if event["type"] == "content_block_stop":
             waiting.append(event["index"])
         if waiting and data.draw(st.booleans()):
-            told += answer.feed_results([result(waiting.pop(0))])
+            output += answer.feed_results([result(waiting.pop(0))])
     for number in waiting:
-        told += answer.feed_results([result(number)])
-    started = [event["index"] for event in told if event["type"] == "content_block_start"]
+        output += answer.feed_results([result(number)])
+    started = [event["index"] for event in output if event["type"] == "content_block_start"]
     assert started == [*range(2 * len(names))]
 
 
-def test_an_answer_that_calls_a_tool_of_the_callers_waits_for_the_results_of_the_others() -> None:
+def test_an_answer_with_a_callers_call_waits_for_the_other_results() -> None:
     answer = LoopAnswer(Answer(), "tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
-    told = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
+    output = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
     assert not answer.is_complete
-    told += answer.feed_results([result(1)])
+    output += answer.feed_results([result(1)])
     assert answer.is_complete
     assert answer.calls_others
-    assert [event["type"] for event in told][-2:] == ["message_delta", "message_stop"]
+    assert [event["type"] for event in output][-2:] == ["message_delta", "message_stop"]
 
 
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "end_turn"])
 def test_only_a_call_goes_on(stop_reason: str) -> None:
-    """One answer keeps its usage as the API told it, and nothing follows its end."""
+    """A single answer keeps the API's usage, and nothing follows the end."""
     answer = loop("add")
-    told = feed(answer, events([DONE], stop_reason, input_tokens=3))
+    output = feed(answer, events([DONE], stop_reason, input_tokens=3))
     assert answer.is_complete
     assert answer.message.stop_reason == stop_reason
-    assert told[-2]["usage"] == {"input_tokens": 3}
+    assert output[-2]["usage"] == {"input_tokens": 3}
     assert not answer.feed_results([result(1)])
 
 
@@ -121,8 +123,8 @@ def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:
     other: dict[str, Any] = {"input_tokens": 4, "cache_creation": {"ephemeral_5m_input_tokens": 5}, "service_tier": "b"}
     feed(answer, events([call(1, "mcp__tools__add")], "tool_use", **one))
     answer.feed_results([result(1)])
-    told = feed(answer, events([DONE], "end_turn", **other))
-    usage = told[-2]["usage"]
+    output = feed(answer, events([DONE], "end_turn", **other))
+    usage = output[-2]["usage"]
     assert usage["input_tokens"] == 5
     assert usage["cache_creation"] == {"ephemeral_5m_input_tokens": 7}
     assert usage["service_tier"] == "b"
@@ -131,25 +133,25 @@ def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:
 
 def test_tools_of_the_cli_stand_under_a_server_of_its_own() -> None:
     answer = loop("add")
-    told = feed(answer, events([call(1, "Bash"), call(2, "mcp__files__read__all")], "tool_use"))
-    blocks = [event["content_block"] for event in told if event["type"] == "content_block_start"]
+    output = feed(answer, events([call(1, "Bash"), call(2, "mcp__files__read__all")], "tool_use"))
+    blocks = [event["content_block"] for event in output if event["type"] == "content_block_start"]
     assert [(block["server_name"], block["name"]) for block in blocks] == [
         (CLAUDE_CODE_SERVER, "Bash"),
         ("files", "read__all"),
     ]
 
 
-def test_a_picture_in_a_result_is_told_as_a_text_and_comes_back_as_a_picture() -> None:
+def test_a_picture_in_a_result_travels_as_text_and_comes_back() -> None:
     answer = loop("add")
     feed(answer, events([call(1, "mcp__tools__add")], "tool_use"))
     picture: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}}
     shown: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [picture]}
     answer.feed_results([shown])
     feed(answer, events([DONE], "end_turn"))
-    (told,) = [block for block in answer.message.content if block["type"] == "mcp_tool_result"]
-    assert isinstance(told["content"], list)
-    assert isinstance(told["content"][0], dict)
-    assert told["content"][0]["type"] == "text"
+    (result_block,) = [block for block in answer.message.content if block["type"] == "mcp_tool_result"]
+    assert isinstance(result_block["content"], list)
+    assert isinstance(result_block["content"][0], dict)
+    assert result_block["content"][0]["type"] == "text"
     assert unfolded(HistoryMessage("assistant", tuple(answer.message.content)))[1] == HistoryMessage("user", (shown,))
 
 

@@ -1,4 +1,4 @@
-"""Conversations that the CLI's history cannot hold, or would change, are refused by their place; others work."""
+"""Conversations that the CLI's history cannot hold, or would change, are refused with the place; others work."""
 
 import asyncio
 import base64
@@ -13,7 +13,7 @@ from cc_messages.loop.request import LoopRequest
 from cc_messages.requests import parse_request
 from cc_types import APIError
 
-from .conftest import THINKING, text
+from .api_data import THINKING, text
 
 JPEG = base64.b64encode(b"\xff\xd8\xff and more ").decode()
 
@@ -52,7 +52,7 @@ def parse_messages(messages: list[Any], **fields: Any) -> LoopRequest:
 
 
 def parse(*contents: Any) -> LoopRequest:
-    """Contents of the user's and the model's messages in turn."""
+    """Parse contents, alternately the user's and the model's."""
     messages = [
         {"role": ("user", "assistant")[index % 2], "content": content} for index, content in enumerate(contents)
     ]
@@ -108,8 +108,8 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize(("contents", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_would_arrive_otherwise_is_refused(contents: list[Any], message: str) -> None:
-    """MSG-75."""
+def test_content_that_the_history_would_change_is_refused(contents: list[Any], message: str) -> None:
+    """MSG-75"""
     with pytest.raises(APIError) as caught:
         parse(*contents)
     assert caught.value.status == 400
@@ -134,7 +134,7 @@ ACCEPTED: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("contents", ACCEPTED.values(), ids=ACCEPTED)
 def test_the_rest_is_carried_as_it_is(contents: list[Any]) -> None:
-    """MSG-08."""
+    """MSG-08"""
     sent = [text(content) if isinstance(content, str) else content for content in contents]
     assert [message.blocks() for message in parse(*contents).messages] == [
         content if isinstance(content, list) else [content] for content in sent
@@ -158,7 +158,7 @@ WRONG: list[tuple[list[Any], str]] = [
 
 @pytest.mark.parametrize(("messages", "place"), WRONG)
 def test_a_message_that_is_none_is_refused_by_its_place(messages: list[Any], place: str) -> None:
-    """MSG-75."""
+    """MSG-75"""
     with pytest.raises(APIError, match=place):
         parse_messages(messages)
 
@@ -175,12 +175,12 @@ def test_neighbours_of_one_role_are_one_message() -> None:
 
 
 def test_cache_breakpoints_are_the_clis_to_place_but_data_stays() -> None:
-    """MSG-76."""
+    """MSG-76"""
     data = {"cache_control": "a field of the tool's"}
     mark = {"cache_control": {"type": "ephemeral"}}
     document = {"type": "document", "source": {"type": "content", "content": [text("d", **mark)]}}
-    given = [[{**document, **mark}], [call("t", input=data, **mark)], [result("t", [text("r", **mark)], **mark)]]
-    assert [message.blocks() for message in parse(*given).messages] == [
+    messages = [[{**document, **mark}], [call("t", input=data, **mark)], [result("t", [text("r", **mark)], **mark)]]
+    assert [message.blocks() for message in parse(*messages).messages] == [
         [{**document, "source": {"type": "content", "content": [text("d")]}}],
         [call("t", input=data)],
         [result("t", [text("r")])],

@@ -1,4 +1,4 @@
-"""One transport for all the loops and threads of a program."""
+"""A transport serves all loops and threads in a program."""
 
 import asyncio
 import json
@@ -14,7 +14,8 @@ from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
-from .conftest import Client, Connect
+from .client import Client
+from .conftest import Connect
 
 
 def echo(body: dict[str, Any]) -> str:
@@ -22,7 +23,7 @@ def echo(body: dict[str, Any]) -> str:
 
 
 async def ask(transport: ClaudeCodeTransport, text: str) -> str:
-    """From a new loop, with a client of its own that is left open, as most programs do."""
+    """Ask from a new loop, with a new client that stays open, as most programs do."""
     client = httpx2.AsyncClient(transport=transport, timeout=20)
     body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
     response = await client.post("http://claude/v1/messages", json=body)
@@ -39,7 +40,7 @@ def test_one_loop_after_another_shares_the_process(client: Client) -> None:
 
 @pytest.mark.usefixtures("anyio_backend")  # for the fixtures, which are asynchronous
 def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> None:
-    """MSG-13, ARCH-17."""
+    """MSG-13, ARCH-17"""
     client = connect(size=2)
     client.answers(echo)
     together = threading.Barrier(8)
@@ -58,7 +59,7 @@ def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> Non
 
 
 def test_a_loop_that_ends_in_the_middle_takes_nothing_along(shared_api: LoopbackServer) -> None:
-    """Also when a process starts for it."""
+    """Waiting for the process's start does not block either."""
     shared_api.respond = echo
     transport = ClaudeCodeTransport(env=shared_api.env(), pool=2, timeouts=Timeouts(close=0.2))
 
@@ -73,7 +74,7 @@ def test_a_loop_that_ends_in_the_middle_takes_nothing_along(shared_api: Loopback
 
 
 async def test_a_stream_is_opened_read_and_closed_in_three_tasks(client: Client) -> None:
-    """ARCH-17."""
+    """ARCH-17"""
     client.answers("word " * 60)
     responses: list[httpx2.Response] = []
     chunks: list[bytes] = []
@@ -95,7 +96,7 @@ async def test_a_stream_is_opened_read_and_closed_in_three_tasks(client: Client)
 
 
 async def test_streams_are_read_at_the_pace_of_their_readers(client: Client) -> None:
-    """A slow reader, or one that never reads, keeps no process: the next request finds it free."""
+    """A slow or absent reader keeps no process: the next request gets it."""
     client.answers("word " * 60)
     open_streams: list[Any] = [client.stream(f"stream {number}") for number in range(3)]
     with anyio.fail_after(20):

@@ -1,11 +1,12 @@
-"""Options of the CLI's JavaScript runtime that save memory."""
+"""The CLI's JavaScript runtime gets options that save memory."""
 
 import psutil
 import pytest
 
 from cc_loopback import LoopbackServer
 
-from .conftest import Client, Connect
+from .client import Client
+from .conftest import Connect
 
 NAMES = ("BUN_JSC_forceRAMSize", "BUN_JSC_useDFGJIT")
 
@@ -20,7 +21,7 @@ def values(client: Client) -> list[str | None]:
 async def test_a_process_saves_memory_unless_the_caller_says_otherwise(
     own: list[str], connect: Connect, shared_api: LoopbackServer
 ) -> None:
-    """MSG-117."""
+    """MSG-117"""
     client = connect(size=1, env={**shared_api.env(), **(dict(zip(NAMES, own, strict=True)) if own[1] == "1" else {})})
     assert (await client.ask("Hello.")).status == 200
     assert values(client) == own
@@ -29,7 +30,7 @@ async def test_a_process_saves_memory_unless_the_caller_says_otherwise(
 async def test_a_runtime_without_these_options_is_started_without_them(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MSG-117."""
+    """MSG-117"""
     monkeypatch.setattr("cc_messages.process.abilities._MEMORY_ENV", {"BUN_JSC_noSuchOption": "1"})
     client = connect(size=1)
     assert (await client.ask("Hello.")).status == 200

@@ -1,4 +1,4 @@
-"""`/metrics` has figures that agree with the API, for those with a token for it."""
+"""`/metrics` has figures that agree with the API's, and needs a token."""
 
 import sys
 from collections.abc import Callable
@@ -12,27 +12,30 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cc_messages import ClaudeCodeTransport, create_app
 
-from .conftest import BODY, MESSAGES, Client, Serve, Served
+from .api_data import BODY, MESSAGES
+from .client import Client
+from .conftest import Serve
+from .served import Served
 
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
 
 
 async def figures(served: Served, token: str | None = None) -> dict[str, float]:
-    """The samples, as `name` or `name{label=value,…}`."""
+    """Return the samples, as `name` or `name{label=value,…}`."""
     async with served.http(token=token) as http:
         response = await http.get("/metrics")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain")
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for family in text_string_to_metric_families(response.text):
         for sample in family.samples:
             labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
-            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
-    return found
+            values[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return values
 
 
 async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
-    """MSG-105, MSG-106. Requests, errors, tokens, cost, times, processes and limits."""
+    """MSG-105, MSG-106: requests, errors, tokens, cost, times, processes and limits."""
     client.answers(lambda _: {"content": "Fine.", "usage": USAGE})
     served = serve(client)
     starts = client.transport.stats().starts
@@ -48,7 +51,7 @@ async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
         await http.get("/v1/unheard-of")
     await served.post(token="wrong")
     await client.settled()
-    found = await figures(served)
+    values = await figures(served)
     refused = {
         (529, "overloaded_error"): "client=default,path=messages",
         (429, "rate_limit_error"): "client=default,path=messages",
@@ -57,8 +60,8 @@ async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
         (401, "authentication_error"): "client=,path=messages",
     }
     for (status, kind), place in refused.items():
-        assert found[f"cc_messages_requests_total{{{place},status={status}}}"] == 1
-        assert found[f"cc_messages_errors_total{{{place.partition(',')[0]},kind={kind}}}"] == 1
+        assert values[f"cc_messages_requests_total{{{place},status={status}}}"] == 1
+        assert values[f"cc_messages_errors_total{{{place.partition(',')[0]},kind={kind}}}"] == 1
     expected = {
         "cc_messages_requests_total{client=default,path=messages,status=200}": 2,
         "cc_messages_tokens_total{client=default,kind=input}": 120,
@@ -77,15 +80,15 @@ async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
         "cc_messages_in_progress{client=default}": 0,
         "cc_messages_rate_limit{limit=requests}": 50,
     }
-    assert {name: found.get(name) for name in expected} == expected
+    assert {name: values.get(name) for name in expected} == expected
     for name in ("cc_messages_processes_memory_bytes", "process_resident_memory_bytes"):
-        assert 10e6 < found[name] < 5e9
-    dollars = found["cc_messages_cost_dollars_total{client=default}"]
-    assert 0 < dollars == pytest.approx(found["cc_messages_budget_used{client=default,unit=dollars}"])
+        assert 10e6 < values[name] < 5e9
+    dollars = values["cc_messages_cost_dollars_total{client=default}"]
+    assert 0 < dollars == pytest.approx(values["cc_messages_budget_used{client=default,unit=dollars}"])
 
 
 async def test_an_answer_that_breaks_off_and_a_client_that_leaves_are_errors(serve: Serve, slow_client: Client) -> None:
-    """MSG-106, MSG-108. Their usage is counted as far as the API has told it, the output by its length."""
+    """MSG-106, MSG-108: usage is counted as far as the API stated it, output by length."""
     slow_client.answers(lambda _: {"content": "word " * 60, "usage": {"input_tokens": 60, "output_tokens": 99}})
     served = serve(slow_client)
     for stream in (True, False):
@@ -99,19 +102,19 @@ async def test_an_answer_that_breaks_off_and_a_client_that_leaves_are_errors(ser
                 if "content_block_delta" in chunk:
                     break
     await slow_client.settled()
-    found = await figures(served)
-    assert found["cc_messages_requests_total{client=default,path=messages,status=200}"] == 2
-    assert found["cc_messages_errors_total{client=default,kind=api_error}"] == 2
-    assert found["cc_messages_requests_total{client=default,path=messages,status=502}"] == 1
-    assert found["cc_messages_errors_total{client=default,kind=client_left}"] == 1
-    assert found["cc_messages_tokens_total{client=default,kind=input}"] == 180
-    assert 20 < found["cc_messages_tokens_total{client=default,kind=output}"] < 150
+    values = await figures(served)
+    assert values["cc_messages_requests_total{client=default,path=messages,status=200}"] == 2
+    assert values["cc_messages_errors_total{client=default,kind=api_error}"] == 2
+    assert values["cc_messages_requests_total{client=default,path=messages,status=502}"] == 1
+    assert values["cc_messages_errors_total{client=default,kind=client_left}"] == 1
+    assert values["cc_messages_tokens_total{client=default,kind=input}"] == 180
+    assert 20 < values["cc_messages_tokens_total{client=default,kind=output}"] < 150
 
 
 async def test_only_a_token_for_them_opens_the_figures(
     serve: Serve, client: Client, clients_file: Callable[[str], Path]
 ) -> None:
-    """MSG-105. A token for the figures opens nothing else."""
+    """MSG-105: a token for the figures opens nothing else."""
     path = clients_file(
         '[clients.alice]\ntoken = "alice"\ntokens_per_day = 500\n'
         '[clients.prometheus]\ntoken = "prometheus"\naccess = "metrics"\n'
@@ -124,13 +127,13 @@ async def test_only_a_token_for_them_opens_the_figures(
         async with served.http(token=token) as http:
             answered.add((token, (await http.get("/metrics")).status_code, (await http.get("/v1/limits")).status_code))
     assert answered == expected
-    found = await figures(served, "prometheus")
-    assert found["cc_messages_budget{client=alice,unit=tokens}"] == 500
-    assert "cc_messages_budget{client=root,unit=tokens}" not in found
+    values = await figures(served, "prometheus")
+    assert values["cc_messages_budget{client=alice,unit=tokens}"] == 500
+    assert "cc_messages_budget{client=root,unit=tokens}" not in values
 
 
 async def test_each_application_has_figures_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-105. Nothing is registered for the whole interpreter; without the extra the answer names it."""
+    """MSG-105: nothing is registered for the whole interpreter; without the extra the answer names it."""
     transport = ClaudeCodeTransport()
     before = {*REGISTRY._names_to_collectors}  # pyright: ignore[reportPrivateUsage]
 

@@ -7,7 +7,8 @@ import pytest
 from cc_messages.api.models import catalogue, find, page, resolve
 from cc_types import APIError
 
-from .conftest import Client, Connect, Processes
+from .client import Client
+from .conftest import Connect, Processes
 
 LISTED: list[Any] = [
     {"value": "default", "resolvedModel": "claude-b-1", "displayName": "Default"},
@@ -21,7 +22,7 @@ MODELS = catalogue(LISTED)
 
 
 def test_aliases_and_ids_are_listed_once() -> None:
-    """MSG-28."""
+    """MSG-28"""
     names = [(model["id"], model["display_name"]) for model in MODELS]
     assert names == [
         ("default", "Default"),
@@ -64,10 +65,10 @@ def test_an_alias_stands_for_an_id() -> None:
     ],
 )
 def test_pages_are_those_of_the_api(query: dict[str, str], ids: list[str], more: bool) -> None:
-    got: Any = page(MODELS, query)
-    assert [model["id"] for model in got["data"]] == ids
-    assert got["has_more"] is more
-    assert (got["first_id"], got["last_id"]) == ((ids[0], ids[-1]) if ids else (None, None))
+    answer: Any = page(MODELS, query)
+    assert [model["id"] for model in answer["data"]] == ids
+    assert answer["has_more"] is more
+    assert (answer["first_id"], answer["last_id"]) == ((ids[0], ids[-1]) if ids else (None, None))
 
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "1001"}, {"limit": "x"}, {"after_id": "z"}])
@@ -78,7 +79,7 @@ def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
 
 
 async def test_a_process_is_asked_once_and_stays_warm(connect: Connect, processes: Processes) -> None:
-    """MSG-28."""
+    """MSG-28"""
     client = connect()
     for _ in range(2):
         response = await client.http.get("/v1/models")
@@ -86,14 +87,14 @@ async def test_a_process_is_asked_once_and_stays_warm(connect: Connect, processe
         assert response.headers["request-id"].startswith("req_")
     assert not client.api.calls
     assert client.starts == len(processes()) == 1
-    found = await client.http.get("/v1/models/sonnet")
-    assert found.json()["id"] == "sonnet"
+    response = await client.http.get("/v1/models/sonnet")
+    assert response.json()["id"] == "sonnet"
     missing = await client.http.get("/v1/models/nobody")
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")
 
 
 async def test_a_process_that_runs_has_told_already(client: Client) -> None:
-    """MSG-28. And continues its work."""
+    """MSG-28: the process continues its work."""
     await client.ask("a")
     pids = client.transport.pids
     assert (await client.http.get("/v1/models")).status_code == 200

@@ -1,4 +1,4 @@
-"""Tools that the CLI calls by itself, over either transport, in a real CLI."""
+"""Tools that the real CLI calls by itself, over either transport."""
 
 import asyncio
 import contextvars
@@ -15,7 +15,9 @@ from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
 
-from .conftest import PNG, Answered, Client, Connect, plain
+from .api_data import PNG, plain
+from .client import Client, Response
+from .conftest import Connect
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
 
@@ -45,32 +47,32 @@ def tools(call: Handler, transport: Transport, *names: str, **fields: Any) -> CL
 
 
 def calls(*names: str, **arguments: Any) -> list[dict[str, Any]]:
-    """An answer of the model that calls tools, by the CLI's names for them."""
-    given = arguments or {"a": 2, "b": 3}
-    return [{"type": "tool_use", "name": f"mcp__tools__{name}", "input": given} for name in names]
+    """Return a model answer that calls tools, by the CLI's names."""
+    arguments = arguments or {"a": 2, "b": 3}
+    return [{"type": "tool_use", "name": f"mcp__tools__{name}", "input": arguments} for name in names]
 
 
 def says(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-async def ask(client: Client, call: Handler, transport: Transport, *messages: Any) -> Answered:
-    """The answer to a request with one tool, `add`, that the CLI calls."""
+async def ask(client: Client, call: Handler, transport: Transport, *messages: Any) -> Response:
+    """Return the answer to a request whose tool `add` the CLI calls."""
     with request_context(tools=tools(call, transport, "add")):
         return await client.ask("Add.", *messages, tools=[tool("add")])
 
 
-def kinds(answered: Answered) -> list[str]:
+def kinds(answered: Response) -> list[str]:
     return [block["type"] for block in answered.body["content"]]
 
 
-def results(answered: Answered) -> list[tuple[Any, bool]]:
+def results(answered: Response) -> list[tuple[Any, bool]]:
     blocks = [block for block in answered.body["content"] if block["type"] == "mcp_tool_result"]
     return [(block["content"], block["is_error"]) for block in blocks]
 
 
 async def test_a_loop_is_told_as_one_answer(several: Client, transport: Transport) -> None:
-    """IPC-P-50, MSG-61: its usage is the sum, and each API call an iteration."""
+    """IPC-P-50, MSG-61: usage is the sum, and each API call an iteration."""
     contents = [says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], [says("Done.")]
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
     usages = [dict(zip(names, counts, strict=True)) for counts in ((10, 5, 3), (20, 7, 4), (40, 9, 5))]
@@ -149,7 +151,7 @@ async def test_the_next_request_goes_on_in_the_same_process_and_in_another(
 
 
 async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transport: Transport) -> None:
-    """MSG-60, MSG-63, IPC-P-56: its result comes with the next request, and the loop goes on."""
+    """MSG-60, MSG-63, IPC-P-56: the result comes with the next request, and the loop continues."""
     several.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
     with request_context(tools=tools(add, transport, "add")):
         both = [tool("add"), tool("ask_user")]
@@ -168,17 +170,17 @@ async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transpo
 
 async def test_tools_run_in_the_callers_loop_and_context(several: Client, transport: Transport) -> None:
     """IPC-P-51"""
-    whose = contextvars.ContextVar("whose", default="unknown")
-    seen: list[tuple[bool, str]] = []
-    mine = asyncio.get_running_loop()
+    owner = contextvars.ContextVar("whose", default="unknown")
+    contexts: list[tuple[bool, str]] = []
+    loop = asyncio.get_running_loop()
 
     async def look(_call: CLICall) -> dict[str, object]:
-        seen.append((asyncio.get_running_loop() is mine, whose.get()))
+        contexts.append((asyncio.get_running_loop() is loop, owner.get()))
         return text("ok")
 
-    whose.set("the caller's")
+    owner.set("the caller's")
     await ask(several, look, transport)
-    assert seen == [(True, "the caller's")]
+    assert contexts == [(True, "the caller's")]
 
 
 async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(several: Client, transport: Transport) -> None:
@@ -207,7 +209,7 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(several
 
 
 class Panic(BaseException):
-    """As an extension in Rust raises, which `except Exception` does not catch."""
+    """An error that `except Exception` does not catch, as Rust extensions raise it."""
 
 
 FAILURES: dict[str, object] = {
@@ -219,12 +221,12 @@ FAILURES: dict[str, object] = {
     "TypeError": None,
     "500000": text("x" * 500_001),
 }
-"""By the error's text. The last one is a text that the CLI would put into a file."""
+"""Failing handlers by error text. The CLI would put the last text into a file."""
 
 
 async def test_a_handler_that_fails_gives_the_model_an_error(several: Client, transport: Transport) -> None:
-    """IPC-P-21: one that raises, and one that returns an invalid result, or more than the CLI passes on."""
-    for said, outcome in FAILURES.items():
+    """IPC-P-21: handlers that raise, return an invalid result, or return more than the CLI passes on."""
+    for words, outcome in FAILURES.items():
 
         async def fail(_call: CLICall, outcome: object = outcome) -> dict[str, object]:
             if isinstance(outcome, BaseException):
@@ -234,8 +236,8 @@ async def test_a_handler_that_fails_gives_the_model_an_error(several: Client, tr
         several.script([*calls("add")], "Done.")
         answered = await ask(several, fail, transport)
         ((content, is_error),) = results(answered)
-        assert is_error, said
-        assert said in str(content)
+        assert is_error, words
+        assert words in str(content)
         assert "Traceback" not in str(content)
         assert answered.stop_reason == "end_turn"
 
@@ -251,7 +253,7 @@ async def test_images_reach_the_model(several: Client, transport: Transport) -> 
     assert (image["type"], image["source"]["data"]) == ("image", PNG)
 
 
-async def test_who_gives_up_cancels_the_tool(several: Client, transport: Transport) -> None:
+async def test_giving_up_cancels_the_tool(several: Client, transport: Transport) -> None:
     """IPC-P-53, MSG-65"""
     has_begun, was_cancelled = asyncio.Event(), asyncio.Event()
 
@@ -289,9 +291,7 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(several: Client, tra
     assert done == ["add"]
 
 
-async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_server(
-    connect: Connect, transport: Transport
-) -> None:
+async def test_a_process_dying_after_a_call_is_a_server_failure(connect: Connect, transport: Transport) -> None:
     """MSG-64: clients retry after a connection error."""
     several = connect(size=1)
 
@@ -343,18 +343,18 @@ def test_a_name_that_the_cli_would_change_is_refused(name: str) -> None:
 
 
 async def test_a_listener_hears_all_messages_up_to_the_result(several: Client) -> None:
-    heard: list[str] = []
+    names: list[str] = []
     has_ended = asyncio.Event()
 
     def hear(message: Message) -> None:
-        heard.append(type(message).__name__)
-        if heard[-1] == "ResultMessage":
+        names.append(type(message).__name__)
+        if names[-1] == "ResultMessage":
             has_ended.set()
 
     with request_context(tools=tools(add, "sdk", "add"), on_message=hear), anyio.fail_after(20):
         await several.ask("Add.", tools=[tool("add")])
         await has_ended.wait()
-    spoken = [name for name in heard if name in ("AssistantMessage", "UserMessage", "ResultMessage")]
+    spoken = [name for name in names if name in ("AssistantMessage", "UserMessage", "ResultMessage")]
     assert spoken == ["AssistantMessage", "AssistantMessage", "UserMessage", "AssistantMessage", "ResultMessage"]
 
 

@@ -1,4 +1,4 @@
-"""Tools of Claude Code itself, opened by name, beside tools of the caller's."""
+"""Claude Code's tools, opened by name, beside the caller's."""
 
 import asyncio
 import sys
@@ -11,13 +11,14 @@ from claude_agent_sdk import PermissionResultAllow
 from cc_messages import ClaudeCodeTools, request_context
 from cc_session import Policy, Rule, StdioServer
 
-from .conftest import Answered, Client, Connect
+from .client import Client, Response
+from .conftest import Connect
 
 TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 SAY: dict[str, Any] = {"name": "say", "description": "Say something.", "input_schema": TEXT}
 
 
-# One for all: each process has one folder.
+# One folder for all tests, since each process has one.
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("folder")
@@ -29,13 +30,13 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "name": name, "input": arguments}
 
 
-def parts(answered: Answered) -> list[tuple[str, str]]:
-    """Kind and name, or text, of each block."""
+def parts(answered: Response) -> list[tuple[str, str]]:
+    """Return each block's type, with name or text."""
     assert answered.status == 200, answered.body
     return [(block["type"], block.get("name") or block.get("text", "")) for block in answered.body["content"]]
 
 
-def results(answered: Answered) -> list[str]:
+def results(answered: Response) -> list[str]:
     return [str(block["content"]) for block in answered.body["content"] if block["type"] == "mcp_tool_result"]
 
 
@@ -43,10 +44,10 @@ def offered(client: Client) -> list[str]:
     return sorted(tool["name"] for tool in client.api.requests[0]["tools"])
 
 
-async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(
+async def test_a_tool_runs_in_the_folder_and_is_reported_as_claude_codes(
     several: Client, connect: Connect, folder: Path
 ) -> None:
-    """ARCH-27. The conversation goes on, also in another process."""
+    """ARCH-27: the conversation continues, also in another process."""
     several.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.", "Bye.", "Bye.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         answered = await several.ask("What is the secret?")
@@ -64,32 +65,32 @@ async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(
 
 
 async def test_only_what_is_named_runs(several: Client, folder: Path) -> None:
-    """ARCH-27."""
+    """ARCH-27"""
     commands = ["git --version", "touch made", "git --version; touch made"]
     several.script(*([call("Bash", command=command)] for command in commands), "Done.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash(git *)"], cwd=folder)):
-        said = results(await several.ask("Go."))
-    assert "git version" in said[0]
+        texts = results(await several.ask("Go."))
+    assert "git version" in texts[0]
     assert not (folder / "made").exists()
-    assert ["denied" in text or "permission" in text.lower() for text in said] == [False, True, True]
+    assert ["denied" in text or "permission" in text.lower() for text in texts] == [False, True, True]
 
 
-async def test_a_policy_holds_for_what_is_named_and_asks_where_the_request_is(several: Client, folder: Path) -> None:
-    asked: list[tuple[str, bool]] = []
-    mine = asyncio.get_running_loop()
+async def test_a_policy_holds_for_named_tools_and_asks_in_the_requests_loop(several: Client, folder: Path) -> None:
+    questions: list[tuple[str, bool]] = []
+    loop = asyncio.get_running_loop()
 
-    async def ask(tool: str, given: dict[str, Any], _context: object) -> PermissionResultAllow:
-        asked.append((given["command"], asyncio.get_running_loop() is mine))
+    async def ask(tool: str, arguments: dict[str, Any], _context: object) -> PermissionResultAllow:
+        questions.append((arguments["command"], asyncio.get_running_loop() is loop))
         return PermissionResultAllow()
 
-    removal = Rule("Bash", "deny", when=lambda given: "rm" in str(given["command"]), reason="Nothing is removed.")
+    removal = Rule("Bash", "deny", when=lambda values: "rm" in str(values["command"]), reason="Nothing is removed.")
     policy = Policy([removal, Rule("Bash", "ask")], ask=ask)
     several.script([call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=policy, cwd=folder)):
-        said = results(await several.ask("Go."))
-    assert asked == [("ls", True)]
-    assert "Nothing is removed." in said[0]
-    assert "note.txt" in said[1]
+        texts = results(await several.ask("Go."))
+    assert questions == [("ls", True)]
+    assert "Nothing is removed." in texts[0]
+    assert "note.txt" in texts[1]
     assert (folder / "note.txt").exists()
 
 
@@ -99,9 +100,9 @@ async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(several:
         first = await several.ask("Read and say.", tools=[SAY])
         assert [kind for kind, _ in parts(first)] == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
         assert first.stop_reason == "tool_use"
-        said = first.body["content"][1]
-        assert (said["name"], said["input"]) == ("say", {"text": "hi"})
-        result = {"type": "tool_result", "tool_use_id": said["id"], "content": "ok"}
+        block = first.body["content"][1]
+        assert (block["name"], block["input"]) == ("say", {"text": "hi"})
+        result = {"type": "tool_result", "tool_use_id": block["id"], "content": "ok"}
         second = await several.ask(
             "Read and say.", first.body["content"], {"role": "user", "content": [result]}, tools=[SAY]
         )
@@ -120,7 +121,7 @@ async def test_other_requests_get_no_such_process(several: Client, folder: Path)
 
 
 async def test_an_mcp_server_of_the_callers_is_connected(several: Client, folder: Path) -> None:
-    """ARCH-27."""
+    """ARCH-27"""
     own = ClaudeCodeTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, ["-c", ECHO])}, cwd=folder)
     several.script([call("mcp__echo__repeat", text="hello")], "Done.")
     with request_context(claude_code_tools=own):
@@ -152,14 +153,14 @@ server.run()
         (["Read"], {"strict": True}, "tools.0.strict"),
         (["Read"], {"defer_loading": True}, "tools.0.defer_loading"),
         (["Read"], {"name": "Read"}, "Read"),
-        # Without a similar name it may be a newer CLI's tool; the CLI reports that it has none.
+        # Without a similar name it may be a newer CLI's tool, so the CLI decides.
         (["Read", "Xylophone"], {}, "no tool Xylophone"),
     ],
 )
-async def test_what_cannot_be_offered_is_refused_before_the_api_is_asked(
+async def test_a_tool_that_cannot_be_offered_is_refused_before_the_request(
     opened: list[str], tool: dict[str, Any], complaint: str, several: Client, folder: Path
 ) -> None:
-    """MSG-83."""
+    """MSG-83"""
     with request_context(claude_code_tools=ClaudeCodeTools(tools=opened, cwd=folder)):
         answered = await several.ask("Hi.", tools=[{**SAY, **tool}])
     assert answered.status == 400
@@ -178,7 +179,7 @@ async def test_what_cannot_be_offered_is_refused_before_the_api_is_asked(
         ([""], "tool"),
     ],
 )
-def test_what_is_no_tool_is_refused_when_it_is_given_with_the_nearest_one(tools: Any, complaint: str) -> None:
-    """MSG-83."""
+def test_an_unknown_tool_name_is_refused_with_the_nearest_name(tools: Any, complaint: str) -> None:
+    """MSG-83"""
     with pytest.raises(ValueError, match=complaint):
         ClaudeCodeTools(tools=tools)

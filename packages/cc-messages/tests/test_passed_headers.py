@@ -1,4 +1,4 @@
-"""Headers of a request reach the API as they are, and bring and replace no other."""
+"""A request's headers reach the API unchanged, and bring and replace no others."""
 
 from itertools import product
 from string import ascii_letters, digits
@@ -9,12 +9,14 @@ import pytest
 from cc_loopback import Login, LoopbackServer
 from cc_messages import create_app
 
-from .conftest import BODY, MESSAGES, Client, Connect
+from .api_data import BODY, MESSAGES
+from .client import Client
+from .conftest import Connect
 
 Header = tuple[bytes, bytes]
 
 TOKEN = ascii_letters + digits + "!#$%&'*+-.^_`|~"
-# Line breaks and colons with a name behind them, and each other character, at the beginning, inside and at the end.
+# Line breaks and colons before a name, and all other characters, at the start, inside and at the end.
 NOT_IN_A_NAME = [bytes([code]) for code in range(256) if chr(code) not in TOKEN]
 NAMES = [b"", b"\xe2\x84\xaa", b"x-a\r\nx-evil", b"x-a: 1\nx-evil", b"x-evil: 1\nx-b", b"x-evil: 1\r\n\r\nx-b"] + [
     b"%b%b%b" % (begin, character, end)
@@ -46,7 +48,7 @@ async def arrived(client: Client, *headers: Header) -> dict[str, str]:
 
 
 async def test_no_name_and_no_value_brings_another_header_or_replaces_the_login(client: Client) -> None:
-    """MSG-115. Each is refused before anything is sent, and the next request has the login's header alone."""
+    """MSG-115: each is refused before anything is sent, and the next request has only the login's header."""
     assert len(REFUSED) > 500
     before = await arrived(client)
     client.api.calls.clear()
@@ -61,7 +63,7 @@ async def test_no_name_and_no_value_brings_another_header_or_replaces_the_login(
 
 
 async def test_every_other_name_and_value_arrives_as_it_is(client: Client) -> None:
-    """MSG-67, MSG-115."""
+    """MSG-67, MSG-115"""
     before = await arrived(client)
     names = {f"x-{character}-y".lower(): str(index) for index, character in enumerate(TOKEN)}
     ascii_codes, others = (*range(32, 127), 9), range(128, 256)
@@ -73,7 +75,7 @@ async def test_every_other_name_and_value_arrives_as_it_is(client: Client) -> No
 
 
 async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> None:
-    """MSG-115. The login is one of them, whichever login it is."""
+    """MSG-115: the login's header included, for each login."""
     before = await arrived(client)
     assert before["x-api-key"] and len(before) == 20
     logins = [b"authorization", b"proxy-authorization", b"cookie", b"x-amz-security-token", b"x-amz-content-sha256"]
@@ -86,7 +88,7 @@ async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> No
 async def test_the_version_of_the_api_is_that_of_the_request(
     login: Login, connect: Connect, shared_api: LoopbackServer
 ) -> None:
-    """MSG-67. On one process, and for each request alone."""
+    """MSG-67: on the same process, for each request alone."""
     client = connect(size=1, env=shared_api.env(login))
 
     async def version(*headers: Header) -> str | None:
@@ -101,11 +103,11 @@ async def test_the_version_of_the_api_is_that_of_the_request(
 
 
 async def test_more_headers_than_the_cli_can_send_are_refused(connect: Connect, shared_api: LoopbackServer) -> None:
-    """MSG-115. Those of the environment count, too; beyond its own limit the CLI would leave out the login."""
+    """MSG-115: the environment's headers count, too; beyond its own limit the CLI would omit the login."""
     env = {**shared_api.env(), "ANTHROPIC_CUSTOM_HEADERS": "x-always: 1\nx-too: 2"}
     client = connect(size=1, env=env)
     before = await arrived(client)
-    # They sort before the CLI's own, and it sends as many as fit.
+    # Their names sort before the CLI's own; the CLI sends as many as fit.
     wanted = {f"a-{index}": "1" * 200 for index in range(198)}
     raw = [(name.encode(), value.encode()) for name, value in wanted.items()]
     assert await arrived(client, *raw) == {**before, **wanted}
@@ -115,7 +117,7 @@ async def test_more_headers_than_the_cli_can_send_are_refused(connect: Connect, 
 
 
 async def test_the_server_refuses_the_same_values_and_passes_on_no_other_name(client: Client) -> None:
-    """MSG-115. Under any ASGI server, also one that checks no header."""
+    """MSG-115: under any ASGI server, also without its own checks."""
     server = httpx2.ASGITransport(create_app(client.transport, token="t"))
     before = await arrived(client)
     client.api.calls.clear()

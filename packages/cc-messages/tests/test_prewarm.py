@@ -11,7 +11,7 @@ from .conftest import Connect
 
 
 async def test_any_system_prompt_takes_the_process_that_is_ready(connect: Connect, shared_api: LoopbackServer) -> None:
-    """MSG-07, MSG-78."""
+    """MSG-07, MSG-78"""
     client = connect(env=shared_api.env("oauth"), size=1, prewarm=1)
     await client.transport.warm()
     for prompt in ("Be brief.", "Be kind."):
@@ -21,7 +21,7 @@ async def test_any_system_prompt_takes_the_process_that_is_ready(connect: Connec
 
 
 async def test_the_first_request_takes_the_process_that_start_has_begun(connect: Connect) -> None:
-    """MSG-84."""
+    """MSG-84"""
     client = connect(size=1, prewarm=1)
     client.transport.start()
     assert (await client.ask("Hello.")).status == 200
@@ -29,7 +29,7 @@ async def test_the_first_request_takes_the_process_that_start_has_begun(connect:
 
 
 def test_limits_outside_of_pool_limits_are_refused() -> None:
-    """SES-66."""
+    """SES-66"""
     options: dict[str, Any] = {"prewarm": 1}
     with pytest.raises(
         TypeError, match=r"ClaudeCodeTransport\(\) got .* 'prewarm': use pool=PoolLimits\(prewarm=...\)"
@@ -38,6 +38,6 @@ def test_limits_outside_of_pool_limits_are_refused() -> None:
 
 
 def test_a_start_of_no_processes_is_refused() -> None:
-    """MSG-84."""
+    """MSG-84"""
     with pytest.raises(ValueError, match="prewarm is 0"):
         ClaudeCodeTransport().start()

@@ -1,4 +1,4 @@
-"""The README's examples run, and its table names the existing routes."""
+"""The README's examples run, and the table names the existing routes."""
 
 import os
 import re
@@ -26,21 +26,21 @@ PRINTED = ["It is sunny.\n", "text mcp_tool_use mcp_tool_result text\n"]
 @pytest.mark.slow
 def test_the_examples_run() -> None:
     examples = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    # The first one really starts an interpreter.
+    # The first example really starts an interpreter.
     for start, example, printed in zip([sys.executable, python()], examples, PRINTED, strict=True):
-        done = subprocess.run([start, "-W", "error", "-c", example], capture_output=True, text=True, timeout=50)
-        assert (done.stdout, done.stderr) == (printed, "")
+        process = subprocess.run([start, "-W", "error", "-c", example], capture_output=True, text=True, timeout=50)
+        assert (process.stdout, process.stderr) == (printed, "")
 
 
 @pytest.mark.slow
 def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """MSG-46. The CLI gets the same as the server's own CLI."""
+    """MSG-46: the CLI gets the same as the server's CLI."""
     loopback.respond = respond
     [script] = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
     cli = Path(claude_agent_sdk.__file__).parent / "_bundled"
     path = f"{Path(sys.executable).parent}:{cli}:{os.environ['PATH']}"
     env = {**os.environ, **loopback.env(), "PATH": path, "CLAUDE_CODE_MAX_RETRIES": "0"}
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-m", "-c", script.replace("--port 8400", "--port 0") + "wait\n"],
         cwd=tmp_path,
         env=env,
@@ -49,7 +49,7 @@ def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_
         text=True,
         timeout=50,
     )
-    assert (done.stdout.splitlines()[-1], done.returncode) == ("It is sunny.", 0), done.stderr
+    assert (process.stdout.splitlines()[-1], process.returncode) == ("It is sunny.", 0), process.stderr
     assert len(loopback.requests) == 1
 
 

@@ -1,4 +1,4 @@
-"""One response between two threads: the background loop writes it, a loop of the caller's reads it."""
+"""A response between two threads: the background loop writes it, the caller's loop reads it."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ def background() -> None:
     start_on_background(asyncio.sleep, 0)
 
 
-# The limit of a wait for another thread: after it the event counts as lost.
+# The longest wait for another thread: then the event counts as lost.
 pytestmark = pytest.mark.timeout(5)
 
 
@@ -34,15 +34,15 @@ def on_background(function: Callable[[], object]) -> None:
     start_on_background(call)
 
 
-def listened(reply: ResponseStream) -> threading.Event:
-    """Set when the background side was told that the reader has gone."""
-    told = threading.Event()
-    on_background(lambda: reply.on_abandon(told.set))
-    return told
+def abandonment(reply: ResponseStream) -> threading.Event:
+    """Return an event that is set when the background side learns that the reader has gone."""
+    event = threading.Event()
+    on_background(lambda: reply.on_abandon(event.set))
+    return event
 
 
-async def told_within_five_seconds(told: threading.Event) -> bool:
-    return await asyncio.to_thread(told.wait, 5)
+async def is_set_soon(event: threading.Event) -> bool:
+    return await asyncio.to_thread(event.wait, 5)
 
 
 async def test_head_and_body_arrive_in_order_and_once() -> None:
@@ -76,7 +76,7 @@ async def test_each_chunk_wakes_a_reader_that_waits() -> None:
 
 
 async def test_an_error_is_raised_where_the_body_stands_and_again() -> None:
-    """Or for the head, if there is none."""
+    """Without a head, waiting for the head raises it."""
     error = httpx2.ReadError("lost")
     begun, none = ResponseStream(), ResponseStream()
     begun.start(200, {})
@@ -94,22 +94,22 @@ async def test_an_error_is_raised_where_the_body_stands_and_again() -> None:
 
 async def test_a_head_that_does_not_come_is_a_timeout_and_given_up() -> None:
     reply = ResponseStream()
-    told = listened(reply)
+    abandoned = abandonment(reply)
     on_background(reply.alive)
     with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
         await reply.head(0.01)
-    assert await told_within_five_seconds(told)
+    assert await is_set_soon(abandoned)
 
 
-async def test_whoever_is_cancelled_while_waiting_for_the_head_has_given_up() -> None:
+async def test_cancelling_the_wait_for_the_head_gives_up() -> None:
     reply = ResponseStream()
-    told = listened(reply)
+    abandoned = abandonment(reply)
     task = asyncio.create_task(reply.head(None))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await told_within_five_seconds(told)
+    assert await is_set_soon(abandoned)
     # The other side may not know it yet, and continues without harm.
     reply.start(200, {})
     reply.write(b"unread")
@@ -117,14 +117,14 @@ async def test_whoever_is_cancelled_while_waiting_for_the_head_has_given_up() ->
 
 
 async def calls_so_far(calls: list[int]) -> list[int]:
-    """The calls, after all that the background loop has to do by now."""
-    told = threading.Event()
-    on_background(told.set)
-    assert await told_within_five_seconds(told)
+    """Return the calls after all current work on the background loop."""
+    marker = threading.Event()
+    on_background(marker.set)
+    assert await is_set_soon(marker)
     return calls
 
 
-async def test_giving_up_is_told_once_and_not_after_the_end_of_the_body() -> None:
+async def test_giving_up_is_reported_once_and_not_after_the_body() -> None:
     given_up, ended = ResponseStream(), ResponseStream()
     calls: list[int] = []
     on_background(lambda: given_up.on_abandon(lambda: calls.append(threading.get_ident())))
@@ -150,19 +150,19 @@ async def test_giving_up_before_the_other_side_listens_is_told_at_once() -> None
 
 
 async def forget(body: Body) -> None:
-    """The caller of this has no other reference."""
+    """Abandon a response, without another reference to it."""
 
 
 @pytest.mark.parametrize("part_with", [Body.aclose, forget])
 async def test_a_body_that_is_closed_or_forgotten_is_given_up(part_with: Callable[[Body], Awaitable[None]]) -> None:
     reply = ResponseStream()
-    told = listened(reply)
+    abandoned = abandonment(reply)
     await part_with(Body(reply, None))
     gc.collect()
-    assert await told_within_five_seconds(told)
+    assert await is_set_soon(abandoned)
 
 
-def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> None:
+def test_another_loop_than_the_opening_loop_may_read_a_response() -> None:
     reply = ResponseStream()
     results: list[Any] = []
     on_background(lambda: reply.start(200, {}))
@@ -177,12 +177,12 @@ def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> Non
     assert results == [Head(200, {}), b"some", b""]
 
 
-async def test_the_time_for_the_head_begins_with_a_process_and_anew_with_each_ping() -> None:
-    """MSG-85."""
+async def test_the_heads_timeout_starts_with_a_process_and_with_each_ping() -> None:
+    """MSG-85"""
     reply = ResponseStream()
     reading = asyncio.ensure_future(reply.head(0.3))
     await asyncio.sleep(0.35)
-    assert not reading.done()  # it queues
+    assert not reading.done()  # while the request queues
     for _ in range(20):
         on_background(reply.alive)
         await asyncio.sleep(0.02)

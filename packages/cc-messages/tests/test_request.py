@@ -1,4 +1,4 @@
-"""From a body to a plan: refused parts and their errors, and the handling of the rest."""
+"""A body becomes a plan: refused parts, their errors, and the rest."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from cc_messages.requests import parse_request
 from cc_session.internals import Login
 from cc_types import APIError
 
-from .conftest import text
+from .api_data import text
 
 HELLO = [{"role": "user", "content": "Hello."}]
 BREAK = {"type": "ephemeral"}
@@ -50,7 +50,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("fields", "named"), WRONG)
 def test_a_wrong_field_is_refused_by_its_name(fields: dict[str, Any], named: str) -> None:
-    """MSG-09."""
+    """MSG-09"""
     assert re.match(named, refused(body(**fields)))
 
 
@@ -81,16 +81,16 @@ def test_a_wrong_field_is_refused_by_its_name(fields: dict[str, Any], named: str
         "another encoding",
     ],
 )
-def test_what_is_no_json_is_refused(data: bytes) -> None:
+def test_a_body_that_is_not_json_is_refused(data: bytes) -> None:
     assert refused(data).startswith("The request body")
 
 
-def test_what_is_no_object_is_refused() -> None:
+def test_a_body_that_is_not_an_object_is_refused() -> None:
     assert refused(b"[]") == "The request body must be a JSON object"
 
 
 def test_a_body_is_passed_on_as_it_is() -> None:
-    """MSG-01, MSG-02, MSG-03, ARCH-13. Right or wrong, the API sees it; the CLI sets `model` and `stream` itself."""
+    """MSG-01, MSG-02, MSG-03, ARCH-13: right or wrong, the API sees it; the CLI sets `model` and `stream` itself."""
     odd: dict[str, Any] = {
         "max_tokens": "9",
         "temperature": None,
@@ -118,37 +118,35 @@ MODELS: list[tuple[Login, str, bool]] = [
 
 @pytest.mark.parametrize(("login", "model", "is_in_body"), MODELS)
 def test_the_id_of_a_model_stands_in_the_body(login: Login, model: str, is_in_body: bool) -> None:
-    """MSG-02. Other names are set on the process, because the CLI knows their ids."""
+    """MSG-02: other names are set on the process, because the CLI has their ids."""
     request = parse_request(body(model=model), login=login)
     assert json.loads(request.extra_body).get("model") == (model if is_in_body else None)
     assert request.process_model == (PLAIN_MODEL if is_in_body else model)
 
 
 def test_betas_stand_where_bedrock_takes_them() -> None:
-    """MSG-73."""
+    """MSG-73"""
     request = parse_request(body(), "b-2, a-1,", login=Login.BEDROCK)
     assert json.loads(request.extra_body)["anthropic_beta"] == ["b-2", "a-1"]
 
 
 @pytest.mark.parametrize("login", [Login.SUBSCRIPTION, Login.CLOUD])
-def test_betas_that_are_part_of_a_login_are_added_to_when_a_process_starts(login: Login) -> None:
-    """MSG-02."""
+def test_a_logins_own_betas_are_extended_when_a_process_starts(login: Login) -> None:
+    """MSG-02"""
     request = parse_request(body(), "b-2, a-1,", login=login)
     assert request.betas == "b-2, a-1,"
     assert "betas" not in json.loads(request.extra_body)
 
 
 @pytest.mark.parametrize(("system", "stream"), [(None, None), ("", False), ([], ...), (..., ...)])
-def test_by_default_no_system_prompt_takes_the_place_of_the_clis_own_and_the_answer_is_whole(
-    system: Any, stream: Any
-) -> None:
+def test_by_default_no_system_prompt_replaces_the_clis_and_nothing_is_streamed(system: Any, stream: Any) -> None:
     request = parse_request(body(system=system, stream=stream))
     assert json.loads(request.extra_body)["system"] == []
     assert not request.stream
 
 
 def test_with_a_subscription_the_system_prompt_is_the_clis_to_send() -> None:
-    """MSG-07. Its own blocks precede it; a block that a client of ours has from a CLI is repeated there."""
+    """MSG-07: the CLI's blocks precede the prompt; a CLI block from a client is repeated there."""
     system = [text("x-anthropic-billing-header: cc_version=1"), text("One.", cache_control=BREAK), text("Two.")]
     request = parse_request(body(system=system), login=Login.SUBSCRIPTION)
     assert request.system == ("One.", "Two.")

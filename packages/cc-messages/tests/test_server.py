@@ -15,22 +15,15 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_messages import create_app
 
-from .conftest import (
-    BODY,
-    MESSAGES,
-    Client,
-    Connect,
-    Processes,
-    Serve,
-    Served,
-    always,
-    eventually,
-    wait_for_ever,
-)
+from .api_data import BODY, MESSAGES, always
+from .client import Client
+from .conftest import Connect, Processes, Serve
+from .served import Served
+from .waiting import eventually, wait_for_ever
 
 
 def error_of(response: httpx2.Response) -> tuple[int, str]:
-    """Status and type of an error in the API's form."""
+    """Return an error's status and type, in the API's form."""
     body = response.json()
     assert body["type"] == "error"
     assert body["request_id"] == response.headers["request-id"]
@@ -38,7 +31,7 @@ def error_of(response: httpx2.Response) -> tuple[int, str]:
 
 
 async def test_a_message_is_answered_whole_and_streamed(served: Served) -> None:
-    """MSG-20, MSG-23, MSG-40."""
+    """MSG-20, MSG-23, MSG-40"""
     served.api.respond = always("Fine.")
     whole, streamed = await served.post(), await served.post(path=f"{MESSAGES}?beta=true", stream=True)
     assert whole.json()["content"] == [{"type": "text", "text": "Fine."}]
@@ -51,8 +44,8 @@ async def test_a_message_is_answered_whole_and_streamed(served: Served) -> None:
     assert whole.headers["request-id"] != streamed.headers["request-id"]
 
 
-async def test_what_the_api_says_in_its_head_is_passed_on(served: Served) -> None:
-    """MSG-23, MSG-30. Messages and streams have its id of the request, and the remaining limits."""
+async def test_the_apis_headers_are_passed_on(served: Served) -> None:
+    """MSG-23, MSG-30: messages and streams have the request id, and the remaining limits."""
     headers = {"request-id": "req_of_the_api", "anthropic-ratelimit-requests-remaining": "7", "via": "a proxy"}
     for stream in (False, True):
         served.api.fail_next(headers=headers, delay=0.01)
@@ -62,7 +55,7 @@ async def test_what_the_api_says_in_its_head_is_passed_on(served: Served) -> Non
 
 
 async def test_without_the_token_nothing_is_answered_and_no_process_is_started(served: Served, client: Client) -> None:
-    """MSG-42."""
+    """MSG-42"""
     wrong: list[dict[str, str]] = [
         {},
         {"x-api-key": ""},
@@ -83,7 +76,7 @@ async def test_without_the_token_nothing_is_answered_and_no_process_is_started(s
 
 
 async def test_the_token_may_come_in_either_header(served: Served) -> None:
-    """MSG-42. Clients that send both have a key of their own in one of them."""
+    """MSG-42: clients that send both headers have their own key in one."""
     right = [
         {"x-api-key": "the token"},
         {"authorization": "bearer  the token"},
@@ -104,7 +97,7 @@ async def test_the_token_goes_no_further(serve: Serve, several: Client) -> None:
 
 
 async def test_whether_it_is_up_can_be_seen_without_the_token(served: Served, client: Client) -> None:
-    """MSG-44."""
+    """MSG-44"""
     async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
         health = await http.get("/healthz")
         assert (health.status_code, health.json()) == (200, {"status": "ok"})
@@ -115,7 +108,7 @@ async def test_whether_it_is_up_can_be_seen_without_the_token(served: Served, cl
     assert not client.starts
 
 
-async def test_what_is_not_served_is_not_found_in_the_form_of_the_api(served: Served, client: Client) -> None:
+async def test_an_unknown_path_is_not_found_in_the_apis_form(served: Served, client: Client) -> None:
     async with served.http() as http:
         for method, path in (("POST", "/v1/else"), ("GET", "/"), ("POST", "/v1/messages/"), ("GET", "/v1/%2e%2e/x")):
             assert error_of(await http.request(method, path)) == (404, "not_found_error")
@@ -123,7 +116,7 @@ async def test_what_is_not_served_is_not_found_in_the_form_of_the_api(served: Se
 
 
 async def test_a_wrong_body_is_refused_in_the_form_of_the_api(served: Served, client: Client) -> None:
-    """MSG-09."""
+    """MSG-09"""
     async with served.http() as http:
         for content in (b"", b"{", b"[]", b"\xff", b'{"model": "m"}'):
             assert error_of(await http.post(MESSAGES, content=content)) == (400, "invalid_request_error")
@@ -136,8 +129,8 @@ async def test_a_wrong_body_is_refused_in_the_form_of_the_api(served: Served, cl
 async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(
     has_length: bool, serve: Serve, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-43. The client sees the answer, although it was still sending."""
-    # The wait if the piece above the limit was the last one.
+    """MSG-43: the client sees the answer, although still sending."""
+    # The wait if the piece above the limit was the last.
     monkeypatch.setattr("cc_messages.server.request_body._DRAIN_SECONDS", 0.3)
     served = serve(client, max_body_bytes=1_000_000)
 
@@ -161,7 +154,7 @@ async def test_a_long_body_is_carried(served: Served) -> None:
 
 
 async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, several: Client) -> None:
-    """MSG-43."""
+    """MSG-43"""
     served = serve(several, max_requests=2)
     served.api.respond = wait_for_ever
     running = [asyncio.ensure_future(served.post()) for _ in range(2)]
@@ -181,7 +174,7 @@ async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, seve
 async def test_a_client_that_leaves_ends_its_turn(
     served: Served, serve: Serve, client: Client, slow_client: Client
 ) -> None:
-    """MSG-27. Before the first event, and in the middle of a stream."""
+    """MSG-27: before the first event, and during a stream."""
     for stream in (False, True):
         served.api.respond = wait_for_ever
         task = asyncio.ensure_future(served.post(stream=stream))
@@ -199,7 +192,7 @@ async def test_a_client_that_leaves_ends_its_turn(
 
 
 async def test_a_client_that_closes_its_side_of_the_connection_has_left(served: Served, client: Client) -> None:
-    """MSG-27. To the server it looks like one that has closed both."""
+    """MSG-27: to the server, both directions look closed."""
     served.api.respond = wait_for_ever
     head = f"POST {MESSAGES} HTTP/1.1\r\nhost: x\r\nx-api-key: {served.token}\r\n"
     body = json.dumps(BODY)
@@ -226,13 +219,13 @@ async def test_a_silent_model_is_bridged_by_pings(serve: Serve, slow_client: Cli
 
 
 async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, slow_client: Client) -> None:
-    """MSG-33, MSG-E07."""
-    # A slow one, since the CLI may lose data that arrives at the moment of a connection error.
+    """MSG-33, MSG-E07"""
+    # A slow API, since the CLI may lose data that arrives together with a connection error.
     slow_client.answers("word " * 60)
     served = serve(slow_client)
     served.api.fail_next(after_events=20)
     streamed = await served.post(stream=True)
-    await slow_client.settled()  # or a request of the CLI's own could get the next fault
+    await slow_client.settled()  # or a request by the CLI itself could get the next fault
     served.api.fail_next(after_events=8)
     whole = await served.post()
     assert streamed.status_code == 200
@@ -242,7 +235,7 @@ async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, 
 
 
 async def test_an_error_of_the_api_arrives_as_it_was(served: Served) -> None:
-    """MSG-30, MSG-33."""
+    """MSG-30, MSG-33"""
     kinds = {429: "rate_limit_error", 529: "overloaded_error", 401: "authentication_error"}
     for (status, kind), stream in product(kinds.items(), (False, True)):
         served.api.fail_next(status, message="made-up")
@@ -252,7 +245,7 @@ async def test_an_error_of_the_api_arrives_as_it_was(served: Served) -> None:
 
 
 async def test_a_missing_cli_is_no_reason_to_try_again(serve: Serve, connect: Connect, tmp_path: Path) -> None:
-    """MSG-E02."""
+    """MSG-E02"""
     response = await serve(connect(cli_path=tmp_path / "no-claude")).post()
     assert error_of(response) == (500, "api_error")
     assert response.headers["x-should-retry"] == "false"
@@ -271,14 +264,14 @@ async def test_a_slow_request_holds_nobody_up(serve: Serve, client: Client) -> N
 def test_an_application_without_a_token_makes_one_and_tells_it_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """MSG-42."""
+    """MSG-42"""
     monkeypatch.delenv("CC_MESSAGES_TOKEN", raising=False)
     one, two = create_app(), create_app()
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert one.state.token != two.state.token
     assert len(one.state.token) >= 32
-    assert told.err.count(one.state.token) == 1
-    assert not told.out
+    assert printed.err.count(one.state.token) == 1
+    assert not printed.out
     monkeypatch.setenv("CC_MESSAGES_TOKEN", "from the environment")
     assert create_app().state.token == "from the environment"
     assert create_app(token="given").state.token == "given"
@@ -295,10 +288,10 @@ def test_an_application_that_nobody_could_use_is_refused(options: dict[str, Any]
         create_app(**options)
 
 
-async def test_an_application_of_its_own_ends_its_processes_when_it_is_shut_down(
+async def test_shutting_an_application_down_ends_its_processes(
     shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch, processes: Processes
 ) -> None:
-    """MSG-40, MSG-45, ARCH-32. Under any ASGI server."""
+    """MSG-40, MSG-45, ARCH-32: under any ASGI server."""
     for name, value in shared_api.env().items():
         monkeypatch.setenv(name, value)
     app = create_app(token="t")

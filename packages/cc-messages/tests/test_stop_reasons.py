@@ -8,7 +8,8 @@ from cc_messages.process.plan import PlainPlan
 from cc_messages.process.request_process import RequestProcess
 from cc_session.internals import on_background
 
-from .conftest import CALL, THINKING, Client, result, text
+from .api_data import CALL, THINKING, result, text
+from .client import Client
 
 TEXT = text("Once upon")
 LATER = {**CALL, "id": "toolu_2"}
@@ -19,8 +20,8 @@ HISTORIES = pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["fir
 
 
 async def answer(client: Client, messages: list[Any], message: dict[str, Any], *, stream: bool) -> Any:
-    """The reply to the last of `messages`, when the API has answered `message` to it once."""
-    # Requests of the CLI's own have more messages.
+    """Return the reply to `messages`, when the API has answered `message` once."""
+    # The CLI's own requests have more messages.
     client.answers(lambda body: message if len(body["messages"]) == len(messages) else "An answer nobody asked for.")
     client.api.requests.clear()
     reply = await client.ask(*messages, stream=stream)
@@ -31,7 +32,7 @@ async def answer(client: Client, messages: list[Any], message: dict[str, Any], *
 
 @HISTORIES
 async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any], client: Client) -> None:
-    """MSG-21, MSG-22."""
+    """MSG-21, MSG-22"""
     for reason in ("end_turn", "stop_sequence", "pause_turn", "refusal", "a_new_reason"):
         for stream in (False, True):
             message = {"content": [TEXT], "stop_reason": reason, "stop_sequence": "END"}
@@ -45,7 +46,7 @@ async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any],
 
 @HISTORIES
 async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Client) -> None:
-    """MSG-21, MSG-24, MSG-72, ARCH-03."""
+    """MSG-21, MSG-24, MSG-72, ARCH-03"""
     for content in ([LATER], [THINKING, TEXT, LATER]):
         for reason in ("tool_use", "max_tokens", "refusal"):
             await answer(client, messages, {"content": content, "stop_reason": reason}, stream=False)
@@ -67,10 +68,8 @@ NO_END: dict[str, dict[str, Any]] = {
 
 
 @HISTORIES
-async def test_an_answer_the_cli_would_continue_or_ask_again_for_costs_one_call(
-    messages: list[Any], client: Client
-) -> None:
-    """MSG-21, MSG-22, MSG-R2."""
+async def test_an_answer_that_the_cli_would_continue_costs_one_call(messages: list[Any], client: Client) -> None:
+    """MSG-21, MSG-22, MSG-R2"""
     for message in NO_END.values():
         for stream in (False, True):
             await answer(client, messages, message, stream=stream)
@@ -85,7 +84,7 @@ async def test_an_answer_the_cli_would_continue_or_ask_again_for_costs_one_call(
 
 
 async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
-    """MSG-22, MSG-31."""
+    """MSG-22, MSG-31"""
     details = {"type": "refusal", "category": "cyber", "explanation": "Because."}
     message: dict[str, Any] = {"content": [], "stop_reason": "refusal", "stop_details": details}
     reply = await answer(client, FIRST, message, stream=False)
@@ -94,7 +93,7 @@ async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
 
 
 async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -> None:
-    """MSG-21. Otherwise one such rest would let the CLI make second calls."""
+    """MSG-21: otherwise such a rest would let the CLI make second calls."""
     await client.answers_exactly("Go.")
     await client.settled()
     [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]

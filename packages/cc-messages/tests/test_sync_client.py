@@ -1,4 +1,4 @@
-"""The synchronous client over the transport: as the asynchronous one, in a thread with an event loop or without one."""
+"""The synchronous client over the transport, in a thread with or without an event loop."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from anthropic.types import Message
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 
-from .conftest import Client
+from .client import Client
 
 ASK: Any = {"model": "claude-sonnet-5", "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
 
@@ -47,7 +47,7 @@ async def test_many_threads_at_once(several: Client) -> None:
 
 
 async def test_errors_and_timeouts_are_those_of_the_client(several: Client) -> None:
-    """MSG-30, MSG-94."""
+    """MSG-30, MSG-94"""
     claude = sync(several)
     several.api.fail_next(429, message="made-up")
     with pytest.raises(RateLimitError, match="made-up"):
@@ -58,7 +58,7 @@ async def test_errors_and_timeouts_are_those_of_the_client(several: Client) -> N
 
 
 async def test_leaving_a_stream_frees_its_process(slow_client: Client) -> None:
-    """MSG-27, MSG-94. The rest of the answer would take many seconds."""
+    """MSG-27, MSG-94: the rest of the answer would take many seconds."""
     slow_client.answers("word " * 1000)
     claude = sync(slow_client)
     with claude.messages.stream(**ASK) as stream:

@@ -1,4 +1,4 @@
-"""The server of a caller's tools, without a CLI: each call belongs to one turn."""
+"""The server for a caller's tools, without a CLI: each call belongs to a turn."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from cc_messages.loop.turn_calls import TurnCalls
 
 
 def call_tool(server: ToolServer, call_id: str | None) -> Awaitable[CallToolResult]:
-    """Make a call as the CLI does, whenever it does."""
+    """Make a call as the CLI does, at any time."""
     return cast("Awaitable[CallToolResult]", vars(ToolServer)["_answer"](server, "add", {}, call_id))
 
 
@@ -31,18 +31,18 @@ SERVER = ToolServerKey(
 
 
 async def test_an_interrupt_in_the_callers_loop_is_an_error_of_the_tool() -> None:
-    """IPC-P-21."""
+    """IPC-P-21"""
 
     async def interrupted(_call: CLICall) -> dict[str, object]:
         raise KeyboardInterrupt
 
     server = ToolServer(SERVER)
     server.bind(TurnCalls(), interrupted)
-    assert (await call_tool(server, None)).is_error  # and the background loop runs on
+    assert (await call_tool(server, None)).is_error  # and the background loop still runs
 
 
 async def test_a_call_of_an_earlier_turn_is_refused_in_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-111: it can come late; and a call may come before its message."""
+    """MSG-111: a call can come late, and may come before the message."""
     monkeypatch.setattr(turn_calls, "_BEHIND_SECONDS", 0.05)
     ran: list[str | None] = []
 

@@ -1,4 +1,4 @@
-"""The usage of clients is counted by UTC day, without loss, and survives a restart."""
+"""The clients' usage is counted by UTC day, without loss, and survives a restart."""
 
 import os
 import sqlite3
@@ -15,7 +15,7 @@ ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 
 
 def test_no_update_is_lost_between_threads_and_servers(tmp_path: Path) -> None:
-    """MSG-104."""
+    """MSG-104"""
     path = tmp_path / "usage.sqlite"
     stores = [UsageStore(path) for _ in range(2)]
 
@@ -35,7 +35,7 @@ def test_no_update_is_lost_between_threads_and_servers(tmp_path: Path) -> None:
 
 
 def test_the_usage_survives_a_restart_and_begins_anew_at_midnight(tmp_path: Path) -> None:
-    """MSG-104."""
+    """MSG-104"""
     now = datetime(2026, 11, 22, 23, 59, 30, tzinfo=UTC)
     path = tmp_path / "usage.sqlite"
     store = UsageStore(path, lambda: now)
@@ -44,7 +44,7 @@ def test_the_usage_survives_a_restart_and_begins_anew_at_midnight(tmp_path: Path
     del store
     store = UsageStore(path, lambda: now)
     assert (store.today("alice"), store.seconds_left()) == (ONE, 30)
-    store.add("alice", ONE)  # which belongs to this day, although it is written on the next
+    store.add("alice", ONE)  # usage for this day, although written on the next
     assert store.today("alice") == ONE + ONE
     now += timedelta(seconds=31)
     store.flush()
@@ -58,7 +58,7 @@ def test_the_usage_survives_a_restart_and_begins_anew_at_midnight(tmp_path: Path
 def test_an_amount_that_could_not_be_written_stays_for_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-104."""
+    """MSG-104"""
     monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 0.01)
     path = tmp_path / "usage.sqlite"
     store = UsageStore(path)
@@ -75,7 +75,7 @@ def test_an_amount_that_could_not_be_written_stays_for_the_next_time(
 
 
 def test_the_database_is_private_and_an_open_one_is_refused(tmp_path: Path) -> None:
-    """MSG-104."""
+    """MSG-104"""
     path = tmp_path / "usage.sqlite"
     before = os.umask(0)
     try:

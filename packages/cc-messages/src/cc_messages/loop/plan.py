@@ -17,7 +17,7 @@ from ..api.request import MessagesRequest
 from ..context.claude_code_tools import ClaudeCodeTools
 from ..context.tool_server_key import ToolServerKey
 from ..process.abilities import Abilities
-from ..process.plan import Plan
+from ..process.plan import RequestPlan
 from .approvals import Approvals
 from .permissions import PermissionAsker
 from .request import LoopRequest
@@ -29,7 +29,7 @@ from .turn_reader import LoopReading
 __all__ = ["LoopPlan"]
 
 
-class LoopPlan(Plan):
+class LoopPlan(RequestPlan):
     """The CLI calls tools by itself, in a conversation that is written before the answer and removed after it.
 
     Args:

@@ -18,15 +18,15 @@ from ..api.token_count import APIAccess
 from ..context.tool_server_key import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
-from .plan import NO_COMMANDS, PlainPlan, Plan
+from .plan import NO_COMMANDS, PlainPlan, RequestPlan
 from .single_call import LIMIT_ENV, Allowance
 
 __all__ = ["LaunchBuilder", "RequestLaunch", "betas_env", "logged"]
 
 _BETAS = "ANTHROPIC_BETAS"
 
-# For the clouds, whose capabilities the CLI cannot know. With a capability for system messages it repeats a request that
-# got a 400 or 422, without them; on Bedrock it adds a beta to the body. Measured on CLI 2.1.139 to 2.1.329.
+# The clouds' capabilities, which the CLI would assume. If they have system messages, it repeats a request that got a
+# 400 or 422 without them; on Bedrock it adds a beta to the body. Measured on CLI 2.1.139 to 2.1.329.
 _CLOUD_ENV = {
     "ANTHROPIC_CUSTOM_MODEL_OPTION": PLAIN_MODEL,
     "ANTHROPIC_CUSTOM_MODEL_OPTION_SUPPORTED_CAPABILITIES": "",
@@ -38,7 +38,7 @@ _CLOUD_ENV = {
 class RequestLaunch(Launch):
     """The launch of a process that answers Messages API requests."""
 
-    plan: Callable[[], Plan] = field(compare=False)
+    plan: Callable[[], RequestPlan] = field(compare=False)
     """Makes the process's plan."""
     abilities: Abilities = field(compare=False)
     """The CLI's abilities."""
@@ -113,7 +113,7 @@ class LaunchBuilder:
     def launch(
         self,
         options: ClaudeAgentOptions,
-        plan: Callable[[], Plan],
+        plan: Callable[[], RequestPlan],
         *,
         tool_server: ToolServerKey | None = None,
         mcp_servers: Mapping[str, McpServer] | None = None,

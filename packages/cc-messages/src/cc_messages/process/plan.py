@@ -19,7 +19,7 @@ from .abilities import Abilities
 from .single_call import Allowance, PromptAllowance
 from .turn_reader import Reading
 
-__all__ = ["NO_COMMANDS", "PlainPlan", "Plan"]
+__all__ = ["NO_COMMANDS", "PlainPlan", "RequestPlan"]
 
 NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
 """The command line for a process without commands: the CLI would search them after each parameter change."""
@@ -28,7 +28,7 @@ NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
 _PROMPT = "."
 
 
-class Plan(ABC):
+class RequestPlan(ABC):
     """How to open a process, to prepare it for a request, to ask, to read the answer, and to forget it."""
 
     has_history = False
@@ -62,7 +62,7 @@ class Plan(ABC):
         """Empty the conversation after a turn, which the CLI may have blocked before its API call."""
 
 
-class PlainPlan(Plan):
+class PlainPlan(RequestPlan):
     """The caller owns the loop: the whole request is in the extra body, and the CLI makes one API call.
 
     Args:

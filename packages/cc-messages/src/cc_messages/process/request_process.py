@@ -26,7 +26,7 @@ from ..api.request import MessagesRequest
 from .api_log import LOG_ENV, APILog
 from .call_number import NUMBER_VARIABLE, CallNumbers
 from .launch import RequestLaunch
-from .plan import Plan
+from .plan import RequestPlan
 from .turn_reader import Reading
 
 __all__ = ["RequestProcess"]
@@ -55,7 +55,7 @@ class RequestProcess(Worker):
     """
 
     def __init__(
-        self, launch: RequestLaunch, session: PooledSession, log: APILog, plan: Plan, resources: AsyncExitStack
+        self, launch: RequestLaunch, session: PooledSession, log: APILog, plan: RequestPlan, resources: AsyncExitStack
     ) -> None:
         super().__init__(launch, session)
         self.log = log

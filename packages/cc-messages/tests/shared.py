@@ -1,0 +1,42 @@
+"""Transports and servers that tests share."""
+
+import asyncio
+from contextlib import ExitStack
+
+from cc_loopback import LoopbackServer
+from cc_messages import ClaudeCodeTransport
+
+from .client import Client
+from .served import Served
+
+
+class Shared:
+    """Transports by name, and a server, each created at its first use and closed with the worker.
+
+    An event delay takes a separate API.
+    """
+
+    def __init__(self, api: LoopbackServer, stack: ExitStack) -> None:
+        self._stack = stack
+        self._apis: dict[float, LoopbackServer] = {0: api}
+        self._transports: dict[str, ClaudeCodeTransport] = {}
+        self._served: Served | None = None
+
+    def client(self, name: str, size: int, event_delay: float = 0) -> Client:
+        if event_delay not in self._apis:
+            self._apis[event_delay] = self._stack.enter_context(LoopbackServer(event_delay=event_delay))
+        api = self._apis[event_delay]
+        if name not in self._transports:
+            self._transports[name] = transport = ClaudeCodeTransport(pool=size, env=api.env())
+            self._stack.callback(lambda: asyncio.run(transport.aclose()))
+        return Client(api, self._transports[name], 40)
+
+    def served(self, client: Client) -> Served:
+        if self._served is None:
+            self._served = self._stack.enter_context(Served(client.api, client.transport))
+        return self._served
+
+    @property
+    def pids(self) -> set[int]:
+        """The processes that may outlive a test."""
+        return {pid for transport in self._transports.values() for pid in transport.pids}
