@@ -84,7 +84,7 @@ async def test_a_process_is_asked_once_and_stays_warm(connect: Connect, processe
     for _ in range(2):
         response = await client.http.get("/v1/models")
         assert response.status_code == 200
-        assert response.headers["request-id"].startswith("req_")
+        assert "request-id" not in response.headers  # no API has answered
     assert not client.api.calls
     assert client.starts == len(processes()) == 1
     response = await client.http.get("/v1/models/sonnet")

@@ -130,6 +130,13 @@ def test_betas_stand_where_bedrock_takes_them() -> None:
     assert json.loads(request.extra_body)["anthropic_beta"] == ["b-2", "a-1"]
 
 
+@pytest.mark.parametrize("login", list(Login))
+def test_betas_in_the_body_are_refused_as_by_the_api(login: Login) -> None:
+    """MSG-73: Claude Code would take them as a header, for the login's betas, too."""
+    with pytest.raises(APIError, match=r"^betas: Extra inputs are not permitted"):
+        parse_request(body(betas=["b-2"]), login=login)
+
+
 @pytest.mark.parametrize("login", [Login.SUBSCRIPTION, Login.CLOUD])
 def test_a_logins_own_betas_are_extended_when_a_process_starts(login: Login) -> None:
     """MSG-02"""

@@ -26,7 +26,7 @@ def error_of(response: httpx2.Response) -> tuple[int, str]:
     """Return an error's status and type, in the API's form."""
     body = response.json()
     assert body["type"] == "error"
-    assert body["request_id"] == response.headers["request-id"]
+    assert body.get("request_id") == response.headers.get("request-id")
     return response.status_code, body["error"]["type"]
 
 
@@ -104,7 +104,7 @@ async def test_whether_it_is_up_can_be_seen_without_the_token(served: Served, cl
         for path in ("/healthz", "/"):
             head = await http.head(path)
             assert (head.status_code, head.content) == (200, b"")
-            assert head.headers["request-id"].startswith("req_")
+            assert "request-id" not in head.headers
     assert not client.starts
 
 
