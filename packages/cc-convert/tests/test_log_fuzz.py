@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_convert.archive import to_archive
 from cc_convert.cli import main
+from cc_convert.log_files.archive import to_archive
 from cc_convert.log_files.events import read_events
+from cc_convert.log_files.rows import FileScan, Row
 from cc_convert.log_files.scan import scan_stream
 from cc_convert.logs import merge, read_logs
-from cc_convert.rows import FileScan, Row
 
 Maker: TypeAlias = Callable[..., Any]
 

@@ -1,6 +1,7 @@
 import pytest
 
 from cc_types import APIError
+from cc_types.failures import FAILURES, failure_of
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,10 @@ def test_the_message_has_status_type_and_request() -> None:
 )
 def test_the_message_has_advice(status: int, advice: str) -> None:
     assert advice in str(APIError(status=status, message="No"))
+
+
+def test_the_names_of_failures_are_unique_in_the_cli() -> None:
+    names = [failure.cli_name for failure in FAILURES.values() if failure.cli_name]
+
+    assert len(names) == len(set(names))
+    assert [failure_of(status).status for status in (404, 418, 500, 599)] == [404, 400, 500, 500]

@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any
 
 from .extras import need
+from .forks import group_by_size
 from .log_files.cache import Packed, pack_scan, unpack_scan
+from .log_files.rows import FileScan, unreadable
 from .log_files.scan import scan_stream
 from .log_files.sources import ENDINGS, LogsNotFoundError
-from .log_files.streams import Blocks, Readable, unpacked
+from .log_files.streams import Blocks, Readable, begins_packed, unpacked
 from .log_files.titles import Titles, best_titles, find_titles
 from .logs import Logs, merge
-from .rows import FileScan, Problem
 
 __all__ = ["connect", "read_logs_on", "read_titles_on", "scan_urls", "titles_of_urls"]
 
@@ -53,7 +54,7 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
         MissingExtraError: The extra `dask` is not installed.
     """
     options = dict(storage_options or {})
-    tasks = _tasks(list(_found(sources, options)))
+    tasks = group_by_size(_sizes(sources, options), _TASK)
     # Not pure: the files may have grown by the next call.
     futures = client.map(scan_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
     return merge(unpack_scan(packed) for part in client.gather(futures) for packed in part)
@@ -68,8 +69,7 @@ def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = N
             with fsspec.open(url, "rb", **(storage_options or {})) as file:
                 scans.append(pack_scan(_scan(file, url)))
         except OSError as error:
-            problem = Problem(url, -1, error.strerror or type(error).__name__, True)
-            scans.append(pack_scan(FileScan(url, [], [], [problem], 0, 0, False, (), "", {}, {})))
+            scans.append(pack_scan(unreadable(url, error)))
     return scans
 
 
@@ -81,7 +81,7 @@ def read_titles_on(
     Same arguments and errors as `read_logs_on`.
     """
     options = dict(storage_options or {})
-    tasks = _tasks(list(_found(sources, options)))
+    tasks = group_by_size(_sizes(sources, options), _TASK)
     futures = client.map(titles_of_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
     return best_titles(titles for part in client.gather(futures) for titles in part)
 
@@ -92,7 +92,7 @@ def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | Non
     found: list[Titles] = []
     for url in urls:
         with suppress(OSError), fsspec.open(url, "rb", **(storage_options or {})) as file:
-            size = 0 if _is_packed(file) else file.seek(0, os.SEEK_END)
+            size = 0 if begins_packed(file) else file.seek(0, os.SEEK_END)
             found.append(find_titles(partial(_content, file), size))
     return found
 
@@ -102,14 +102,9 @@ def _scan(file: Any, url: str) -> FileScan:
         return scan_stream(content, url)
 
 
-def _is_packed(file: Any) -> bool:
-    file.seek(0)
-    return file.read(2) == b"\x1f\x8b"
-
-
 @contextmanager
 def _content(file: Any, offset: int = 0) -> Generator[Readable]:
-    packed = _is_packed(file)
+    packed = begins_packed(file)
     file.seek(offset)
     if packed:
         with unpacked(file) as content:
@@ -118,32 +113,20 @@ def _content(file: Any, offset: int = 0) -> Generator[Readable]:
         yield Blocks(file.read)
 
 
-def _found(sources: Iterable[str], options: dict[str, Any]) -> Iterable[tuple[str, int]]:
+def _sizes(sources: Iterable[str], options: dict[str, Any]) -> list[tuple[str, int]]:
     """Return the selected files, each once, with their sizes."""
     fsspec = need("fsspec", "Reading from a store")
     files: dict[str, int] = {}
     for source in sources:
         store, path = fsspec.core.url_to_fs(source, **options)
-        found: dict[str, Any]
+        infos: dict[str, Any]
         if any(mark in path for mark in "*?["):
-            found = {name: info for name, info in store.glob(path, detail=True).items() if info["type"] == "file"}
+            infos = {name: info for name, info in store.glob(path, detail=True).items() if info["type"] == "file"}
         elif store.isfile(path):
-            found = {path: store.info(path)}
+            infos = {path: store.info(path)}
         else:
-            found = {name: info for name, info in store.find(path, detail=True).items() if name.endswith(ENDINGS)}
-        if not found:
+            infos = {name: info for name, info in store.find(path, detail=True).items() if name.endswith(ENDINGS)}
+        if not infos:
             raise LogsNotFoundError(f"no logs at {source}")
-        files |= {store.unstrip_protocol(name): info.get("size") or 0 for name, info in found.items()}
+        files |= {store.unstrip_protocol(name): info.get("size") or 0 for name, info in infos.items()}
     return sorted(files.items())
-
-
-def _tasks(files: list[tuple[str, int]]) -> list[list[str]]:
-    tasks: list[list[str]] = []
-    held = _TASK
-    for url, size in files:
-        if held >= _TASK:
-            tasks.append([])
-            held = 0
-        tasks[-1].append(url)
-        held += size
-    return tasks

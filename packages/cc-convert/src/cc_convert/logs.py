@@ -13,10 +13,10 @@ from .garbage import no_collections
 from .log_files.cache import Cache
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
+from .log_files.model_names import canonical_model
+from .log_files.rows import LABELS, FileScan, Kind, Problem, Row, make_row
 from .log_files.sources import LogsNotFoundError, hosts_of
-from .model_names import canonical_model
 from .prices import Prices
-from .rows import LABELS, FileScan, Kind, Problem, Row, make_row
 from .totals.lineage import attribute
 from .totals.remainders import SessionTotal, settle
 from .totals.session_totals import places_of

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 from . import price_table
-from .model_names import canonical_model
-from .rows import Row
+from .log_files.model_names import canonical_model
+from .log_files.rows import Counts, Row, Steps
 
 __all__ = ["PriceFileError", "Prices"]
 
@@ -92,35 +92,36 @@ class Prices:
         """Return the cost of a row in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
-        rates = self._rates_of(row)
+        return self.cost_of(row[9:16], row.model, row[16:19], row.steps)
+
+    def cost_of(
+        self, counts: Counts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
+    ) -> float | None:
+        """Return the cost of a request in US dollars; `None` if its model has no price and some usage is charged.
+
+        Args:
+            counts: Counts of the whole request.
+            model: The model's name.
+            traits: Service tier, region and speed.
+            steps: Counts of each sampling, if the API ran several.
+        """
+        tier, geo, speed = traits
+        tokens, searches = counts[:5], counts[6]
+        name = self._name(model)
+        rates = (self._fast.get(name) if speed == "fast" else None) or self._models.get(name)
         if rates is None:
-            return None if row.tokens or row.web_searches else 0.0
-        if not row.steps and canonical_model(row.model) not in self._long:
-            # The fast path for nearly all rows; there may be hundreds of thousands.
-            factor = self._geo.get(row.geo, 1.0) * self._tiers.get(row.tier, 1.0)
-            return _tokens_cost(row[9:14], rates) * factor / _MILLION + row.web_searches * self._web_search
-        parts = row.steps or (row[9:14],)
-        tokens = sum(_tokens_cost(part, self._by_length(row, part, rates)) for part in parts)
-        if row.steps:
-            tokens += self._unstepped_write(row, rates)
-        factor = self._geo.get(row.geo, 1.0) * self._tiers.get(row.tier, 1.0)
-        return tokens * factor / _MILLION + row.web_searches * self._web_search
-
-    def _rates_of(self, row: Row) -> Rates | None:
-        name = self._name(row.model)
-        return (self._fast.get(name) if row.speed == "fast" else None) or self._models.get(name)
-
-    def _by_length(self, row: Row, part: tuple[int, ...], rates: Rates) -> Rates:
-        long = self._long.get(self._name(row.model))
-        if long is None or row.speed == "fast" or part[0] + sum(part[2:5]) <= long[0]:
-            return rates
-        return long[1]
-
-    @staticmethod
-    def _unstepped_write(row: Row, rates: Rates) -> float:
-        """Return the cost of cache writes whose lifetime the steps do not state."""
-        short, hour = (sum(step[at] for step in row.steps) for at in (3, 4))
-        return (row.cache_write_5m - short) * rates[3] + (row.cache_write_1h - hour) * rates[4]
+            return None if any(tokens) or searches else 0.0
+        long = self._long.get(name) if speed != "fast" else None
+        amount = 0.0
+        for step in steps or (tokens,):
+            is_long = long is not None and step[0] + sum(step[2:5]) > long[0]
+            amount += _tokens_cost(step, long[1] if long and is_long else rates)
+        if steps:
+            # Cache writes whose lifetime the steps do not state.
+            short, hour = (counts[at] - sum(step[at] for step in steps) for at in (3, 4))
+            amount += short * rates[3] + hour * rates[4]
+        factor = self._geo.get(geo, 1.0) * self._tiers.get(tier, 1.0)
+        return amount * factor / _MILLION + searches * self._web_search
 
     def _name(self, model: str) -> str:
         return model if model in self._models else canonical_model(model)

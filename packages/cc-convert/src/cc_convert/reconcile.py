@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 from .logs import Logs
 from .prices import Prices
-from .rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 from .totals.remainders import SessionTotal
 
 __all__ = ["CENT", "KINDS", "Comparison", "reconcile"]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .extras import need
-from .rows import Row
+from .log_files.rows import Row
 
 __all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from math import ceil
 
 from .errors import ClaudeCodeError
+from .failures import FAILURES, failure_of
 from .json_value import JsonValue
 from .rate_limits import RateLimits
 
@@ -13,32 +14,11 @@ __all__ = ["ERROR_TYPES", "APIError", "PlanLimitError"]
 # Clients wait for less than this, in seconds, before a retry; a window of a plan takes hours.
 _LONGEST_RETRY_SECONDS = 60.0
 
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-"""The API's name of an error by its status (https://docs.anthropic.com/en/api/errors)."""
-# Error types that the API and the CLI use for failures that a retry may solve.
-_PASSING_TYPES = frozenset(
-    {"api_error", "overloaded", "overloaded_error", "rate_limit", "rate_limit_error", "server_error", "timeout_error"}
-)
-_PASSING_STATUSES = frozenset({408, 409, 429})
-_ADVICE = {
-    401: "Log in to Claude Code or set ANTHROPIC_API_KEY.",
-    402: "Check the billing of the account.",
-    403: "Check the permissions of the credentials in use.",
-    404: "Check the name of the model.",
-    413: "Send a shorter request.",
-    429: "Wait, then try again with fewer requests at a time.",
+ERROR_TYPES = {status: failure.error_type for status, failure in FAILURES.items()}
+"""The API's name of an error by its status."""
+# Names in the API and in the CLI.
+_RETRYABLE = {
+    name for failure in FAILURES.values() if failure.retryable for name in (failure.error_type, failure.cli_name)
 }
 
 
@@ -69,7 +49,7 @@ class APIError(ClaudeCodeError):
         details: Mapping[str, JsonValue] | None = None,
     ) -> None:
         self.status = status
-        self.error_type = error_type or _error_type(status)
+        self.error_type = error_type or failure_of(500 if status is None else status).error_type
         self.message = message
         self.request_id = request_id
         self.retry_after = retry_after
@@ -83,14 +63,10 @@ class APIError(ClaudeCodeError):
     @property
     def retryable(self) -> bool:
         """Return whether a retry of the same request may succeed."""
-        if self.status is None:
-            return self.error_type in _PASSING_TYPES
-        return self.status in _PASSING_STATUSES or self.status >= 500
+        return self.error_type in _RETRYABLE if self.status is None else failure_of(self.status).retryable
 
     def _advice(self) -> str:
-        if self.status in _ADVICE:
-            return _ADVICE[self.status]
-        return "Try again later." if self.retryable else "Change the request before sending it again."
+        return failure_of(self.status or (500 if self.retryable else 400)).advice
 
 
 class PlanLimitError(APIError):
@@ -138,9 +114,3 @@ class PlanLimitError(APIError):
 
 def _seconds_until(time: datetime) -> float:
     return (time - datetime.now(UTC)).total_seconds()
-
-
-def _error_type(status: int | None) -> str:
-    if status is None:
-        return "api_error"
-    return ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")

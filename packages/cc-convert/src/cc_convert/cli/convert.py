@@ -4,8 +4,8 @@ import os
 import tempfile
 from argparse import Namespace
 
-from ..archive import to_archive
-from ..rows import Row
+from ..log_files.archive import to_archive
+from ..log_files.rows import Row
 from ..table import COLUMNS, duckdb_with, record_of
 from .inputs import load_rows, load_titles, mention, overview, with_costs
 from .output import RefusedError, check_free, say, write_output, write_records

@@ -4,38 +4,35 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from ..log_files.cache import Cache, identity_of
-from ..log_files.files import Progress
+from ..log_files.files import Progress, read_files
+from ..log_files.rows import FileScan, Row
 from ..log_files.sources import STDIN, default_folders, find_logs
 from ..logs import Logs, read_logs
 from ..prices import Prices
+from ..report.blocks import blocks
 from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
-from ..rows import Row
+from ..report.groups import group
+from ..report.sums import Line
 from . import FINDINGS, OK
 from .output import RefusedError, say
 
 __all__ = [
-    "Overview",
-    "chosen_filter",
-    "chosen_prices",
-    "chosen_zone",
-    "load_buckets",
-    "load_logs",
-    "load_rows",
-    "load_titles",
-    "mention",
-    "with_progress",
-]
+    "Overview", "chosen_filter", "chosen_prices", "chosen_zone", "current_lines", "load_buckets", "load_logs",
+    "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_costs", "with_progress",
+]  # fmt: skip
 
 # Seconds. Shorter work needs no progress line; it is redrawn at intervals.
 _PATIENCE = 1.0
 _REDRAW = 0.1
+# Older logs affect neither today nor the current block, in any time zone.
+_RECENT = 2 * 86400
 
 
 class Overview(NamedTuple):
@@ -155,6 +152,23 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         if facts and not seen.unfinished and all(problem.offset >= 0 for problem in logs.problems):
             _keep(name, facts, buckets, seen)
     return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
+
+
+def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:
+    """Return the scans of the logs that changed in the last two days."""
+    recent: list[str] = []
+    for path in find_logs(sources):
+        with suppress(OSError):  # deleted meanwhile
+            if os.path.getmtime(path) >= time.time() - _RECENT:
+                recent.append(path)
+    return read_files(recent, cache=cache)
+
+
+def current_lines(buckets: list[Bucket], zone: tzinfo | None, now: float) -> tuple[Line, Line | None]:
+    """Return the line of today, and that of the active block, if there is one."""
+    today = datetime.fromtimestamp(now, zone).date().isoformat()
+    day = next((line for line in group(buckets, "day", zone) if line.key == today), Line(today))
+    return day, next((line for line in blocks(buckets, zone, now=now) if line.about["kind"] == "active"), None)
 
 
 def load_titles(options: Namespace) -> dict[str, str]:

@@ -11,20 +11,9 @@ from typing import Any, TextIO, TypeAlias
 from ..extras import has_extra, need
 
 __all__ = [
-    "RefusedError",
-    "Table",
-    "is_too_wide",
-    "say",
-    "shortened",
-    "spell_cost",
-    "spell_count",
-    "spell_short",
-    "visible",
-    "without_empty",
-    "write_output",
-    "write_records",
-    "write_table",
-]
+    "RefusedError", "Table", "is_too_wide", "say", "shortened", "spell_cost", "spell_count", "spell_short", "visible",
+    "without_empty", "write_output", "write_records", "write_table",
+]  # fmt: skip
 
 Table: TypeAlias = Sequence[Sequence[str]]
 """Rows of cells; the first row has the headings."""

@@ -13,8 +13,8 @@ from cc_types import JsonValue, RateLimits
 
 from ..log_files.cache import Cache
 from ..log_files.extract import time_of
+from ..log_files.rows import FileScan
 from ..report.forecast import Forecast, WindowUse, forecast, newest_uses
-from ..rows import FileScan
 
 __all__ = ["keep_uses", "kept_uses", "logged_uses", "running_uses", "spell_windows", "told_uses"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..log_files.rows import LABELS
 from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
-from ..rows import LABELS
 from .inputs import (
     Overview,
     chosen_prices,
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 _TITLE, _SHORT_TITLE = 50, 24
 """Characters of a title in a table."""
 _SHORT = {"Requests": "Reqs", "Cache write": "Write", "Cache read": "Read"}
+_COUNTS = (
+    "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
+    "web_searches", "tokens", "cache_hits",
+)  # fmt: skip
 _TITLES = {
     "day": "Day",
     "week": "Week from",
@@ -104,27 +108,19 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
 
 def record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
     """Return a line as a record for programs."""
-    return {
-        "key": line.key,
-        **line.about,
-        "requests": line.requests,
-        "errors": line.errors,
-        "input": line.input,
-        "output": line.output,
-        "cache_write_5m": line.cache_write_5m,
-        "cache_write_1h": line.cache_write_1h,
-        "cache_read": line.cache_read,
-        "thinking": line.thinking,
-        "web_searches": line.web_searches,
-        "tokens": line.tokens,
-        "cache_hits": line.cache_hits,
-        "cost": round(line.cost, 9),
-        "unlogged_cost": round(line.unlogged_cost, 9),
-        "unpriced_tokens": line.unpriced,
-        "first": _moment(line.first, zone),
-        "last": _moment(line.last, zone),
-        "models": {model: round(cost, 9) for model, cost in line.models.items()},
-    }
+    fields = vars(line) | {"tokens": line.tokens, "cache_hits": line.cache_hits}
+    return (
+        {"key": line.key, **line.about}
+        | {name: fields[name] for name in _COUNTS}
+        | {
+            "cost": round(line.cost, 9),
+            "unlogged_cost": round(line.unlogged_cost, 9),
+            "unpriced_tokens": line.unpriced,
+            "first": _moment(line.first, zone),
+            "last": _moment(line.last, zone),
+            "models": {model: round(cost, 9) for model, cost in line.models.items()},
+        }
+    )
 
 
 def _moment(time: float, zone: tzinfo | None) -> str | None:
@@ -137,22 +133,8 @@ def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, shor
     labels = [] if short else ["Branch", "Host", "Entry point", "CLI version"]
     extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
     models = [] if by == "model" or short else ["Models"]
-    table = [
-        [
-            heading,
-            *extra,
-            "Requests",
-            "Errors",
-            "Input",
-            "Output",
-            "Cache write",
-            "Cache read",
-            "Hits",
-            "Cost",
-            "Unlogged",
-            *models,
-        ]
-    ]
+    sums = ["Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", "Unlogged"]
+    table = [[heading, *extra, *sums, *models]]
     for line in [*lines, whole]:
         is_total = line is whole
         if line.about.get("kind") == GAP:

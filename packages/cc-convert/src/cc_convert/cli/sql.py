@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
 
-from ..rows import Row
+from ..log_files.rows import Row
 from ..table import COLUMNS, duckdb_with, values_of
 from .inputs import chosen_prices, load_logs, mention, overview, with_costs
 from .output import RefusedError, write_records

@@ -5,7 +5,6 @@ part of recently changed logs.
 """
 
 import json
-import os
 import sys
 import time
 from argparse import Namespace
@@ -13,35 +12,30 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from ..log_files.cache import Cache
-from ..log_files.files import read_files
-from ..log_files.sources import LogsNotFoundError, find_logs
+from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
-from ..report.blocks import BLOCK, blocks
+from ..report.blocks import BLOCK
 from ..report.buckets import Bucket, fill_buckets
-from ..report.groups import group
-from .inputs import chosen_prices, chosen_zone
+from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
 from .output import spell_cost
 from .plan_limits import keep_uses, kept_uses, spell_windows, told_uses
-
-_RECENT = 2 * 86400
 
 
 def run(options: Namespace) -> int:
     """Print the line, for any input on stdin."""
     asked = _asked()
     try:
-        buckets = _buckets(options)
+        logs = merge(recent_scans((), Cache()))
+        buckets = fill_buckets(logs.priced(chosen_prices(options), options.cost))
     except LogsNotFoundError:
         buckets = []
     zone, now = chosen_zone(options), time.time()
-    today = datetime.fromtimestamp(now, zone).date().isoformat()
-    day = next((line for line in group(buckets, "day", zone) if line.key == today), None)
-    block = next((line for line in blocks(buckets, zone, now=now) if line.about.get("kind") == "active"), None)
+    day, block = current_lines(buckets, zone, now)
     parts = [
         _text(asked, "model", "display_name"),
         _share("context", asked, "context_window", "used_percentage"),
         _session(asked, buckets),
-        f"today {spell_cost(day.cost if day else 0.0)}",
+        f"today {spell_cost(day.cost)}",
     ]
     if block:
         left = int(block.first // 3600 * 3600 + BLOCK - now) // 60
@@ -89,9 +83,3 @@ def _session(asked: dict[str, Any], buckets: list[Bucket]) -> str:
         return f"session {spell_cost(float(stated))}"
     session = _text(asked, "session_id")
     return f"session {spell_cost(sum(one.cost for one in buckets if one.session == session))}" if session else ""
-
-
-def _buckets(options: Namespace) -> list[Bucket]:
-    since = time.time() - _RECENT
-    recent = [path for path in find_logs() if os.path.exists(path) and os.path.getmtime(path) >= since]
-    return fill_buckets(merge(read_files(recent, cache=Cache())).priced(chosen_prices(options), options.cost))

@@ -1,28 +1,22 @@
 """`cc-convert watch`: show today and the current block, and refresh them."""
 
 import gc
-import os
 import sys
 import time
 from argparse import Namespace
 from datetime import UTC, datetime, tzinfo
 
 from ..log_files.cache import MemoryCache
-from ..log_files.files import read_files
-from ..log_files.sources import find_logs
+from ..log_files.rows import FileScan
 from ..logs import merge
 from ..prices import Prices
-from ..report.blocks import blocks, burn_rate
+from ..report.blocks import burn_rate
 from ..report.buckets import fill_buckets
-from ..report.groups import group
 from ..report.sums import Line
-from ..rows import FileScan
-from .inputs import chosen_prices, chosen_zone
+from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
 from .output import say, spell_cost, spell_count, text_of
 from .plan_limits import kept_uses, logged_uses, running_uses, spell_windows
 
-# Older logs affect neither today nor the current block, in any time zone.
-_RECENT = 2 * 86400
 # Seconds. Below this, a scan takes longer than the pause.
 _LEAST_INTERVAL = 0.2
 
@@ -35,7 +29,7 @@ def run(options: Namespace) -> int:
     shown = ""
     try:
         while True:
-            text = picture(_recent_scans(options, cache), options, prices, zone)
+            text = picture(recent_scans(options.sources, cache), options, prices, zone)
             if text != shown:
                 shown = text
                 # Cursor home, each line cleared to its end, the rest of the screen cleared: no flicker.
@@ -50,26 +44,11 @@ def run(options: Namespace) -> int:
         return 0
 
 
-def _recent_scans(options: Namespace, cache: MemoryCache) -> list[FileScan]:
-    since = time.time() - _RECENT
-    recent: list[str] = []
-    for path in find_logs(options.sources):
-        try:
-            if os.path.getmtime(path) >= since:
-                recent.append(path)
-        except OSError:
-            continue  # deleted meanwhile
-    return read_files(recent, cache=cache)
-
-
 def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzinfo | None) -> str:
     """Return the text to display."""
     now = time.time()
-    buckets = fill_buckets(merge(scans).priced(prices, options.cost))
-    today = datetime.fromtimestamp(now, zone).date().isoformat()
-    day = next((line for line in group(buckets, "day", zone) if line.key == today), Line(today))
-    block = next((line for line in blocks(buckets, zone, now=now) if line.about.get("kind") == "active"), None)
-    table = [["", "Requests", "Input", "Output", "Cache write", "Cache read", "Cost"], _cells(f"today, {today}", day)]
+    day, block = current_lines(fill_buckets(merge(scans).priced(prices, options.cost)), zone, now)
+    table = [["", "Requests", "Input", "Output", "Cache write", "Cache read", "Cost"], _cells(f"today, {day.key}", day)]
     text = ""
     if block:
         table.append(_cells(f"block until {block.about['ends'][11:]}", block))

@@ -6,12 +6,12 @@ from datetime import datetime, tzinfo
 from typing import TextIO
 
 from ..log_files.events import Event, read_events
+from ..log_files.rows import LABELS, Row
 from ..log_files.titles import read_titles
 from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
 from ..report.groups import NO_TIME, group, total
 from ..report.sums import Line
-from ..rows import LABELS, Row
 from .assets import SCRIPT, STYLE, policy
 from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, period_of
 from .safe import text

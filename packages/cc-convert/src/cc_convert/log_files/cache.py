@@ -14,23 +14,14 @@ from contextlib import suppress
 from io import FileIO
 from typing import Any, NamedTuple, TypeAlias
 
-from ..rows import FileScan, Ledger, Problem, make_row
 from .private import write_private
+from .rows import FileScan, Ledger, Problem, make_row
 from .store import Store
 
 __all__ = [
-    "Cache",
-    "Identity",
-    "MemoryCache",
-    "default_cache_folder",
-    "dump_scan",
-    "edges_in",
-    "edges_of",
-    "identity_of",
-    "load_scan",
-    "pack_scan",
-    "unpack_scan",
-]
+    "Cache", "Identity", "MemoryCache", "default_cache_folder", "dump_scan", "edges_in", "edges_of", "identity_of",
+    "load_scan", "pack_scan", "unpack_scan",
+]  # fmt: skip
 
 # Part of the path, so that no version reads an entry of another one. Marshal's format depends on the interpreter.
 _FORMAT = f"5-{sys.implementation.cache_tag}"

@@ -4,8 +4,7 @@ import json
 from contextlib import suppress
 from typing import Literal, TypeAlias, cast
 
-from ..archive import ARCHIVED, from_archive
-from ..rows import Counts, FileScan, Ledger, Problem, Row, make_row
+from .archive import ARCHIVED, from_archive
 from .extract import (
     LATEST,
     declined_parts,
@@ -15,9 +14,10 @@ from .extract import (
     session_of,
     time_of,
     tool_calls,
-    traits_of,
 )
 from .fields import Record, clean_record, clean_totals, clean_usage, count
+from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, make_row, with_counts
+from .usage import Traits, traits_in
 
 __all__ = ["Collector", "Taken", "better"]
 
@@ -32,6 +32,8 @@ _MOST_LIMITS = 1000
 _MOST_TOOL_IDS = 100
 # Seconds. Processes and threads write their records a little later than they note the time.
 _DISORDER = 0.5
+# One record of a request may lack them, and another one have them.
+_FILLED = ("project", "parent", "agent", "agent_type", "request_id", *LABELS)
 _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 
@@ -269,7 +271,7 @@ class Collector:
         )
         self._set_back = False
 
-    def _traits(self) -> tuple[str, str, str]:
+    def _traits(self) -> Traits:
         return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")
 
 
@@ -284,8 +286,8 @@ def _has_usage(record: Record) -> bool:
     return bool(message.get("usage"))
 
 
-def _stated_traits(usage: object) -> tuple[str, str, str]:
-    return traits_of(clean_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
+def _stated_traits(usage: object) -> Traits:
+    return traits_in(clean_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
 
 
 def better(old: Row, new: Row) -> Row:
@@ -294,42 +296,28 @@ def better(old: Row, new: Row) -> Row:
         chosen, other = (old, new) if old.final else (new, old)
     else:
         chosen, other = (new, old) if new.tokens > old.tokens else (old, new)
+    more = {name: getattr(chosen, name) or getattr(other, name) for name in _FILLED}
     return chosen._replace(
         time=min((time for time in (old.time, new.time) if time is not None), default=None),
-        project=chosen.project or other.project,
-        parent=chosen.parent or other.parent,
-        agent=chosen.agent or other.agent,
-        agent_type=chosen.agent_type or other.agent_type,
         tools=max(chosen.tools, other.tools, key=len),
         logged_cost=other.logged_cost if chosen.logged_cost is None else chosen.logged_cost,
-        request_id=chosen.request_id or other.request_id,
-        branch=chosen.branch or other.branch,
-        host=chosen.host or other.host,
-        entrypoint=chosen.entrypoint or other.entrypoint,
-        version=chosen.version or other.version,
+        **more,
     )
 
 
 def _with_block(known: Row, row: Row) -> Row:
     """Return a request with one more content block."""
     tools = known.tools + row.tools
-    if known[9:16] == row[9:16] and known.final == row.final:
+    if counts_of(known) == counts_of(row) and known.final == row.final:
         return known._replace(tools=tools) if row.tools else known
     return better(known, row)._replace(tools=tools)
 
 
 def _with_final(row: Row, counts: Counts) -> Row:
     """Return a row with the final counts; counts that only the start has are kept."""
-    fresh, output, read, short, hour, thinking, searches = counts
-    written = row.cache_write_5m + row.cache_write_1h
-    changed = short + hour > written
-    return row._replace(
-        input=max(row.input, fresh),
-        output=max(row.output, output),
-        cache_read=max(row.cache_read, read),
-        cache_write_5m=short if changed else row.cache_write_5m,
-        cache_write_1h=hour if changed else row.cache_write_1h,
-        thinking=max(row.thinking, thinking),
-        web_searches=max(row.web_searches, searches),
-        final=True,
-    )
+    fresh, output, read, short, hour, thinking, searches = map(max, counts_of(row), counts)
+    if sum(counts[3:5]) <= row.cache_write_5m + row.cache_write_1h:
+        short, hour = row.cache_write_5m, row.cache_write_1h
+    else:
+        short, hour = counts[3:5]
+    return with_counts(row, (fresh, output, read, short, hour, thinking, searches))

@@ -14,10 +14,15 @@ from .fields import Record, clean_record
 from .sources import open_log
 from .streams import DamagedLogError, lines_of
 
-__all__ = ["Event", "EventKind", "events_of", "read_events"]
+__all__ = ["KIND_NAMES", "Event", "EventKind", "events_of", "read_events", "text_or_empty"]
 
 EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
 """Kind of an event. A `compaction` replaces a conversation by its summary."""
+KIND_NAMES: dict[EventKind, str] = {
+    "prompt": "User", "text": "Claude", "thinking": "Thinking", "call": "Tool call", "result": "Tool result",
+    "compaction": "Compaction", "error": "Error",
+}  # fmt: skip
+"""Headings in transcripts."""
 
 
 class Event(NamedTuple):
@@ -97,9 +102,11 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
                 tokens=context,
             )
         elif kind == "thinking":
-            yield base._replace(kind="thinking", text=_plain(block.get("thinking")), identity=fields.get("id") or "")
+            yield base._replace(
+                kind="thinking", text=text_or_empty(block.get("thinking")), identity=fields.get("id") or ""
+            )
         elif kind in ("tool_use", "server_tool_use"):
-            name, identity = (_plain(block.get(one)) for one in ("name", "id"))
+            name, identity = (text_or_empty(block.get(one)) for one in ("name", "id"))
             given = block.get("input")
             yield base._replace(
                 kind="call", text=_given_text(given), name=name, identity=identity, tokens=context, given=given
@@ -116,10 +123,10 @@ def _given(record: Record, base: Event) -> Iterator[Event]:
     for block in _blocks(content):
         if block.get("type") == "tool_result":
             text, failed = _result_text(block.get("content")), block.get("is_error") is True
-            identity = _plain(block.get("tool_use_id"))
+            identity = text_or_empty(block.get("tool_use_id"))
             yield base._replace(kind="result", text=text, identity=identity, failed=failed)
         elif block.get("type") == "text" and not summary:
-            yield base._replace(text=_plain(block.get("text")), identity=_plain(record.get("uuid")))
+            yield base._replace(text=text_or_empty(block.get("text")), identity=text_or_empty(record.get("uuid")))
 
 
 def _given_text(given: object) -> str:
@@ -141,12 +148,13 @@ def _result_text(content: object) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(
-        _plain(block.get("text")) if block.get("type") == "text" else f"[{_plain(block.get('type'))}]"
+        text_or_empty(block.get("text")) if block.get("type") == "text" else f"[{text_or_empty(block.get('type'))}]"
         for block in _blocks(content)
     )
 
 
-def _plain(value: object) -> str:
+def text_or_empty(value: object) -> str:
+    """Return a text, or an empty one for a value of another type."""
     return value if isinstance(value, str) else ""
 
 

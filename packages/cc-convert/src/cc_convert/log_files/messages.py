@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from ..messages.shapes import is_assistant, is_json_object, is_result, result_fields
-from ..rows import FileScan
 from .collector import Collector
 from .fields import Record
+from .rows import FileScan
 
 __all__ = ["scan_messages"]
 

@@ -7,9 +7,9 @@ are checked, to detect a cut-off line; lines with usage are decoded.
 import json
 import re
 
-from ..rows import FileScan
 from .collector import Collector, Taken
 from .decode import decode_line, fast_decoders
+from .rows import FileScan
 from .searching import Find, finders
 from .streams import DamagedLogError, Readable
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from glob import glob, has_magic
 
-from .streams import Readable, unpacked
+from .streams import Readable, begins_packed, unpacked
 
 __all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "hosts_of", "is_packed", "open_log"]
 
@@ -14,7 +14,6 @@ STDIN = "-"
 """The name of the standard input among the sources."""
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 """File name endings of logs in a folder."""
-_GZIP = b"\x1f\x8b"
 
 
 class LogsNotFoundError(FileNotFoundError):
@@ -132,7 +131,7 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
 def is_packed(path: str) -> bool:
     """Return whether a file is packed with gzip, by its first bytes."""
     with open(path, "rb", buffering=0) as file:
-        return file.read(2) == _GZIP
+        return begins_packed(file)
 
 
 def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
@@ -145,7 +144,7 @@ def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
         return nullcontext(_Pipe())
     file = open(path, "rb", buffering=0)
     try:
-        packed = file.read(2) == _GZIP
+        packed = begins_packed(file)
         file.seek(0 if packed else offset)
     except BaseException:
         file.close()

@@ -3,10 +3,11 @@
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
-__all__ = ["Blocks", "DamagedLogError", "Readable", "lines_of", "placed_lines", "unpacked"]
+__all__ = ["Blocks", "DamagedLogError", "Readable", "begins_packed", "lines_of", "placed_lines", "unpacked"]
 
+_GZIP = b"\x1f\x8b"
 _PIECE = 1 << 16
 _LONGEST = 1 << 28
 
@@ -34,6 +35,12 @@ class Blocks:
         block = self._read(len(buffer))
         buffer[: len(block)] = block
         return len(block)
+
+
+def begins_packed(file: Any) -> bool:
+    """Return true if the first bytes of a binary file are those of gzip."""
+    file.seek(0)
+    return file.read(2) == _GZIP
 
 
 @contextmanager

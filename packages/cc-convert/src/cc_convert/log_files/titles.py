@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import TypeAlias, cast
 
-from ..archive import ARCHIVED
+from .archive import ARCHIVED
 from .cache import Cache, Identity, identity_of
 from .decode import decode_line
-from .events import events_of
+from .events import events_of, text_or_empty
 from .extract import session_of
 from .fields import Record, clean_record
 from .sources import STDIN, is_packed, open_log
@@ -110,7 +110,7 @@ def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size
 def _note(line: bytes, titles: Titles) -> None:
     for record in decode_line(line).records:
         found = _title_of(record)
-        session = _plain(record.get("session")) or session_of(clean_record(record)[0])
+        session = text_or_empty(record.get("session")) or session_of(clean_record(record)[0])
         if found and session:
             known = titles.get(session, (-1, ""))
             # A later title replaces an earlier one, but the first prompt stays the first.
@@ -119,7 +119,7 @@ def _note(line: bytes, titles: Titles) -> None:
 
 
 def _title_of(record: Record) -> tuple[int, str] | None:
-    if noted := _NOTED.get(_plain(record.get("type"))):
+    if noted := _NOTED.get(text_or_empty(record.get("type"))):
         title = noted_title(record)
         return (noted[1], title) if title else None
     if record.get("isSidechain") is True:
@@ -133,12 +133,8 @@ def _title_of(record: Record) -> tuple[int, str] | None:
 
 def noted_title(record: Record) -> str:
     """Return the title in a title record; empty for other records."""
-    noted = _NOTED.get(_plain(record.get("type")))
-    return _one_line(_plain(record.get(noted[0]))) if noted else ""
-
-
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    noted = _NOTED.get(text_or_empty(record.get("type")))
+    return _one_line(text_or_empty(record.get(noted[0]))) if noted else ""
 
 
 def _one_line(text: str) -> str:

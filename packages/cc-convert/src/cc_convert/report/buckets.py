@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, cast
 
-from ..model_names import canonical_model
-from ..rows import LABELS, Row
+from ..log_files.model_names import canonical_model
+from ..log_files.rows import LABELS, Row
 
 __all__ = ["QUARTER", "Bucket", "fill_buckets"]
 

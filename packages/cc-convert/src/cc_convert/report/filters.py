@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol, TypeVar
 
-from ..model_names import canonical_model
+from ..log_files.model_names import canonical_model
 from .buckets import QUARTER
 
 __all__ = ["Filter", "FilterError", "last_days", "moment"]

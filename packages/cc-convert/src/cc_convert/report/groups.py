@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
-from ..rows import LABELS
+from ..log_files.rows import LABELS
 from .buckets import QUARTER, Bucket
 from .sums import Line
 
@@ -63,20 +63,8 @@ def total(lines: Iterable[Line]) -> Line:
     """Return the sum of lines."""
     whole = Line("total")
     for line in lines:
-        for name in _ADDED:
-            setattr(whole, name, getattr(whole, name) + getattr(line, name))
-        for model, cost in line.models.items():
-            whole.models[model] = whole.models.get(model, 0.0) + cost
-        if line.first:
-            whole.first = min(whole.first or line.first, line.first)
-            whole.last = max(whole.last, line.last)
+        whole.add_line(line)
     return whole
-
-
-_ADDED = (
-    "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
-    "web_searches", "cost", "unpriced", "unlogged_cost",
-)  # fmt: skip
 
 
 def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket], str]:

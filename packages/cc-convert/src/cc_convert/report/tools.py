@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..log_files.events import Event
-from ..rows import Row
+from ..log_files.rows import Row
 
 __all__ = ["ToolLine", "tool_lines"]
 

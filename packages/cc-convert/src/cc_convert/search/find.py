@@ -2,14 +2,13 @@
 
 import os
 import re
-import signal
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
+from ..forks import group_by_size, share_jobs
 from ..log_files.cache import Cache
 from ..log_files.files import Progress
 from ..log_files.sources import is_packed, open_log
@@ -22,8 +21,6 @@ __all__ = ["Found", "Match", "Query", "QueryError", "find_passages", "passage_of
 
 # Starting a process takes milliseconds; the first one reads about this many bytes in this time.
 _WORTH_A_PROCESS = 4_000_000
-# Each takes 4 bytes of a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.
-_MOST_JOBS = 8_000
 
 
 class QueryError(ValueError):
@@ -220,63 +217,17 @@ def _is_stale(path: str, texts: TextCache) -> bool:
 def _read_together(stale: list[str], texts: TextCache, processes: int, progress: Progress | None) -> None:
     """Read logs into the cache, by several processes if that pays."""
     sizes = {path: os.path.getsize(path) for path in stale if os.path.exists(path)}
-    paths = sorted(sizes, key=lambda path: -sizes[path])
-    done, whole = list(accumulate(sizes[path] for path in paths)), sum(sizes.values())
-    step = len(paths) // _MOST_JOBS + 1
-    jobs = [paths[start : start + step] for start in range(0, len(paths), step)]
+    total = sum(sizes.values())
+    groups = group_by_size(sorted(sizes.items(), key=lambda item: -item[1]), 1)
+    # Each job, with the bytes done after it.
+    jobs = list(zip(groups, accumulate(sum(sizes[path] for path in paths) for paths in groups), strict=True))
 
-    def work(number: int) -> None:
-        for path in jobs[number]:
+    def read(job: tuple[list[str], int]) -> None:
+        paths, done = job
+        for path in paths:
             with suppress(OSError):
                 _text_of(path, texts)
         if progress:
-            progress(done[min(number * step + step, len(done)) - 1], whole)
+            progress(done, total)
 
-    threading = sys.modules.get("threading")
-    if not hasattr(os, "fork") or (threading is not None and threading.active_count() > 1):
-        processes = 1
-    share_jobs(len(jobs), work, min(processes, whole // _WORTH_A_PROCESS + 1, len(jobs)))
-
-
-def share_jobs(jobs: int, work: Callable[[int], None], processes: int) -> None:
-    """Run jobs for their side effects, by number from 0, in this process and in forks of it.
-
-    A fork that fails leaves its job undone. Forks exit after the last job, also if this process was killed.
-    """
-    queue, fill = os.pipe()
-    os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(jobs)))
-    os.close(fill)
-    forks: list[int] = []
-    try:
-        # With fewer processes, if the system allows no more.
-        with suppress(OSError):
-            forks.extend(_fork(queue, work) for _ in range(processes - 1))
-        _work(queue, work)
-    except BaseException:
-        if sys.platform != "win32":
-            for fork in forks:
-                os.kill(fork, signal.SIGKILL)
-        raise
-    finally:
-        os.close(queue)
-        for fork in forks:
-            os.waitpid(fork, 0)
-
-
-def _fork(queue: int, work: Callable[[int], None]) -> int:
-    if sys.platform == "win32":
-        raise NotImplementedError("Windows cannot fork")
-    fork = os.fork()
-    if fork == 0:
-        # No exit handlers of the parent, and no second flush of its buffers.
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            _work(queue, work)
-        finally:
-            os._exit(0)
-    return fork
-
-
-def _work(queue: int, work: Callable[[int], None]) -> None:
-    while number := os.read(queue, 4):
-        work(int.from_bytes(number, "big"))
+    share_jobs(jobs, read, min(processes, total // _WORTH_A_PROCESS + 1))

@@ -6,8 +6,8 @@ settings. The rows have the model that answered, so totals are changed to it.
 
 from collections.abc import Iterable, Mapping
 
-from ..model_names import canonical_model
-from ..rows import DECLINED, Ledger, Row, add_counts, counts_of, subtract_counts
+from ..log_files.model_names import canonical_model
+from ..log_files.rows import DECLINED, Ledger, Row, add_counts, counts_of, subtract_counts
 from .sums import NOTHING, Totals, difference, sums, sums_of
 
 __all__ = ["requested_models", "with_answering_models"]

@@ -6,7 +6,7 @@ names the parent. In other logs, copies look like originals; there the session t
 
 from collections.abc import Iterable
 
-from ..rows import FileScan, Row
+from ..log_files.rows import FileScan, Row
 
 __all__ = ["attribute"]
 

@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..model_names import canonical_model
-from ..prices import Prices
-from ..rows import (
+from ..log_files.model_names import canonical_model
+from ..log_files.rows import (
     NO_COUNTS,
     Counts,
     FileScan,
@@ -22,7 +21,9 @@ from ..rows import (
     counts_of,
     subtract_counts,
     with_all_writes,
+    with_counts,
 )
+from ..prices import Prices
 from .session_totals import ProcessTotal, process_totals
 from .sums import NOTHING, Totals, count_rows, difference, size_of, sums_of, without_zeros
 
@@ -152,11 +153,7 @@ def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -
     if len(partial) != 1:
         return False
     row = partial[0]
-    numbers = add_counts(counts_of(row), more)
-    rows[row.key] = row._replace(
-        input=numbers[0], output=numbers[1], cache_read=numbers[2], cache_write_5m=numbers[3],
-        cache_write_1h=numbers[4], thinking=numbers[5], web_searches=numbers[6], final=True,
-    )  # fmt: skip
+    rows[row.key] = with_counts(row, add_counts(counts_of(row), more))
     return True
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from ..rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
+from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
 from .fallbacks import requested_models, with_answering_models
 from .sums import NOTHING, Sums, Totals, count_rows, difference, size_of, sums, sums_of, without_zeros
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from ..model_names import canonical_model
-from ..rows import NO_COUNTS, Counts, Row, add_counts
+from ..log_files.model_names import canonical_model
+from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts
 
 __all__ = ["NOTHING", "Sums", "Totals", "count_rows", "difference", "size_of", "sums", "sums_of", "without_zeros"]
 

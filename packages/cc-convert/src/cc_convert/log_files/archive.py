@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import cast, get_args, get_type_hints
 
-from .log_files.extract import LATEST
-from .log_files.fields import MOST, Record
+from .extract import LATEST
+from .fields import MOST, Record
 from .rows import Kind, Row, make_row
 
 __all__ = ["ARCHIVED", "from_archive", "to_archive"]

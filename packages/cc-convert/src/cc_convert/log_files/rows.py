@@ -9,21 +9,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = [
-    "DECLINED",
-    "LABELS",
-    "NO_COUNTS",
-    "Counts",
-    "FileScan",
-    "Kind",
-    "Ledger",
-    "Problem",
-    "Row",
-    "add_counts",
-    "counts_of",
-    "make_row",
-    "subtract_counts",
-    "with_all_writes",
-]
+    "DECLINED", "LABELS", "NO_COUNTS", "Counts", "FileScan", "Kind", "Ledger", "Problem", "Row", "Steps", "add_counts",
+    "counts_of", "make_row", "subtract_counts", "unreadable", "with_all_writes", "with_counts",
+]  # fmt: skip
 
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined"]
 """Meaning of a row.
@@ -35,6 +23,10 @@ its own price, and is in none of the CLI's totals.
 """
 DECLINED = ":declined:"
 """Text in the key of a declined part, between the key of the request and the number of the part."""
+
+
+Steps: TypeAlias = tuple[tuple[int, int, int, int, int], ...]
+"""Input, output, cache read, 5m write and 1h write, by sampling."""
 
 
 class Row(NamedTuple):
@@ -80,8 +72,8 @@ class Row(NamedTuple):
     """`standard` or `fast`."""
     tools: tuple[str, ...]
     """The tools that the answer called, in order."""
-    steps: tuple[tuple[int, int, int, int, int], ...]
-    """Several samplings by the API for one request: input, output, cache read, 5m and 1h write of each."""
+    steps: Steps
+    """Counts of each sampling, if the API ran several for one request."""
     logged_cost: float | None
     """The cost in US dollars that the log states for this request, if any."""
     final: bool
@@ -125,7 +117,12 @@ make_row = cast("Callable[[Iterable[Any]], Row]", partial(tuple[Any, ...].__new_
 
 def counts_of(row: Row) -> Counts:
     """Return the counts of a row."""
-    return row[9:16]
+    return row[9:16]  # from `input` to `web_searches`
+
+
+def with_counts(row: Row, counts: Counts) -> Row:
+    """Return a row with these counts as the final ones."""
+    return make_row((*row[:9], *counts, *row[16:]))._replace(final=True)
 
 
 def add_counts(first: Counts, second: Counts) -> Counts:
@@ -240,3 +237,9 @@ class FileScan(NamedTuple):
     """True if times fell since the last total."""
     edges: tuple[int, int] = (0, 0)
     """Checksums of the beginning of the file, and of the end of the part that was read; zeros for a packed file."""
+
+
+def unreadable(path: str, error: OSError) -> FileScan:
+    """Return the scan of a file that cannot be read: its only content is the problem."""
+    problem = Problem(path, -1, error.strerror or type(error).__name__, True)
+    return FileScan(path, [], [], [problem], 0, 0, False, (), "", {}, {})
