@@ -13,13 +13,13 @@ from cc_convert.prices import PriceFileError
 
 @pytest.fixture
 def row(maker: Callable[..., Any]) -> Callable[..., Row]:
-    """Return the row of an answer with this usage."""
+    """Return the row for an answer with this usage."""
 
     def make(model: str = "claude-sonnet-5", **usage: object) -> Row:
         log = maker()
         log.answer(model=model, usage=log.usage(**usage))
-        [found] = read_logs(log.write()).rows
-        return found
+        [answer] = read_logs(log.write()).rows
+        return answer
 
     return make
 
@@ -63,7 +63,7 @@ TWO_STEPS: dict[str, object] = {
 def test_each_kind_of_token_region_tier_speed_and_length_has_its_price(
     row: Make, model: str, usage: dict[str, object], cost: float
 ) -> None:
-    """LOG-28: searches cost the same everywhere, and 1,300 tokens of cache are part of a long prompt.
+    """LOG-28: searches cost the same everywhere, and 1,300 cache tokens are part of a long prompt.
 
     Seen elsewhere: the region is ignored, a tenth missing; searches are free.
     """
@@ -111,7 +111,7 @@ def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: str) -> None
     path = tmp_path / "prices.json"
     path.write_text(content)
 
-    with pytest.raises(PriceFileError, match="no price list"):
+    with pytest.raises(PriceFileError, match="not a price list"):
         Prices.from_file(path)
 
 

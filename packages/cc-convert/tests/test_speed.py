@@ -18,7 +18,7 @@ Frame: TypeAlias = dict[str, Any]
 
 
 def calls_of(work: Callable[[], object], name: str = "") -> int:
-    """Count the called functions, of Python and of C; with a name, the C functions of this name."""
+    """Count the called functions, in Python and C; with a name, the C functions under this name."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -101,15 +101,15 @@ def test_the_steps_for_sums_grow_with_the_number_of_sessions(maker: Any, start: 
     """LOG-54: also if the totals do not name the start of a lineage."""
 
     def scans(sessions: int) -> list[FileScan]:
-        found: list[FileScan] = []
+        results: list[FileScan] = []
         for number in range(sessions):
             log = maker(ComparedId(f"s{number}"))
             log.answer()
             log.state({"claude-sonnet-5": (200, 40, 2000, 400, 200, 0.0)}, **{k: v + number for k, v in start.items()})
             scan = scan_stream(BytesIO(log.text()), f"{number}.jsonl")
             ledgers = [ledger._replace(session=log.session) for ledger in scan.ledgers]
-            found.append(scan._replace(ledgers=ledgers))
-        return found
+            results.append(scan._replace(ledgers=ledgers))
+        return results
 
     few, many = scans(20), scans(200)
 

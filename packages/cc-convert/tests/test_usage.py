@@ -73,7 +73,7 @@ NO_COUNT: dict[str, object] = {"cache_creation": {"ephemeral_1h_input_tokens": "
     [
         *(
             ({"input_tokens": 1, field: 3}, CLIUsage(input_tokens=1),
-             f"Left out usage.{field}: a value of type int is of no use there")
+             f"Left out usage.{field}: a value of type int cannot be used there")
             for field in ("server_tool_use", "cache_creation", "service_tier", "speed", "iterations")
         ),
         ({"input_tokens": 12.75}, CLIUsage(input_tokens=12),

@@ -123,12 +123,12 @@ def test_only_the_tail_of_stderr_is_kept() -> None:
     ],
 )
 def test_an_exit_code_names_the_signal_and_an_unknown_one_is_left_out(
-    exit_code: int | None, signal: str | None, said: list[str]
+    exit_code: int | None, signal: str | None, phrases: list[str]
 ) -> None:
     error = ProcessExitedError(exit_code=exit_code)
 
     assert error.signal == signal
-    assert all(words in str(error) for words in said)
+    assert all(words in str(error) for words in phrases)
 
 
 def test_an_invalid_json_line_is_quoted_in_part() -> None:

@@ -1,7 +1,7 @@
 """Read logs on a Dask cluster: for logs that are too large for one machine, on any store that fsspec supports.
 
 Workers read files and send back rows; the same code as for local files computes the sums here. If a worker dies,
-another one reads its files again.
+another worker reads its files again.
 """
 
 import os
@@ -24,12 +24,12 @@ __all__ = ["connect", "read_logs_on", "read_titles_on", "scan_urls", "titles_of_
 
 # Large enough to justify a message to a worker, small enough to be read again if the worker dies.
 _TASK = 32_000_000
-# Workers come and go; a file that kills each of its readers must not be retried for ever.
+# Workers come and go; a file that kills every reader must not be retried for ever.
 _RETRIES = 4
 
 
 def connect(address: str) -> Any:
-    """Return a client of the scheduler at an address.
+    """Return a client for the scheduler at an address.
 
     Raises:
         MissingExtraError: Dask is not installed.
@@ -42,9 +42,9 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
     """Read logs as `cc_convert.logs.read_logs` does, on a cluster.
 
     Args:
-        client: A `distributed.Client`. Its workers need cc-convert with the extra `dask`, and access to the store.
-        sources: URLs of files, folders or patterns, such as `s3://bucket/logs`; all of one store.
-        storage_options: Options of fsspec for the store.
+        client: A `distributed.Client`. The workers need cc-convert with the extra `dask`, and access to the store.
+        sources: URLs: files, folders or patterns, such as `s3://bucket/logs`; all in the same store.
+        storage_options: fsspec's options for the store.
 
     Returns:
         The same result as for local files.
@@ -61,7 +61,7 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
 
 
 def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Packed]:
-    """Read files one after another, on a worker. `cache.unpack_scan` unpacks the results."""
+    """Read files in order, on a worker. `cache.unpack_scan` unpacks the results."""
     fsspec = need("fsspec", "Reading from a store")
     scans: list[Packed] = []
     for url in urls:
@@ -87,14 +87,14 @@ def read_titles_on(
 
 
 def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Titles]:
-    """Find the titles of files, on a worker."""
+    """Find the titles in files, on a worker."""
     fsspec = need("fsspec", "Reading from a store")
-    found: list[Titles] = []
+    titles: list[Titles] = []
     for url in urls:
         with suppress(OSError), fsspec.open(url, "rb", **(storage_options or {})) as file:
             size = 0 if begins_packed(file) else file.seek(0, os.SEEK_END)
-            found.append(find_titles(partial(_content, file), size))
-    return found
+            titles.append(find_titles(partial(_content, file), size))
+    return titles
 
 
 def _scan(file: Any, url: str) -> FileScan:

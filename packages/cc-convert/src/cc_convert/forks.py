@@ -1,4 +1,4 @@
-"""Run jobs in this process and in forks of it.
+"""Run jobs in this process and in its forks.
 
 Forks start in milliseconds and share the parent's memory, which no other kind of process does.
 """
@@ -14,12 +14,12 @@ __all__ = ["group_by_size", "share_jobs"]
 
 _Job = TypeVar("_Job")
 
-# Each job takes 4 bytes of a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.
+# Each job takes 4 bytes in a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.
 _MOST_JOBS = 8_000
 
 
 def group_by_size(sizes: Sequence[tuple[str, int]], least: int) -> list[list[str]]:
-    """Group names in order, each group with at least this size in all; `share_jobs` takes any number of the groups."""
+    """Group names in order, each group with at least this total size; `share_jobs` takes any number of groups."""
     least = max(least, sum(size for _, size in sizes) // _MOST_JOBS + 1)
     groups: list[list[str]] = []
     room = 0
@@ -49,7 +49,7 @@ def share_jobs(
         run_in_fork: Runs a job in a fork, and returns data for this process.
 
     Returns:
-        The data of all forks.
+        The data from all forks.
     """
     threading = sys.modules.get("threading")
     if not hasattr(os, "fork") or (threading is not None and threading.active_count() > 1):
@@ -77,7 +77,7 @@ def _next_jobs(queue: int, jobs: Sequence[_Job]) -> Iterable[_Job]:
 
 
 class _Fork:
-    """A process that takes jobs from a queue, and sends the data of all of them when the queue is empty."""
+    """A process that takes jobs from a queue, and sends all data when the queue is empty."""
 
     def __init__(self, queue: int, jobs: Sequence[_Job], run: Callable[[_Job], list[bytes] | None]) -> None:
         if sys.platform == "win32":
@@ -90,7 +90,7 @@ class _Fork:
             os.close(answer)
             raise
         if self._process == 0:
-            # No code of the parent may run here: no exit handlers, no flush of its buffers.
+            # No parent code may run here: no exit handlers, no flush of buffers.
             try:
                 os.close(self._results)
                 data = [result for job in _next_jobs(queue, jobs) for result in run(job) or ()]
@@ -101,7 +101,7 @@ class _Fork:
         os.close(answer)
 
     def results(self) -> list[bytes]:
-        """Return the data of its jobs; none if it did not finish."""
+        """Return the data from all jobs; empty if the fork did not finish."""
         try:
             with os.fdopen(self._results, "rb") as pipe:
                 self._results = -1

@@ -10,12 +10,12 @@ __all__ = ["write_markdown"]
 
 
 def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]) -> None:
-    """Write the transcripts of sessions.
+    """Write the transcripts for sessions.
 
     Args:
         file: Output file.
         paths: The logs.
-        sessions: Ids of the sessions.
+        sessions: Session ids.
     """
     session = None
     for path in paths:

@@ -1,4 +1,4 @@
-"""The cost of a row, by a dated price list. A model that is not on the list has no price; nothing is guessed."""
+"""Costs by a dated price list. A model that is not on the list has no price; nothing is guessed."""
 
 import json
 import os
@@ -28,8 +28,8 @@ class Prices:
         long: By model: a number of prompt tokens, and the prices from this number on.
         geo: Factors by region.
         tiers: Factors by service tier.
-        web_search: The price of one web search.
-        as_of: The day of the list.
+        web_search: The price per web search.
+        as_of: The day when the list was made.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Prices:
             path: An object with `models`, and optionally `fast`, `long`, `geo`, `tiers`, `web_search`, `as_of`.
 
         Returns:
-            The list, which replaces the built-in one completely.
+            The list, which replaces the built-in list completely.
 
         Raises:
             PriceFileError: The file does not hold such a list.
@@ -77,7 +77,7 @@ class Prices:
                 as_of=str(fields.get("as_of", os.path.basename(path))),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise PriceFileError(f"{path} is no price list ({type(error).__name__}: {error})") from error
+            raise PriceFileError(f"{path} is not a price list ({type(error).__name__}: {error})") from error
 
     @property
     def identity(self) -> str:
@@ -85,11 +85,11 @@ class Prices:
         return repr((self.as_of, self._models, self._fast, self._long, self._geo, self._tiers, self._web_search))
 
     def knows(self, model: str) -> bool:
-        """Return whether a model has a price."""
+        """Return true if a model has a price."""
         return self._name(model) in self._models
 
     def cost(self, row: Row) -> float | None:
-        """Return the cost of a row in US dollars; `None` if its model has no price and some usage is charged."""
+        """Return a row's cost in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
         return self.cost_of(row[9:16], row.model, row[16:19], row.steps)
@@ -97,13 +97,13 @@ class Prices:
     def cost_of(
         self, counts: Counts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
     ) -> float | None:
-        """Return the cost of a request in US dollars; `None` if its model has no price and some usage is charged.
+        """Return a request's cost in US dollars; `None` if the model has no price and some usage is charged.
 
         Args:
-            counts: Counts of the whole request.
+            counts: Counts for the whole request.
             model: The model's name.
             traits: Service tier, region and speed.
-            steps: Counts of each sampling, if the API ran several.
+            steps: Counts by sampling, if the API ran several.
         """
         tier, geo, speed = traits
         tokens, searches = counts[:5], counts[6]

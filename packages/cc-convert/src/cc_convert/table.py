@@ -1,4 +1,4 @@
-"""Rows as a table: its columns, and the transfer to DuckDB."""
+"""Rows as a table: columns, and the transfer to DuckDB."""
 
 import csv
 import os
@@ -35,7 +35,7 @@ def record_of(row: Row) -> dict[str, Any]:
 
 
 def values_of(row: Row) -> tuple[Any, ...]:
-    """Return the values of a row in the order of the columns."""
+    """Return a row's values in column order."""
     return tuple(_value(name, getattr(row, name)) for name in COLUMNS)
 
 

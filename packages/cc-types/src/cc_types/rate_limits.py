@@ -127,8 +127,8 @@ class RateLimits(WireModel):
             {
                 **_observed(observed_at),
                 **top,
-                "windows": [{"kind": _KINDS.get(kind, kind), **known} for kind, known in sorted(windows.items())],
-                "rates": [{"kind": kind, **known} for kind, known in rates.items()],
+                "windows": [{"kind": _KINDS.get(kind, kind), **fields} for kind, fields in sorted(windows.items())],
+                "rates": [{"kind": kind, **fields} for kind, fields in rates.items()],
                 "other": other,
             }
         )
@@ -145,9 +145,9 @@ class RateLimits(WireModel):
         resets_at, utilization = _time(rest.pop("resetsAt", None)), _share(rest.pop("utilization", None))
         windows: dict[str, dict[str, object]] = {}
         unified = rest.pop("unifiedWindows", None)
-        for name, fields in (unified if isinstance(unified, dict) else {}).items():
-            known = fields if isinstance(fields, dict) else {}
-            windows[name] = _window(known.get("utilization"), known.get("resetsAt"), known.get("status"))
+        for name, value in (unified if isinstance(unified, dict) else {}).items():
+            fields = value if isinstance(value, dict) else {}
+            windows[name] = _window(fields.get("utilization"), fields.get("resetsAt"), fields.get("status"))
         if kind and kind not in windows:
             windows[kind] = {"utilization": utilization, "resets_at": resets_at, "status": status}
         if (overage := _text(rest.pop("overageStatus", None))) is not None:
@@ -162,7 +162,7 @@ class RateLimits(WireModel):
                 "status": status,
                 "resets_at": resets_at,
                 "decided_by": kind,
-                "windows": [{"kind": name, **known} for name, known in windows.items()],
+                "windows": [{"kind": name, **fields} for name, fields in windows.items()],
                 "other": rest,
             }
         )
@@ -177,15 +177,15 @@ def _sort_in(
 ) -> bool:
     """Store a header's value in its field; False if the header is unknown."""
     if not name.startswith(_UNIFIED):
-        found = _OF_RATE.fullmatch(name)
-        known = None if found is None else _time(value) if found["fact"] == "reset" else _count(value)
-        if found is None or known is None:
+        match = _OF_RATE.fullmatch(name)
+        amount = None if match is None else _time(value) if match["fact"] == "reset" else _count(value)
+        if match is None or amount is None:
             return False
-        rates.setdefault(found["kind"].replace("-", "_"), {})[_FIELDS.get(found["fact"], found["fact"])] = known
+        rates.setdefault(match["kind"].replace("-", "_"), {})[_FIELDS.get(match["fact"], match["fact"])] = amount
         return True
     name = name.removeprefix(_UNIFIED)
-    if found := _OF_WINDOW.fullmatch(name):
-        fact, holder = found["fact"], windows.setdefault(found["window"], {})
+    if match := _OF_WINDOW.fullmatch(name):
+        fact, holder = match["fact"], windows.setdefault(match["window"], {})
     elif name in _TOP:
         fact, holder = name, top
     else:

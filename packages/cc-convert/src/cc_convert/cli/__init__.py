@@ -21,11 +21,11 @@ INTERRUPTED = 130
 
 
 def run() -> NoReturn:
-    """Run the command line of this process, and end the process."""
+    """Run this process's command line, and end the process."""
     code = main()
     with suppress(OSError, ValueError):  # already reported
         sys.stdout.flush()
-    # To free hundreds of thousands of rows one by one takes as long as to read some megabytes.
+    # Freeing hundreds of thousands of rows takes as long as reading some megabytes.
     os._exit(code)
 
 

@@ -1,4 +1,4 @@
-"""Shared code of the commands: from options to rows, or to buckets where these are enough."""
+"""Code that commands share: from options to rows, or to buckets where these are enough."""
 
 import os
 import sys
@@ -47,13 +47,13 @@ class Overview(NamedTuple):
     unfinished: int
     """Number of files whose last line is still being written."""
     unpriced: dict[str, int]
-    """Tokens by model, of models without a price."""
+    """Tokens by model, for models without a price."""
     example: str
-    """The first problem: its file and reason."""
+    """The first problem: file and reason."""
 
 
 def chosen_zone(options: Namespace) -> tzinfo | None:
-    """Return the time zone of the days; `None` for the local one.
+    """Return the time zone for days; `None` for the local zone.
 
     Raises:
         FilterError: There is no such zone.
@@ -65,7 +65,7 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
     try:
         return ZoneInfo(options.tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise FilterError(f"{options.tz!r} is no time zone; write one such as Europe/Berlin or UTC") from None
+        raise FilterError(f"{options.tz!r} is not a time zone; write a name such as Europe/Berlin or UTC") from None
 
 
 def chosen_prices(options: Namespace) -> Prices:
@@ -74,7 +74,7 @@ def chosen_prices(options: Namespace) -> Prices:
 
 
 def chosen_filter(options: Namespace) -> Filter:
-    """Return the filter of the options.
+    """Return the filter in the options.
 
     Raises:
         FilterError: The options are invalid.
@@ -83,11 +83,11 @@ def chosen_filter(options: Namespace) -> Filter:
     since = moment(options.since, zone) if options.since else None
     if options.last:
         if options.since:
-            raise FilterError("--last and --since both say where to begin")
+            raise FilterError("--last and --since exclude each other; use one of them")
         since = last_days(options.last, zone, datetime.now().astimezone())
     until = moment(options.until, zone, end=True) if options.until else None
     if since is not None and until is not None and since >= until:
-        raise FilterError("nothing lies between the two bounds")
+        raise FilterError("the end is not after the start; change --since, --last or --until")
     return Filter(
         since, until, options.project, options.model, options.session, options.branch, options.host,
         options.entrypoint, options.cli_version,
@@ -141,21 +141,21 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         return fill_buckets(rows), overview(logs, with_costs(rows))
     facts = None if options.no_cache or options.strict or options.dask else _facts(options)
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
-    kept = Cache().load(name) if facts else None
-    if kept and kept[0] == facts:
-        buckets, seen = [Bucket(*one) for one in kept[1]], Overview(*kept[2])
+    entry = Cache().load(name) if facts else None
+    if entry and entry[0] == facts:
+        buckets, summary = [Bucket(*one) for one in entry[1]], Overview(*entry[2])
     else:
         logs = load_logs(options)
         costs = logs.costs(chosen_prices(options), options.cost)
-        buckets, seen = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
+        buckets, summary = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
         # A file that could not be opened may be readable the next time, without any other change.
-        if facts and not seen.unfinished and all(problem.offset >= 0 for problem in logs.problems):
-            _keep(name, facts, buckets, seen)
-    return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
+        if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
+            _store(name, facts, buckets, summary)
+    return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
 
 
 def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:
-    """Return the scans of the logs that changed in the last two days."""
+    """Return the scans of logs that changed in the last two days."""
     recent: list[str] = []
     for path in find_logs(sources):
         with suppress(OSError):  # deleted meanwhile
@@ -165,14 +165,14 @@ def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:
 
 
 def current_lines(buckets: list[Bucket], zone: tzinfo | None, now: float) -> tuple[Line, Line | None]:
-    """Return the line of today, and that of the active block, if there is one."""
+    """Return today's line, and the active block's line, if there is a block."""
     today = datetime.fromtimestamp(now, zone).date().isoformat()
     day = next((line for line in group(buckets, "day", zone) if line.key == today), Line(today))
     return day, next((line for line in blocks(buckets, zone, now=now) if line.about["kind"] == "active"), None)
 
 
 def load_titles(options: Namespace) -> dict[str, str]:
-    """Return the titles of the sessions in the logs that the options name."""
+    """Return the session titles in the logs that the options name."""
     if getattr(options, "dask", None):
         from ..cluster import connect, read_titles_on
 
@@ -184,14 +184,14 @@ def load_titles(options: Namespace) -> dict[str, str]:
     return read_titles(find_logs(options.sources), cache, repr(("titles", options.sources)))
 
 
-def _keep(name: str, facts: str, buckets: list[Bucket], seen: Overview) -> None:
+def _store(name: str, facts: str, buckets: list[Bucket], summary: Overview) -> None:
     # A failed write only means computing them again next time.
     with suppress(OSError):
-        Cache().store(name, (facts, list(map(tuple, buckets)), tuple(seen)))
+        Cache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
 
 
 def _facts(options: Namespace) -> str | None:
-    """Return a fingerprint of the content of all logs; `None` if unknown."""
+    """Return a fingerprint of all logs' content; `None` if unknown."""
     paths = find_logs(options.sources)
     try:
         return None if STDIN in paths else repr([(path, *identity_of(path)) for path in paths])
@@ -216,16 +216,16 @@ def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
     return Overview(len(logs.files), logs.size, len(lost), odd, len(logs.unfinished), unpriced, example)
 
 
-def mention(seen: Overview) -> int:
-    """Report missing or uncertain parts of the sums on stderr; return the exit code."""
-    if seen.lost:
-        first = f"the first: {seen.example}"
-        say(f"note: lines that could not be read: {seen.lost:,}; {first}; cc-convert doctor lists them")
-    elif seen.odd:
-        say(f"note: lines that are damaged but were read: {seen.odd:,}; cc-convert doctor lists them")
-    for model, tokens in sorted(seen.unpriced.items()):
-        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; --prices FILE can tell it")
-    return FINDINGS if seen.lost else OK
+def mention(summary: Overview) -> int:
+    """Report missing or uncertain parts on stderr; return the exit code."""
+    if summary.lost:
+        first = f"the first: {summary.example}"
+        say(f"note: lines that could not be read: {summary.lost:,}; {first}; cc-convert doctor lists them")
+    elif summary.odd:
+        say(f"note: lines that are damaged but were read: {summary.odd:,}; cc-convert doctor lists them")
+    for model, tokens in sorted(summary.unpriced.items()):
+        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; add one with --prices FILE")
+    return FINDINGS if summary.lost else OK
 
 
 class _ProgressLine:

@@ -16,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 Table: TypeAlias = Sequence[Sequence[str]]
-"""Rows of cells; the first row has the headings."""
+"""Rows with cells; the first row has the headings."""
 
 
 class RefusedError(ValueError):
@@ -59,13 +59,13 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
 def check_free(path: str, *, force: bool) -> None:
     """Raise `RefusedError` if a file exists that must not be overwritten."""
     if not force and os.path.exists(path) and os.path.isfile(path):
-        raise RefusedError(f"{path} is there; --force writes over it")
+        raise RefusedError(f"{path} exists; --force overwrites it")
 
 
 def write_records(
     file: TextIO, records: Sequence[Mapping[str, Any]], form: str, headings: Iterable[str] | None = None
 ) -> None:
-    """Write records as `json` (one document), `csv`, or `md`; without `headings`, those of the records."""
+    """Write records as `json` (one document), `csv`, or `md`; without `headings`, the records' names."""
     if form == "json":
         file.write(json.dumps(list(records), indent=1, default=str) + "\n")
         return
@@ -97,8 +97,8 @@ def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool =
         file: Output file.
         table: Headings and rows.
         form: `table` or `md`.
-        last: Whether the last row is a sum.
-        title: Heading of the table.
+        last: True if the last row is a sum.
+        title: Heading above the table.
     """
     clean = [[visible(cell) for cell in row] for row in table]
     if form == "md":
@@ -181,12 +181,12 @@ def spell_short(number: int) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most `most` characters, with an ellipsis if it was cut."""
+    """Return a text with at most `most` characters, with an ellipsis if it was cut."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
 def is_too_wide(file: TextIO, table: Table) -> bool:
-    """Return whether the table goes to a terminal that is too narrow for it."""
+    """Return true if the table goes to a terminal that is too narrow for it."""
     if not (file is sys.stdout and file.isatty()):
         return False
     widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]

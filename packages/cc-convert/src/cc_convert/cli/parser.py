@@ -1,4 +1,4 @@
-"""The parser of the command line. Each command names its function, imported when it runs."""
+"""The command line's parser. Each command names its function, imported when it runs."""
 
 import argparse
 import os
@@ -33,7 +33,7 @@ exit codes: 0 done, 1 done with findings, 2 not done, 130 interrupted
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal. argparse makes one for each option, and would import `shutil` for the width."""
+    """Help as wide as the terminal; argparse would import `shutil` for the width, and create help for each option."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
@@ -49,7 +49,7 @@ def _columns() -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command."""
+    """Return the parser for the whole command."""
     parser = argparse.ArgumentParser(
         prog="cc-convert",
         description="Logs of Claude Code and the Agent SDK: read, summed up, converted.",
@@ -92,7 +92,7 @@ def _by_and_sources(parser: argparse.ArgumentParser, words: list[str]) -> tuple[
     """Return the kind of report, usually the first word, and the sources; after a source, the word names a file."""
     at = [place for place, word in enumerate(words) if word in BY and (not place or not os.path.exists(word))]
     if len(at) > 1:
-        parser.error(f"a report is by one of {' and '.join(words[place] for place in at)}; a file is ./{words[at[1]]}")
+        parser.error(f"choose one of {', '.join(words[place] for place in at)}; write ./{words[at[1]]} for a file")
     return (words[at[0]], words[: at[0]] + words[at[0] + 1 :]) if at else ("day", words)
 
 

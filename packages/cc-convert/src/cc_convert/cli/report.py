@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..report.tools import ToolLine
 
 _TITLE, _SHORT_TITLE = 50, 24
-"""Characters of a title in a table."""
+"""Title characters in a table."""
 _SHORT = {"Requests": "Reqs", "Cache write": "Write", "Cache read": "Read"}
 _COUNTS = (
     "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
@@ -66,7 +66,7 @@ def run(options: Namespace) -> int:
     if options.by == "tool":
         return _tools(options)
     zone = chosen_zone(options)
-    buckets, seen = load_buckets(options)
+    buckets, summary = load_buckets(options)
     if options.by == "block":
         lines = blocks(buckets, zone, now=time.time())
     else:
@@ -76,11 +76,11 @@ def run(options: Namespace) -> int:
         for line in lines:
             line.about["title"] = titles.get(line.key, "")
     with write_output(options.output, force=options.force) as file:
-        _write(file, lines, options, zone, seen)
-    return mention(seen)
+        _write(file, lines, options, zone, summary)
+    return mention(summary)
 
 
-def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, seen: Overview) -> None:
+def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, summary: Overview) -> None:
     whole = total(line for line in lines if line.about.get("kind") != GAP)
     if options.format == "json":
         document = {
@@ -88,11 +88,11 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
             "lines": [record(line, zone) for line in lines],
             "total": record(whole, zone),
             "prices_as_of": chosen_prices(options).as_of,
-            "files": seen.files,
-            "lines_lost": seen.lost,
-            "lines_damaged": seen.odd,
-            "unfinished": seen.unfinished,
-            "unpriced": seen.unpriced,
+            "files": summary.files,
+            "lines_lost": summary.lost,
+            "lines_damaged": summary.odd,
+            "unfinished": summary.unfinished,
+            "unpriced": summary.unpriced,
         }
         file.write(json.dumps(document, indent=1) + "\n")
     elif options.format == "csv":
@@ -128,7 +128,7 @@ def _moment(time: float, zone: tzinfo | None) -> str | None:
 
 
 def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:
-    """Return the table for people; for a narrow terminal with rounded counts and parts of names."""
+    """Return the table for people; for a narrow terminal with rounded counts and shortened names."""
     heading = _TITLES.get(by, by.capitalize())
     labels = [] if short else ["Branch", "Host", "Entry point", "CLI version"]
     extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
@@ -162,7 +162,7 @@ def _more(line: Line, by: str, zone: tzinfo | None, *, short: bool) -> list[str]
 
 
 def _part(name: str) -> str:
-    """Return the distinctive part of a name: last folder, first part of an id, time without year."""
+    """Return a name's distinctive part: last folder, an id's first part, time without year."""
     last = name.rstrip("/").rpartition("/")[2]
     if len(last) == len("2026-11-20 14:00") and last[10] == " ":
         return last[5:]

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 from ..log_files.cache import Cache
 from ..log_files.sources import STDIN, hosts_of
 from ..log_files.titles import read_titles
-from ..search.find import Found, Match, Query, QueryError, find_passages, passage_of
+from ..search.find import Match, Query, QueryError, SearchResult, find_passages, passage_of
 from ..search.passages import ROLES, Passage
 from .doctor import line_numbers
 from .inputs import chosen_filter, chosen_zone, with_progress
 from .output import RefusedError, say, shortened, visible, write_output, write_records
 
 _WIDTH = 160
-"""Characters shown of a line, around the match."""
+"""Characters in an excerpt line, around the match."""
 _BEFORE = 60
 _MOST_LINES = 3
-"""Matching lines shown of one passage."""
+"""Matching lines in a passage's excerpt."""
 # Logs are untrusted: another id could be an option or a command.
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NAMES = {"call": "tool call", "result": "tool result", "unreadable": "damaged line"}
@@ -46,36 +46,36 @@ def run(options: Namespace) -> int:
         raise RefusedError("standard input cannot be searched: matches are read a second time; write it to a file")
     cache = None if options.no_cache else Cache()
     with with_progress() as progress:
-        found = find_passages(
+        result = find_passages(
             logs, query, cache=cache, processes=options.jobs or os.cpu_count() or 1,
             limit=options.limit or None, progress=progress,
         )  # fmt: skip
-    titles = read_titles(dict.fromkeys(_home(match) for match in found.matches))
-    shown = [_Shown(match, passage_of(match), titles.get(match.context.session, "")) for match in found.matches]
+    titles = read_titles(dict.fromkeys(_home(match) for match in result.matches))
+    shown = [_Shown(match, passage_of(match), titles.get(match.context.session, "")) for match in result.matches]
     zone = chosen_zone(options)
     with write_output(options.output, force=options.force) as file:
         if options.format == "json":
             write_records(file, list(_records(shown, query, options.context, zone)), "json")
         else:
             file.writelines(f"{visible(line)}\n" for line in _lines(shown, query, options.context, zone))
-    _mention(found)
-    return 0 if found.total else 1
+    _mention(result)
+    return 0 if result.total else 1
 
 
 def _home(match: Match) -> str:
-    """Return the session's own transcript, also for a match in that of a sub-agent."""
+    """Return the session's own transcript, also for a match in a sub-agent's transcript."""
     main = f"{os.path.dirname(os.path.dirname(match.path))}.jsonl"
     return main if match.context.agent and os.path.isfile(main) else match.path
 
 
-def _mention(found: Found) -> None:
-    if len(found.matches) < found.total:
-        say(f"note: the newest {len(found.matches):,} of {found.total:,} matches; --limit 0 shows all")
-    if found.lost:
-        say(f"note: lines that could not be read, and were searched as they stand: {found.lost:,}")
-    for reason in found.failed:
+def _mention(result: SearchResult) -> None:
+    if len(result.matches) < result.total:
+        say(f"note: the newest {len(result.matches):,} of {result.total:,} matches; --limit 0 shows all")
+    if result.lost:
+        say(f"note: lines that could not be read, and were searched as they stand: {result.lost:,}")
+    for reason in result.failed:
         say(f"note: not searched: {reason}")
-    if not found.total:
+    if not result.total:
         say("nothing found")
 
 
@@ -86,15 +86,15 @@ def _lines(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None)
     sessions: dict[tuple[str, str], list[_Shown]] = {}
     for one in shown:
         sessions.setdefault((one.match.context.host, one.match.context.session), []).append(one)
-    for number, found in enumerate(sessions.values()):
+    for number, items in enumerate(sessions.values()):
         if number:
             yield ""
-        first = found[0]
+        first = items[0]
         place = first.match.context
         yield shortened(first.title, _WIDTH) or f"Session {place.session or 'unknown'}"
         facts = (first.match.folder or place.project, place.branch, place.host, f"session {place.session}")
         yield f"  {' · '.join(fact for fact in facts if fact)}"
-        for one in reversed(found):
+        for one in reversed(items):
             yield f"  {' · '.join(_facts(one, zone))}"
             yield from (f"    {line}" for line in _excerpt(one.passage, query, context))
         if command := resume_command(first.match):
@@ -123,7 +123,7 @@ def resume_command(match: Match) -> str:
 
 
 def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
-    """Return the first matching lines of a passage, with the lines around them."""
+    """Return a passage's first matching lines, with the lines around them."""
     if passage is None:
         return ["(the log has changed)"]
     lines = passage.text.split("\n")
@@ -143,7 +143,7 @@ def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
 
 
 def _starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
-    """Return the first match in each matching line; the start of the text if only its lower case matches."""
+    """Return the first match in each matching line; the text's start if only the lower case matches."""
     begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts: dict[int, int] = {}
     for match in query.pattern.finditer(text):

@@ -15,7 +15,7 @@ from ..report.buckets import fill_buckets
 from ..report.sums import Line
 from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
 from .output import say, spell_cost, spell_count, text_of
-from .plan_limits import kept_uses, logged_uses, running_uses, spell_windows
+from .plan_limits import logged_uses, running_uses, spell_windows, stored_uses
 
 # Seconds. Below this, a scan takes longer than the pause.
 _LEAST_INTERVAL = 0.2
@@ -32,9 +32,9 @@ def run(options: Namespace) -> int:
             text = picture(recent_scans(options.sources, cache), options, prices, zone)
             if text != shown:
                 shown = text
-                # Cursor home, each line cleared to its end, the rest of the screen cleared: no flicker.
+                # Cursor home, each line cleared to its end, then the screen below: no flicker.
                 drawn = text.replace("\n", "\x1b[K\n")
-                print(f"\x1b[H{drawn}\x1b[J" if redraw else text, flush=True)  # noqa: T201 - the output of the command
+                print(f"\x1b[H{drawn}\x1b[J" if redraw else text, flush=True)  # noqa: T201 - the command's output
             if options.once:
                 return 0
             time.sleep(max(_LEAST_INTERVAL, options.interval))
@@ -60,15 +60,15 @@ def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzi
 
 
 def _plan(scans: list[FileScan], zone: tzinfo | None) -> str:
-    """Return the use of the plan, if the status line received it, or a log of stream-json notes it."""
+    """Return the plan's windows, if the status line received them, or a stream-json log notes them."""
     now = datetime.now(UTC)
-    told, logged = kept_uses(), logged_uses(scans)
-    uses = [*told, *logged]
+    stored, logged = stored_uses(), logged_uses(scans)
+    uses = [*stored, *logged]
     windows = running_uses(uses, now)
     if not windows:
         return ""
     newest = max(windows, key=lambda use: use.time)
-    source = "told to the status line" if newest in told else "logged"
+    source = "told to the status line" if newest in stored else "logged"
     age = int(max(0.0, now.timestamp() - newest.time) // 60)
     return f"{' | '.join(spell_windows(windows, uses, now, zone, brief=False))} ({source} {age} min ago)\n"
 

@@ -1,4 +1,4 @@
-"""Style of the page, and a search where scripts are allowed. The policy allows only these two, by their hashes."""
+"""The page's style, and a search where scripts are allowed. The policy allows only these two, by their hashes."""
 
 from base64 import b64encode
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""Shapes of the charts, as SVG text. Colours are classes, so that the page has a dark mode."""
+"""Chart shapes as SVG text. Colours are classes, so that the page has a dark mode."""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ __all__ = ["HEIGHT", "PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_c
 WIDTH, HEIGHT = 640, 190
 """Small units, so that a phone shows the whole chart with readable labels."""
 PLOT = (52.0, 12.0, 632.0, 162.0)
-"""Left, top, right and bottom of the plot area."""
+"""The plot area: `x0` and `y0` are left and top, `x1` and `y1` right and bottom."""
 
 
 def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
@@ -66,17 +66,17 @@ def nice_ceiling(value: float) -> float:
 
 def axis(top: float, spell: "Spell") -> list[str]:
     """Return four lines across the plot, with their values."""
-    left, upper, right, lower = PLOT
+    x0, y0, x1, y1 = PLOT
     parts: list[str] = []
     for number in range(5):
-        y = lower - (lower - upper) * number / 4
-        parts.append(line(left, y, right, y, "grid"))
-        parts.append(label(left - 6, y + 4, spell(top * number / 4), "end"))
+        y = y1 - (y1 - y0) * number / 4
+        parts.append(line(x0, y, x1, y, "grid"))
+        parts.append(label(x0 - 6, y + 4, spell(top * number / 4), "end"))
     return parts
 
 
 class Spell:
-    """Format of a value beside an axis."""
+    """Format for values beside an axis."""
 
     def __init__(self, before: str = "", after: str = "") -> None:
         self._before, self._after = before, after

@@ -20,7 +20,7 @@ def transcript(events: Sequence[Event], place: str, zone: tzinfo | None) -> str:
 
 
 def search_box(place: str, hint: str) -> str:
-    """Return a box that searches the entries of a place; shown only where scripts are allowed."""
+    """Return a box that searches a place's entries; shown only where scripts are allowed."""
     return f'<p class="search"><input type="search" data-in="{place}" placeholder="{hint}" aria-label="{hint}"></p>'
 
 

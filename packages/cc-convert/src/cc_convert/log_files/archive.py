@@ -1,4 +1,4 @@
-"""Convert rows to lines of JSON and back: an archive of the CLI's own logs, which the CLI deletes."""
+"""Convert rows to JSON lines and back: an archive for the CLI's own logs, which the CLI deletes."""
 
 import json
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from .rows import Kind, Row, make_row
 __all__ = ["ARCHIVED", "from_archive", "to_archive"]
 
 ARCHIVED = "cc-convert-row"
-"""The `type` of an archive line."""
+"""The `type` field in archive lines."""
 
 
 def to_archive(row: Row, title: str = "") -> str:
-    """Return a row as a line of JSON, without the newline; with the session's title, if one is given."""
+    """Return a row as a JSON line, without the newline; with the session's title, if there is one."""
     named = {"title": title} if title else {}
     return json.dumps({"type": ARCHIVED, **row._asdict(), **named}, ensure_ascii=True, separators=(",", ":"))
 
 
 def from_archive(record: Record) -> Row | None:
-    """Return the row of an archive line, without its cost; `None` for other records."""
+    """Return the row in an archive line, without its cost; `None` for other records."""
     # Older archives have no labels.
     values = [_tuple(record.get(name, Row._field_defaults.get(name))) for name in Row._fields[:-1]]
     if not all(check(value) for check, value in zip(_CHECKS, values, strict=True)):

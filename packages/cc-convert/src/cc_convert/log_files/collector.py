@@ -1,4 +1,4 @@
-"""Collect the records of one file as rows by request, ledgers and problems. The input is records, not bytes."""
+"""Collect the records in one file as rows by request, ledgers and problems. The input is records, not bytes."""
 
 import json
 from contextlib import suppress
@@ -28,17 +28,17 @@ _TOOLS = Row._fields.index("tools")
 _WHOLE = frozenset({"result", "cost-state", "stream_event", "system", "rate_limit_event", ARCHIVED})
 # Newer ones replace older ones: a stream can run for weeks.
 _MOST_LIMITS = 1000
-# A repeated call stands near the first one.
+# A repeated call stands near the first call.
 _MOST_TOOL_IDS = 100
 # Seconds. Processes and threads write their records a little later than they note the time.
 _DISORDER = 0.5
-# One record of a request may lack them, and another one have them.
+# A request's records may differ in these fields: some lack them.
 _FILLED = ("project", "parent", "agent", "agent_type", "request_id", *LABELS)
 _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 
 class Collector:
-    """Collects the records of one file in their order; `scan` returns the result."""
+    """Collects the records in a file, in order; `scan` returns the result."""
 
     def __init__(self, path: str, before: FileScan | None = None) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class Collector:
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
-        """Report a defect of a line."""
+        """Report a line's defect."""
         self.problems.append(Problem(self.path, offset, reason, lost))
 
     def take(self, record: Record) -> Taken:
@@ -99,7 +99,7 @@ class Collector:
         return "whole" if kind in _WHOLE else "other"
 
     def take_state(self, record: Record) -> Taken:
-        """Take a clean total of the CLI."""
+        """Take a clean `cost-state` record."""
         if record.get("type") != "cost-state":
             return "whole"
         self.note_time(record.get("timestamp"))
@@ -107,7 +107,7 @@ class Collector:
         return "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
-        """Take a record of any content, with all its fields."""
+        """Take a record with any content and all fields."""
         clean, odd = clean_record(record)
         self.note_time(clean.get("timestamp"))
         kind = clean.get("type") or "assistant"
@@ -115,10 +115,10 @@ class Collector:
             if not self._take_request(clean) and _has_usage(clean):
                 self._take_nameless(clean, offset)
             if odd:
-                self.report(offset, f"{odd} is no count", lost=False)
+                self.report(offset, f"{odd} is not a count", lost=False)
         elif kind == "system":
             self.project = clean.get("cwd") or self.project
-            # A stream names it once, at its start; a transcript in each record.
+            # A stream names it once, at the start; a transcript in each record.
             self._version = clean.get("claude_code_version") or self._version
             if clean.get("subtype") == "compact_boundary" and (uuid := clean.get("uuid")):
                 self.compactions.setdefault(uuid, self._place())
@@ -134,7 +134,7 @@ class Collector:
             self._take_archived(record, offset)
 
     def note_time(self, timestamp: str | None) -> None:
-        """Take the time of a record of any kind: totals have no time of their own."""
+        """Note a record's time, for totals that have none."""
         if timestamp:
             self._began = self._began or timestamp
             # The CLI writes all times in one format, which sorts by time.
@@ -155,7 +155,7 @@ class Collector:
     # --- requests
 
     def add_tool(self, identity: str, name: str) -> None:
-        """Add a tool call of the last answer."""
+        """Add a tool call in the last answer."""
         row = self._last
         if row is not None and (not identity or identity not in self._tool_ids):
             self._tool_ids[identity] = None
@@ -173,22 +173,22 @@ class Collector:
             row = row._replace(version=self._version)
         if row.tools:
             row = row._replace(tools=self._new_tools(record["message"]))
-        known = self.rows.get(row.key)
-        if known is None:
+        earlier = self.rows.get(row.key)
+        if earlier is None:
             self._open_keys.append(row.key)
             if self._undated and row.time is not None:
                 self._close_states(row.time)
         if len(record["message"]["usage"].get("iterations") or ()) > 1:
             self.rows |= {part.key: part for part in declined_parts(record, row)}
-        self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
+        self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
         return True
 
     def _take_nameless(self, record: Record, offset: int) -> None:
         """Take a request without an id: in a transcript, its position identifies it; a stream repeats it per block."""
-        known = "sessionId" in record
-        if known:
+        has_position = "sessionId" in record
+        if has_position:
             self._take_request(record | {"uuid": f"{self.path}:{offset}"})
-        self.report(offset, "a request without an id", lost=not known)
+        self.report(offset, "a request without an id", lost=not has_position)
 
     def _new_tools(self, message: Record) -> tuple[str, ...]:
         calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]
@@ -201,12 +201,12 @@ class Collector:
         self._undated = []
 
     def _take_event(self, clean: Record, record: Record) -> None:
-        """The last event of an answer has the final counts."""
-        told = event_usage(record.get("event"))
-        if told is None:
+        """Take the final counts, which are in an answer's last event."""
+        usage = event_usage(record.get("event"))
+        if usage is None:
             return
         thread = clean.get("parent_tool_use_id") or ""
-        key, counts = told
+        key, counts = usage
         if key:
             self._answering[thread] = key
             return
@@ -215,10 +215,10 @@ class Collector:
             self.rows[row.key] = _with_final(row, counts)
 
     def _take_limits(self, limits: Record) -> None:
-        known = {name: limits[name] for name in _LIMITS if name in limits}
+        fields = {name: limits[name] for name in _LIMITS if name in limits}
         with suppress(RecursionError):
-            # The record has no time of its own.
-            self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._time, json.dumps(known))]
+            # The record has no time.
+            self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._time, json.dumps(fields))]
 
     # --- the CLI's own totals
 
@@ -226,7 +226,7 @@ class Collector:
         exact: object = record.get("model_usage_since_last_result")
         has_exact = isinstance(exact, dict)
         if not has_exact and "modelUsage" not in record:
-            return  # of an agent, in the journal of a workflow
+            return  # of an agent, in a workflow's journal
         totals, splits = model_totals(clean_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
         self.ledgers.append(
             Ledger(
@@ -291,7 +291,7 @@ def _stated_traits(usage: object) -> Traits:
 
 
 def better(old: Row, new: Row) -> Row:
-    """Return the more reliable record of one request: final counts first, then more tokens, then the older one."""
+    """Return the more reliable record for a request: final counts first, then more tokens, then the older record."""
     if old.final != new.final:
         chosen, other = (old, new) if old.final else (new, old)
     else:
@@ -305,12 +305,12 @@ def better(old: Row, new: Row) -> Row:
     )
 
 
-def _with_block(known: Row, row: Row) -> Row:
-    """Return a request with one more content block."""
-    tools = known.tools + row.tools
-    if counts_of(known) == counts_of(row) and known.final == row.final:
-        return known._replace(tools=tools) if row.tools else known
-    return better(known, row)._replace(tools=tools)
+def _with_block(earlier: Row, row: Row) -> Row:
+    """Return a request with another content block."""
+    tools = earlier.tools + row.tools
+    if counts_of(earlier) == counts_of(row) and earlier.final == row.final:
+        return earlier._replace(tools=tools) if row.tools else earlier
+    return better(earlier, row)._replace(tools=tools)
 
 
 def _with_final(row: Row, counts: Counts) -> Row:

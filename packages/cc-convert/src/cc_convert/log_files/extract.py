@@ -1,4 +1,4 @@
-"""Extract the usage of a clean record: a row of a request, or totals by model.
+"""Extract usage from a clean record: a request's row, or totals by model.
 
 Knows both dialects, transcripts (`sessionId`) and stream-json (`session_id`), but no files.
 """
@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 SYNTHETIC = "<synthetic>"
-"""The model of messages that the CLI generates itself."""
+"""The model in messages that the CLI generates itself."""
 LATEST = 253_000_000_000
 """In the year 9987: later times are invalid. Before the calendar's end, so that spans and zones do not exceed it."""
 _TOOLS = ("tool_use", "server_tool_use")
@@ -27,12 +27,12 @@ _NO_FORK: Record = {}
 
 
 def time_of(timestamp: str | None) -> float | None:
-    """Return a timestamp of any precision as seconds since 1970; `None` if it is invalid."""
+    """Return a timestamp in any precision as seconds since 1970; `None` if it is invalid."""
     if not timestamp:
         return None
     try:
         moment = datetime.fromisoformat(timestamp)
-        # Without a zone it is UTC, like all of the CLI's times.
+        # Without a zone it is UTC, like all the CLI's times.
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
@@ -40,17 +40,17 @@ def time_of(timestamp: str | None) -> float | None:
 
 
 def session_of(record: Record) -> str:
-    """Return the session of a record."""
+    """Return a record's session."""
     return record.get("sessionId") or record.get("session_id") or ""
 
 
 def request_row(record: Record, project: str, parent: str) -> Row | None:
-    """Return the row of an assistant's message; `None` if the record has no usage.
+    """Return the row for an assistant's message; `None` if the record has no usage.
 
     Args:
         record: The clean record.
         project: Folder for a record that names none.
-        parent: Parent session of this session.
+        parent: The session's parent session.
     """
     get = record.get
     message: Record = get("message") or {}
@@ -64,7 +64,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     session = session_of(record)
     # Since 2.1.326 the CLI marks an answer that it copied into a fork; the SDK's `fork_session()` names the parent.
     origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
-    # A transcript is written when an answer is complete; a stream has the counts of its start.
+    # A transcript is written when an answer is complete; a stream has the counts at the start.
     final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
     return make_row(
         (
@@ -108,7 +108,7 @@ def declined_parts(record: Record, row: Row) -> list[Row]:
 
 
 def event_usage(event: object) -> tuple[str, Counts] | None:
-    """Return the id and counts of an event of the API's stream; an empty id if it has none."""
+    """Return the id and counts in a stream event; an empty id if it has none."""
     if not isinstance(event, dict):
         return None
     fields = cast("Record", event)
@@ -150,7 +150,7 @@ def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, f
         )
         model, cost = canonical_model(name), get("costUSD") or 0.0
         if model in totals:
-            known, spent = totals[model]
-            counts, cost = add_counts(known, counts), spent + cost
+            earlier, spent = totals[model]
+            counts, cost = add_counts(earlier, counts), spent + cost
         totals[model] = (counts, cost)
     return totals, splits

@@ -15,7 +15,7 @@ __all__ = ["Progress", "read_file", "read_files"]
 Progress = Callable[[int, int], None]
 """Callback with bytes done and bytes in all."""
 
-# A second process costs some milliseconds; the first one reads about this many bytes in this time.
+# A second process costs some milliseconds; the first process reads about this many bytes in this time.
 _WORTH_A_PROCESS = 16_000_000
 # Opening a file takes as long as reading this many bytes.
 _FILE = 8_000
@@ -24,13 +24,13 @@ _JOB = 2_000_000
 
 
 def read_file(path: str, *, before: FileScan | None = None, strict: bool = False, with_edges: bool = False) -> FileScan:
-    """Read one log. An unreadable file is reported as a problem, not an error.
+    """Read a log. An unreadable file is reported as a problem, not an error.
 
     Args:
         path: The file, or `-`.
-        before: Earlier scan of the log; only new lines are read.
+        before: Earlier scan; only new lines are read.
         strict: Decode every line.
-        with_edges: Note checksums of the file, for a cache.
+        with_edges: Note the file's checksums, for a cache.
     """
     try:
         with open_log(path, before.offset if before else 0) as stream:
@@ -50,7 +50,7 @@ def read_files(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> list[FileScan]:
-    """Read logs; the results come in the order of the paths.
+    """Read logs; the results come in the same order as the paths.
 
     Args:
         paths: Files.
@@ -72,7 +72,7 @@ def read_files(
     sizes = {path: _size(identities.get(path), partial.get(path)) for path in paths if path not in done}
     reader = _Reader(sizes, partial, strict=strict, with_edges=cache is not None, progress=progress)
     scans = reader.read(processes)
-    # Lines written during the scan belong to the next one: the identity is from before.
+    # Lines written during the scan belong to the next scan: the identity is from before.
     new = {
         path: (identity, scan, reader.packed.get(path, b""))
         for path, scan in scans.items()
@@ -85,7 +85,7 @@ def read_files(
 
 
 def _identities(paths: Iterable[str]) -> dict[str, Identity]:
-    """Return the identities of the accessible files."""
+    """Return the accessible files' identities."""
     identities: dict[str, Identity] = {}
     for path in paths:
         if path != STDIN:
@@ -102,7 +102,7 @@ def _size(identity: Identity | None, before: FileScan | None) -> int:
 
 
 class _Reader:
-    """Reads files, in this process and in forks, and reports its progress."""
+    """Reads files, in this process and in forks, and reports the progress."""
 
     def __init__(
         self,
@@ -126,13 +126,13 @@ class _Reader:
         costs = [(path, size + _FILE) for path, size in sorted(self._sizes.items(), key=lambda item: -item[1])]
         processes = min(processes, sum(cost for _, cost in costs) // _WORTH_A_PROCESS + 1)
         if processes > 1:
-            # Once for all processes, not in each of them.
+            # Once for all processes, not in each process.
             fast_decoders()
         for packed in share_jobs(group_by_size(costs, _JOB), self._run, processes, self._run_in_fork):
             scan = load_scan(packed)
             self.packed[scan.path] = packed
             self._take(scan)
-        # The results of a killed fork are missing.
+        # A killed fork's results are missing.
         self._run([path for path in self._sizes if path not in self._scans])
         return self._scans
 
@@ -141,7 +141,7 @@ class _Reader:
             self._take(self._scan(path))
 
     def _run_in_fork(self, paths: list[str]) -> list[bytes]:
-        # Packed job by job, so that no process waits at the end for all the work of another one.
+        # Packed job by job, so that no process waits at the end while another one packs.
         return [dump_scan(self._scan(path)) for path in paths]
 
     def _scan(self, path: str) -> FileScan:

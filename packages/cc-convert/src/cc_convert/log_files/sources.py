@@ -11,9 +11,9 @@ from .streams import Readable, begins_packed, unpacked
 __all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "hosts_of", "is_packed", "open_log"]
 
 STDIN = "-"
-"""The name of the standard input among the sources."""
+"""The standard input's name among the sources."""
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-"""File name endings of logs in a folder."""
+"""File name endings for logs in a folder."""
 
 
 class LogsNotFoundError(FileNotFoundError):
@@ -21,9 +21,9 @@ class LogsNotFoundError(FileNotFoundError):
 
 
 def default_folders() -> list[str]:
-    """Return the folders of Claude Code's transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or the default ones.
+    """Return the folders with Claude Code's transcripts: in each folder in `CLAUDE_CONFIG_DIR`, or the default folders.
 
-    The latter include those of the sessions that Claude Desktop runs (Cowork).
+    The latter include the sessions that Claude Desktop runs (Cowork).
     """
     named = [one.strip() for one in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if one.strip()]
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
@@ -35,9 +35,9 @@ def default_folders() -> list[str]:
 
 
 def _desktop_folders(config: str) -> list[str]:
-    """Return the folders in which Claude Desktop has Claude Code keep its sessions."""
+    """Return the folders in which Claude Desktop stores its Claude Code sessions."""
     if sys.platform == "win32":
-        # An app of the store has a folder of its own.
+        # A store app has its own folder.
         places = [os.environ.get("APPDATA", ""), "~/AppData/Local/Packages/Claude_*/LocalCache/Roaming"]
     else:
         places = ["~/Library/Application Support" if sys.platform == "darwin" else config]
@@ -51,7 +51,7 @@ def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
 
     Args:
         sources: Paths, patterns, folders (searched recursively for .jsonl, packed or not), or `-`. None means
-            the transcripts of Claude Code.
+            Claude Code's transcripts.
 
     Raises:
         LogsNotFoundError: A source does not exist, or there are neither sources nor transcripts.
@@ -75,11 +75,11 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
         if not named:
             raise LogsNotFoundError("no folder with transcripts was found; name one, or set CLAUDE_CONFIG_DIR")
         hosts = dict.fromkeys(named, _this_host())
-    found: dict[str, tuple[str, str]] = {}
+    files: dict[str, tuple[str, str]] = {}
     for name in named:
         for path, real in _expanded(name):
-            found.setdefault(real, (path, hosts.get(name, "")))
-    return dict(sorted(found.values()))
+            files.setdefault(real, (path, hosts.get(name, "")))
+    return dict(sorted(files.values()))
 
 
 def _this_host() -> str:
@@ -89,7 +89,7 @@ def _this_host() -> str:
 
 
 def _expanded(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the files of one source, each with its distinctive path."""
+    """Yield a source's files, each with its distinctive path."""
     path = os.path.expanduser(name)
     if name == STDIN:
         yield name, name
@@ -100,18 +100,18 @@ def _expanded(name: str) -> Iterator[tuple[str, str]]:
     elif has_magic(path):
         matches = sorted(glob(path, recursive=True))
         if not matches:
-            raise LogsNotFoundError(f"nothing matches {name}")
+            raise LogsNotFoundError(f"no file matches {name}")
         for match in matches:
             yield from _below(match) if os.path.isdir(match) else [(match, os.path.realpath(match))]
     else:
-        raise LogsNotFoundError(f"{name} is not there")
+        raise LogsNotFoundError(f"no such file: {name}")
 
 
 def _below(folder: str) -> Iterator[tuple[str, str]]:
     waiting = [folder]
     while waiting:
         at = waiting.pop()
-        # Once per folder, not per file, since it checks every part of a path.
+        # Once per folder, not per file, since it checks every part in a path.
         real = os.path.realpath(at)
         try:
             entries = list(os.scandir(at))
@@ -129,13 +129,13 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def is_packed(path: str) -> bool:
-    """Return whether a file is packed with gzip, by its first bytes."""
+    """Return true if a file is packed with gzip, by the first bytes."""
     with open(path, "rb", buffering=0) as file:
         return begins_packed(file)
 
 
 def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
-    """Open a log from an offset on; a packed one is unpacked, and allows only offset 0.
+    """Open a log from an offset on; a packed log is unpacked, and allows only offset 0.
 
     Raises:
         OSError: It cannot be read.

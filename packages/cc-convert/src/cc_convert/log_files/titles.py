@@ -1,4 +1,4 @@
-"""Find the titles of sessions: the title in the log, else the first prompt.
+"""Find session titles: the title in the log, else the first prompt.
 
 Only both ends of a log are read, as Claude Code does: it writes the title again whenever a session is resumed.
 """
@@ -21,21 +21,21 @@ from .streams import DamagedLogError, Readable, lines_of, placed_lines
 __all__ = ["Titles", "best_titles", "find_titles", "noted_title", "read_titles"]
 
 Titles: TypeAlias = dict[str, tuple[int, str]]
-"""By session: rank and text of its best title."""
+"""By session: rank and text of the best title."""
 _Entry: TypeAlias = tuple[tuple[int, ...], Titles]
 
 _HEAD = 1 << 20
 """The first prompt starts within this many bytes."""
 _EDGE = 1 << 16
-"""Titles are within this many bytes of both ends."""
+"""Titles are within this many bytes from both ends."""
 _FIELD = b'itle"'
 _MOST_CHARACTERS = 200
 _PROMPT, _COMMAND = 1, 0
 _NOTED = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIVED: ("title", _PROMPT)}
-"""Kinds of title records: field, and rank. The user's own title outranks a generated one."""
+"""Kinds of title records: field, and rank. The user's own title outranks a generated title."""
 _ARCHIVED = f'"{ARCHIVED}"'.encode()
 _COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-# Texts that the CLI writes in place of a prompt.
+# Texts that the CLI writes instead of a prompt.
 _NO_PROMPT = re.compile(
     r"\s*(<(local-command-|session-start-hook>|tick>|goal>|system-reminder>|ide_opened_file>|ide_selection>)"
     r"|\[Request interrupted by user|Caveat: The messages below)"
@@ -43,34 +43,34 @@ _NO_PROMPT = re.compile(
 
 
 def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "titles") -> dict[str, str]:
-    """Return titles by session, each one line of at most 200 characters.
+    """Return titles by session, each in one line with at most 200 characters.
 
     Args:
         paths: Logs. Unreadable ones and the standard input are skipped.
         cache: Stores the titles, so that the next call opens only files that changed.
-        name: Key of the titles in the cache.
+        name: Key for the titles in the cache.
     """
-    kept = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
+    entries = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
     now: dict[str, _Entry] = {}
     for path in paths:
         with suppress(OSError):
             if path != STDIN:
                 identity = identity_of(path)
-                known = kept.get(path)
-                now[path] = known if known and known[0] == tuple(identity) else _read(path, identity)
-    if cache and now != kept:
+                entry = entries.get(path)
+                now[path] = entry if entry and entry[0] == tuple(identity) else _read(path, identity)
+    if cache and now != entries:
         with suppress(OSError):
             cache.store(name, (now,))
     return best_titles(titles for _, titles in now.values())
 
 
 def best_titles(found_in_logs: Iterable[Titles]) -> dict[str, str]:
-    """Return for each session the title of the highest rank."""
+    """Return each session's title with the highest rank."""
     best: Titles = {}
     for titles in found_in_logs:
-        for session, found in titles.items():
-            if session not in best or found[0] > best[session][0]:
-                best[session] = found
+        for session, title in titles.items():
+            if session not in best or title[0] > best[session][0]:
+                best[session] = title
     return {session: title for session, (_, title) in best.items()}
 
 
@@ -79,11 +79,11 @@ def _read(path: str, identity: Identity) -> _Entry:
 
 
 def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size: int) -> Titles:
-    """Return the titles at the ends of one log.
+    """Return the titles at a log's ends.
 
     Args:
         open_at: Opens the log from an offset on.
-        size: Its size in bytes; 0 if it can be read from its start only.
+        size: The log's size in bytes; 0 if it can be read from the start only.
 
     Raises:
         OSError: It cannot be read.
@@ -109,13 +109,13 @@ def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size
 
 def _note(line: bytes, titles: Titles) -> None:
     for record in decode_line(line).records:
-        found = _title_of(record)
+        title = _title_of(record)
         session = text_or_empty(record.get("session")) or session_of(clean_record(record)[0])
-        if found and session:
-            known = titles.get(session, (-1, ""))
-            # A later title replaces an earlier one, but the first prompt stays the first.
-            if found[0] > known[0] or (found[0] == known[0] > _PROMPT):
-                titles[session] = found
+        if title and session:
+            best = titles.get(session, (-1, ""))
+            # A later title replaces an earlier title, but the first prompt stays the first.
+            if title[0] > best[0] or (title[0] == best[0] > _PROMPT):
+                titles[session] = title
 
 
 def _title_of(record: Record) -> tuple[int, str] | None:

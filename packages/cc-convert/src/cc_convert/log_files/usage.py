@@ -1,4 +1,4 @@
-"""Read the usage in messages of the API: counts, price factors, and samplings by several models.
+"""Read the usage in API messages: counts, price factors, and samplings by several models.
 
 Knows neither records nor files.
 """
@@ -19,7 +19,7 @@ _SAMPLINGS = ("message", _FALLBACK)
 
 
 class MessageUsage(NamedTuple):
-    """Usage of one request to the API; the counts and price factors are those of `Row`."""
+    """A request's usage; counts and price factors as in `Row`."""
 
     input: int
     output: int
@@ -47,7 +47,7 @@ class MessageUsage(NamedTuple):
 
 
 def message_usage(message: Mapping[str, Any]) -> MessageUsage | None:
-    """Return the usage in a message of the API; `None` if it has none."""
+    """Return the usage in an API message; `None` if it has none."""
     usage: Record | None = message.get("usage")
     if usage is None:
         return None
@@ -86,20 +86,20 @@ def counts_in(usage: Record) -> Counts:
 
 
 def samplings_in(iterations: Sequence[object]) -> list[tuple[str, Record]]:
-    """Return the samplings of one request, each with its model, which may be empty."""
+    """Return a request's samplings, each with its model, which may be empty."""
     records = [cast("Record", iteration) for iteration in iterations if isinstance(iteration, dict)]
     samplings = [record for record in records if record.get("type") in _SAMPLINGS]
     return [(model if isinstance(model := sampling.get("model"), str) else "", sampling) for sampling in samplings]
 
 
 def answering_model(iterations: Sequence[object]) -> str:
-    """Return the model that finished a request after another one declined it; empty if there is none."""
+    """Return the model that finished a request after another model declined it; empty if there is none."""
     models = [model for model, sampling in samplings_in(iterations) if sampling["type"] == _FALLBACK]
     return models[-1] if models else ""
 
 
 def _steps(iterations: Sequence[object], counts: Counts, model: str) -> Steps:
-    """Return the counts of each sampling by a model, if they add up to the counts of the request."""
+    """Return the counts in each sampling by a model, if they add up to the request's counts."""
     name = canonical_model(model)
     samplings = [record for other, record in samplings_in(iterations) if not other or canonical_model(other) == name]
     steps = [counts_in(clean_usage(sampling)[0])[:5] for sampling in samplings]

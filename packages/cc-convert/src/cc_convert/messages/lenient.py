@@ -21,7 +21,7 @@ def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value
 
     Args:
         kind: The model to make.
-        fields: Its fields, under the CLI's names.
+        fields: The fields, under the CLI's names.
         where: Owner of the fields, for the warnings.
 
     Returns:
@@ -38,7 +38,7 @@ def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value
 
 
 def _unusable(fields: dict[str, object], error: ValidationError) -> list[_Path]:
-    """Return the paths to leave out, none inside another, in the order of the fields."""
+    """Return the paths to leave out, none inside another, in field order."""
     paths: dict[_Path, None] = {}
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
         wanted = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
@@ -51,7 +51,7 @@ def _unusable(fields: dict[str, object], error: ValidationError) -> list[_Path]:
 
 
 def _existing(fields: object, wanted: _Path) -> _Path:
-    """Return the existing part of a path. An error may point deeper, naming the kind of value that was tried last."""
+    """Return a path's existing part. An error may point deeper, naming the kind of value that was tried last."""
     path: list[int | str] = []
     for step in wanted:
         if isinstance(fields, Mapping) and step in fields:
@@ -73,7 +73,7 @@ def _without(paths: list[_Path], fields: dict[str, object], where: str) -> dict[
             parent = cast("dict[int | str, object]", parent)[step]
         value = cast("dict[int | str, object]", parent).pop(cast("int", path[-1]))
         name = ".".join(map(str, (where, *path)))
-        _logger.warning("Left out %s: a value of type %s is of no use there", name, type(value).__name__)
+        _logger.warning("Left out %s: a value of type %s cannot be used there", name, type(value).__name__)
     return copy
 
 

@@ -1,4 +1,4 @@
-"""Five-hour blocks, the unit of Claude Code's subscriptions."""
+"""Five-hour blocks, the unit for Claude Code's subscriptions."""
 
 from collections.abc import Iterable
 from datetime import datetime, tzinfo
@@ -11,7 +11,7 @@ __all__ = ["BLOCK", "GAP", "blocks", "burn_rate"]
 BLOCK = 5 * 3600.0
 """Seconds in a block."""
 GAP = "gap"
-"""Value of `about["kind"]` for a line that covers time without requests."""
+"""`about["kind"]` in a line that covers time without requests."""
 _HOUR = 3600
 
 
@@ -19,11 +19,11 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
     """Cut time into blocks.
 
     A block starts at the full UTC hour of its first request. It ends five hours later, or with its last request if
-    five hours follow without one; such a gap is a line of its own.
+    a gap longer than five hours follows; the gap has a separate line.
 
     Args:
         buckets: Buckets to sum up; buckets without a time are left out.
-        zone: Time zone of the starts; the local one by default.
+        zone: Time zone for the starts; the local zone by default.
         now: The present, in seconds since 1970; the block it falls into is marked as `active`.
     """
     lines: list[Line] = []
@@ -43,7 +43,7 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
 
 
 def burn_rate(line: Line, now: float) -> tuple[float, float]:
-    """Return tokens and US dollars per hour in a block so far; over at least a minute, so that a start is no peak."""
+    """Return a block's tokens and US dollars per hour so far; over at least a minute, so that a start is not a peak."""
     hours = max(60.0, now - line.first) / 3600
     return line.tokens / hours, line.cost / hours
 

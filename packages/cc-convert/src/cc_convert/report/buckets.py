@@ -1,6 +1,6 @@
-"""Sums of rows per quarter of an hour: enough for a report by time, session, model or project.
+"""Sums over rows per quarter-hour: enough for a report by time, session, model or project.
 
-Every time zone is a whole number of quarters away from UTC, so they add up to the days of any zone.
+All time zones differ from UTC by whole quarter-hours, so buckets add up to the days in any zone.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,14 +13,14 @@ from ..log_files.rows import LABELS, Row
 __all__ = ["QUARTER", "Bucket", "fill_buckets"]
 
 QUARTER = 900
-"""Seconds in a quarter of an hour."""
+"""Seconds in a quarter-hour."""
 
 
 class Bucket(NamedTuple):
-    """Usage of one model by one thread of a session in a quarter of an hour."""
+    """Usage by one session thread and model in a quarter-hour."""
 
     quarter: int | None
-    """Number of the quarter of an hour since 1970; `None` if the log has no time."""
+    """Number of the quarter-hour since 1970; `None` if the log has no time."""
     session: str
     project: str
     agent_type: str
@@ -41,15 +41,15 @@ class Bucket(NamedTuple):
     thinking: int
     web_searches: int
     cost: float
-    """US dollars, of the requests with a price."""
+    """US dollars, for the requests with a price."""
     requests: int
     errors: int
     unpriced: int
     """Tokens without a price."""
     first: float
-    """The time of the first request; 0 without a time."""
+    """Time of the first request; 0 without a time."""
     last: float
-    """The time of the last request."""
+    """Time of the last request."""
 
 
 _FIRST_LABEL = Row._fields.index(LABELS[0])
@@ -65,7 +65,7 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
 
     Args:
         rows: The rows.
-        costs: The cost of each; by default that of the rows, which must be priced.
+        costs: The rows' costs; by default from the rows, which must be priced.
     """
     sums: dict[tuple[object, ...], list[float]] = {}
     for row, cost in zip(rows, costs, strict=True) if costs is not None else ((row, row.cost) for row in rows):
@@ -73,27 +73,27 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
         quarter = None if time is None else int(time // QUARTER)
         thread = agent_type or (agent and "sub-agent")
         key = (quarter, session, project, thread, model, kind == "unlogged", *row[_LABELS])
-        found = sums.get(key)
-        if found is None:
-            found = sums[key] = [0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, time or 0.0, time or 0.0]
-        found[0] += a
-        found[1] += b
-        found[2] += c
-        found[3] += d
-        found[4] += e
-        found[5] += f
-        found[6] += g
+        numbers = sums.get(key)
+        if numbers is None:
+            numbers = sums[key] = [0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, time or 0.0, time or 0.0]
+        numbers[0] += a
+        numbers[1] += b
+        numbers[2] += c
+        numbers[3] += d
+        numbers[4] += e
+        numbers[5] += f
+        numbers[6] += g
         if cost is None:
-            found[10] += row.tokens
+            numbers[10] += row.tokens
         else:
-            found[7] += cost
+            numbers[7] += cost
         if kind not in ("unlogged", "declined"):
-            found[9 if kind == "error" else 8] += 1
+            numbers[9 if kind == "error" else 8] += 1
         if time is not None:
-            if time < found[11]:
-                found[11] = time
-            elif time > found[12]:
-                found[12] = time
+            if time < numbers[11]:
+                numbers[11] = time
+            elif time > numbers[12]:
+                numbers[12] = time
     return [
         _bucket((*key[:_MODEL], canonical_model(cast("str", key[_MODEL])), *key[_MODEL + 1 :], *numbers))
         for key, numbers in sums.items()

@@ -1,4 +1,4 @@
-"""One line of a report, with its sums."""
+"""A line in a report, with its sums."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ class Line:
     """The sums over some buckets."""
 
     key: str
-    """Common key of the buckets, such as a day."""
+    """Key that all buckets share, such as a day."""
     requests: int = 0
     """Requests with an answer."""
     errors: int = 0
@@ -28,19 +28,19 @@ class Line:
     cache_read: int = 0
     """Tokens read from the cache."""
     thinking: int = 0
-    """Tokens of thinking, already counted in the output."""
+    """Thinking tokens, already counted in the output."""
     web_searches: int = 0
     """Web searches."""
     cost: float = 0.0
-    """US dollars, of all requests with a price."""
+    """US dollars, for all requests with a price."""
     unpriced: int = 0
-    """Tokens of models without a price; they are not in the cost."""
+    """Tokens without a price; they are not in the cost."""
     unlogged_cost: float = 0.0
-    """Part of the cost that is in the CLI's totals and in no request, such as compactions."""
+    """Cost of usage that is in the CLI's totals and in no request, such as compactions."""
     first: float = 0.0
-    """The time of the first request, in seconds since 1970; 0 if no time is known."""
+    """Time of the first request, in seconds since 1970; 0 if no time is known."""
     last: float = 0.0
-    """The time of the last request."""
+    """Time of the last request."""
     models: dict[str, float] = field(default_factory=dict[str, float])
     """Cost by model."""
     about: dict[str, str] = field(default_factory=dict[str, str])
@@ -48,14 +48,14 @@ class Line:
 
     @property
     def tokens(self) -> int:
-        """Return all tokens, of every kind."""
+        """Return all tokens."""
         return self.input + self.output + self.cache_write_5m + self.cache_write_1h + self.cache_read
 
     @property
     def cache_hits(self) -> float | None:
         """Return the share of the input that came from the cache; `None` without input."""
-        given = self.input + self.cache_write_5m + self.cache_write_1h + self.cache_read
-        return self.cache_read / given if given else None
+        all_input = self.input + self.cache_write_5m + self.cache_write_1h + self.cache_read
+        return self.cache_read / all_input if all_input else None
 
     def add(self, bucket: Bucket) -> None:
         """Add a bucket."""

@@ -17,9 +17,9 @@ from ..report.filters import Filter
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
 from .texts import LogText, Table, TextCache, read_text
 
-__all__ = ["Found", "Match", "Query", "QueryError", "find_passages", "passage_of"]
+__all__ = ["Match", "Query", "QueryError", "SearchResult", "find_passages", "passage_of"]
 
-# Starting a process takes milliseconds; the first one reads about this many bytes in this time.
+# Starting a process takes milliseconds; the first process reads about this many bytes in this time.
 _WORTH_A_PROCESS = 4_000_000
 
 
@@ -28,12 +28,12 @@ class QueryError(ValueError):
 
 
 class Query:
-    """A text or a pattern to search for, ignoring case, and the filters of the search.
+    """A text or a pattern to search for, ignoring case, and the search's filters.
 
     Args:
         text: The text, as in a passage.
-        regex: Take it as a regular expression of Python's `re`; `^` and `$` are the ends of a line.
-        chosen: Filter by session, time and place. A model matches if any answer of the session has it.
+        regex: Take it as a regular expression for Python's `re`; `^` and `$` are the ends of a line.
+        chosen: Filter by session, time and place. A model matches if any answer in the session has it.
         roles: Kinds of passages to search.
 
     Raises:
@@ -48,7 +48,7 @@ class Query:
         try:
             self.pattern = re.compile(text if regex else re.escape(text), re.IGNORECASE | re.MULTILINE)
         except (re.error, RecursionError, OverflowError) as error:
-            raise QueryError(f"{text!r} is no regular expression: {error}") from None
+            raise QueryError(f"{text!r} is not a regular expression: {error}") from None
         self.small = b"" if regex else small_letters(text)
         # Cached texts are in lower case. A pattern in lower case finds the same without IGNORECASE, four times as fast.
         same = text.encode("utf-8", "replace") == small_letters(text) and not re.search(r"\\[xu0-9]", text)
@@ -64,22 +64,22 @@ class Match(NamedTuple):
     path: str
     """The log."""
     offset: int
-    """Start of its line, in bytes of the unpacked log."""
+    """Start of the line in the log, in unpacked bytes."""
     ordinal: int
     """Number of the passage in its line, from 0."""
     role: Role
     context: Context
     folder: str
-    """Working folder at the start of the session; `claude --resume` needs it."""
+    """Working folder at the session's start; `claude --resume` needs it."""
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """Result of a search."""
 
     matches: list[Match]
     """Newest first, at most `limit`."""
     total: int
-    """Number of all matches. A passage that a fork or a second log repeats counts once."""
+    """Number of matches. A passage that a fork or a second log repeats counts once."""
     lost: int
     """Number of lines that are not JSON. Their raw text was searched."""
     failed: list[str]
@@ -94,11 +94,11 @@ def find_passages(
     processes: int = 1,
     limit: int | None = None,
     progress: Progress | None = None,
-) -> Found:
+) -> SearchResult:
     """Search logs.
 
     Args:
-        logs: Paths of the logs, each with the name of its machine.
+        logs: Paths, each with the name of the machine.
         query: Text and filters.
         cache: Stores the texts, so that the next search reads only new lines.
         processes: Largest number of processes that read logs. More than one needs a cache, `fork` and no threads.
@@ -109,7 +109,7 @@ def find_passages(
     if texts:
         texts.prune()
         _read_together([path for path in logs if _is_stale(path, texts)], texts, processes, progress)
-    seen: set[int] = set()
+    earlier_ids: set[int] = set()
     newest: list[tuple[float, int, _Place]] = []
     failed: list[str] = []
     lost = total = 0
@@ -129,43 +129,43 @@ def find_passages(
             numbers = [number for number in numbers if query.pattern_of_small.search(text.text(number))]
         identities = text.table.identities
         fresh = {identities[number] or ~number: number for number in reversed(numbers)}
-        for known in seen.intersection(fresh):
-            del fresh[known]
-        seen.update(identity for identity in fresh if identity > 0)
+        for identity in earlier_ids.intersection(fresh):
+            del fresh[identity]
+        earlier_ids.update(identity for identity in fresh if identity > 0)
         total += len(fresh)
         newest += [(text.table.times[number], number, place) for number in fresh.values()]
         newest = sorted(newest, key=itemgetter(0), reverse=True)[:limit]
-    return Found([place.match(number) for _, number, place in newest], total, lost, failed)
+    return SearchResult([place.match(number) for _, number, place in newest], total, lost, failed)
 
 
 def passage_of(match: Match) -> Passage | None:
-    """Read the passage of a match from its log; `None` if the log has changed."""
+    """Read a match's passage from the log; `None` if the log has changed."""
     with suppress(OSError):
-        # A packed log can only be read from its start.
+        # A packed log can be read from the start only.
         start = 0 if is_packed(match.path) else match.offset
         with open_log(match.path, start) as stream:
             line = next((line for at, line in placed_lines(stream, start) if at == match.offset), b"{}")
-            found = passages_of(line)[match.ordinal : match.ordinal + 1]
-            return found[0] if found and found[0].role == match.role else None
+            passages = passages_of(line)[match.ordinal : match.ordinal + 1]
+            return passages[0] if passages and passages[0].role == match.role else None
     return None
 
 
 def _text_of(path: str, texts: TextCache | None) -> LogText:
     if texts is None:
         return read_text(path)
-    kept, whole = texts.get(path)
-    if kept is None or not whole:
-        kept = read_text(path, kept)
-        texts.put(kept)
-    return kept
+    entry, whole = texts.get(path)
+    if entry is None or not whole:
+        entry = read_text(path, entry)
+        texts.put(entry)
+    return entry
 
 
 class _Place:
-    """Metadata of a log with matches, without its texts."""
+    """Metadata for a log with matches, without texts."""
 
     def __init__(self, path: str, host: str, table: Table, query: Query) -> None:
         self._path, self._table, self._roles = path, table, query.roles
-        self._contexts = [Context(*one)._replace(host=host) for one in table.known]
+        self._contexts = [Context(*one)._replace(host=host) for one in table.distinct_contexts]
         self._allowed = _allowed(self._contexts, query.chosen)
         since, until = query.chosen.since, query.chosen.until
         # A passage without a time has 0; it passes only if no bound is set.
@@ -173,7 +173,7 @@ class _Place:
         self._until = float("inf") if until is None else until
 
     def passes(self, number: int) -> bool:
-        """Return whether the passage passes the filters."""
+        """Return true if the passage passes the filters."""
         table = self._table
         return (
             self._since <= table.times[number] < self._until
@@ -182,9 +182,9 @@ class _Place:
         )
 
     def match(self, number: int) -> Match:
-        """Return the match of a passage."""
+        """Return the match for a passage."""
         table, context = self._table, self._contexts[self._table.contexts[number]]
-        # A session may go on in other folders, but it is resumed in its first.
+        # A session may go on in other folders, but it is resumed in the first folder.
         folders = (one.project for one in self._contexts if one.session == context.session and one.project)
         role = ROLES[table.roles[number]]
         return Match(
@@ -200,8 +200,8 @@ def _allowed(contexts: list[Context], chosen: Filter) -> set[int]:
         return one.of(contexts, lambda _: None)
 
     sessions = {context.session for context in passing(Filter(model=chosen.model))}
-    found = set(passing(chosen._replace(model="", since=None, until=None)))
-    return {number for number, one in enumerate(contexts) if one in found and one.session in sessions}
+    allowed = set(passing(chosen._replace(model="", since=None, until=None)))
+    return {number for number, one in enumerate(contexts) if one in allowed and one.session in sessions}
 
 
 # --- reading by several processes

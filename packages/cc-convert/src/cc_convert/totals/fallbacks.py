@@ -1,6 +1,6 @@
 """Requests that another model finished.
 
-The CLI notes the usage of such a request under the model that answered, or under the requested one, by version and
+The CLI notes such a request's usage under the model that answered, or under the requested model, by version and
 settings. The rows have the model that answered, so totals are changed to it.
 """
 
@@ -14,13 +14,13 @@ __all__ = ["requested_models", "with_answering_models"]
 
 
 def requested_models(rows: Mapping[str, Row]) -> dict[str, str]:
-    """Return the requested model of each request that another model finished, by key."""
+    """Return the requested models by key, for requests that another model finished."""
     declined = [(row.key.partition(DECLINED)[0], row.model) for row in rows.values() if row.kind == "declined"]
     return {key: canonical_model(model) for key, model in reversed(declined)}
 
 
 def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mapping[str, str]) -> Ledger:
-    """Return a total with the usage of requests under the models that answered.
+    """Return a total with requests counted under the models that answered.
 
     Args:
         ledger: The total.
@@ -41,6 +41,6 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
             continue
         share = cost * row.tokens / max(1, sum(counts[:5]))
         totals[old] = (subtract_counts(counts, part), cost - share)
-        known, spent = totals.get(new, NOTHING)
-        totals[new] = (add_counts(known, part), spent + share)
+        earlier, spent = totals.get(new, NOTHING)
+        totals[new] = (add_counts(earlier, part), spent + share)
     return ledger._replace(totals={model: total for model, total in totals.items() if any(total[0]) or total[1] > 0})

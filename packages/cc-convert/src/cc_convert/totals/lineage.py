@@ -1,4 +1,4 @@
-"""Find the session that made a request which the transcripts of several sessions repeat.
+"""Find the session that made a request which several sessions' transcripts repeat.
 
 A fork begins with copies of its parent's answers. The CLI marks them since 2.1.326, and the SDK's `fork_session()`
 names the parent. In other logs, copies look like originals; there the session that began first made the request.
@@ -25,7 +25,7 @@ def _disputed(scans: Iterable[FileScan]) -> set[str]:
 
 
 def attribute(scans: list[FileScan]) -> list[FileScan]:
-    """Assign each request to one session in all files; files with copies note it in their `origins`."""
+    """Assign each request to one session in all files; files with copies note it in `origins`."""
     disputed = _disputed(scans)
     if not disputed:
         return scans
@@ -34,7 +34,7 @@ def attribute(scans: list[FileScan]) -> list[FileScan]:
 
 
 def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
-    """Return for each request, of the sessions that claim it in their own files, the one that began first."""
+    """Return for each request, among the sessions that claim it in their own files, the session that began first."""
     ranks = _ranks(scans)
     own: dict[str, set[str]] = {}
     named: dict[str, str] = {}
@@ -48,7 +48,7 @@ def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
 
 
 def _ranks(scans: list[FileScan]) -> dict[str, tuple[str, float, str]]:
-    """Return the order of sessions by start: first time of a file, then running time of processes until a total."""
+    """Return the sessions' order by start: first time in a file, then running time of processes until a total."""
     ranks: dict[str, tuple[str, float, str]] = {}
     for scan in scans:
         shortest: dict[str, float] = {}

@@ -1,8 +1,8 @@
 """Rows for usage in the CLI's own totals that is in no request: they complete the sums.
 
-A transcript notes its session's totals at each end of a process; a compaction, for example, is recorded nowhere else.
-A result of stream-json has the usage of its turn; the requests before it have only the counts of their start. The
-remainder of a total over its requests becomes a row of its own, so the rows always add up to the total.
+A transcript notes the session's totals whenever a process ends; a compaction, for example, is recorded nowhere else.
+A result in stream-json has the turn's usage; the requests before it have only their first counts. The
+remainder of a total over its requests becomes a separate row, so the rows always add up to the total.
 """
 
 from collections import defaultdict
@@ -31,38 +31,39 @@ __all__ = ["SessionTotal", "settle"]
 
 
 class SessionTotal(NamedTuple):
-    """Spending of a session according to the CLI's own totals."""
+    """A session's spending according to the CLI's own totals."""
 
     spent: Totals
-    """Counts and US dollars by model, without the part that a fork took over from its parent."""
+    """Counts and US dollars by model, without the part that a fork took over from the parent."""
     covered: frozenset[str] | None
-    """The keys of its requests; `None` means all of the session."""
+    """Keys of the requests; `None` means all in the session."""
     splits: bool
-    """True if it separates one-hour cache writes from five-minute ones."""
+    """True if it separates one-hour cache writes from five-minute writes."""
     doubtful: int = 0
     """Tokens that may be counted twice: requests that the part in no request may contain, or a total that exceeds the
-    last one of the session."""
+    session's last total."""
 
 
 def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
-    """Compare the rows with the CLI's totals; partial rows of stream-json get their final counts in place.
+    """Compare the rows with the CLI's totals; partial rows from stream-json get their final counts in place.
 
     Args:
         scans: The scan of each log, each request assigned to one session.
-        rows: The rows of all of them, each request once. Some are replaced.
+        rows: All rows, each request once. Some are replaced.
 
     Returns:
-        Rows for the part of the totals that is in no row, and the total of each session that has one.
+        Rows for usage that is in a total and in no row, and each session's total, if there is one.
     """
-    processes = process_totals(scans, rows)
-    missing = [row for found in processes.values() for total in found if total.unlogged for row in _of_process(total)]
-    totals = {session: _session_total(found) for session, found in processes.items()}
+    by_session = process_totals(scans, rows)
+    all_processes = (process for processes in by_session.values() for process in processes)
+    missing = [row for process in all_processes if process.unlogged for row in _of_process(process)]
+    totals = {session: _session_total(processes) for session, processes in by_session.items()}
     results: dict[str, list[Ledger]] = defaultdict(list)
-    seen: set[str] = set()
+    keys: set[str] = set()
     for scan in scans:
         for ledger in scan.ledgers:
-            if ledger.kind != "state" and ledger.session not in totals and ledger.key not in seen:
-                seen.add(ledger.key)
+            if ledger.kind != "state" and ledger.session not in totals and ledger.key not in keys:
+                keys.add(ledger.key)
                 results[ledger.session].append(ledger)
     for ledgers in results.values():
         missing += _of_results(ledgers, rows)
@@ -112,7 +113,7 @@ def _doubtful(processes: list[ProcessTotal], spent: Totals) -> int:
 
 
 def _result_total(ledgers: list[Ledger]) -> SessionTotal:
-    """Return the total of a session without a transcript, from its results: exact differences, or the largest sum."""
+    """Return a session's total without a transcript, from results: exact differences, or the largest sum."""
     spent: Totals = {}
     for delta in (ledger for ledger in ledgers if ledger.kind == "delta"):
         spent = _plus(spent, delta.totals)
@@ -130,24 +131,24 @@ def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
         requests = [row for key in ledger.keys if (row := rows.get(key)) and row.session == ledger.session]
         spent = count_rows(requests)
         for model, (stated, cost) in ledger.totals.items():
-            told = spent.get(model, NO_COUNTS)
+            logged = spent.get(model, NO_COUNTS)
             before, before_cost = counted.get(model, NOTHING) if ledger.kind == "sum" else NOTHING
             if not ledger.splits:
-                stated, told, before = map(with_all_writes, (stated, told, before))
-            more = subtract_counts(stated, add_counts(told, before))
-            known = counted.get(model, NOTHING)
-            counted[model] = (add_counts(known[0], add_counts(told, more)), max(known[1], cost))
+                stated, logged, before = map(with_all_writes, (stated, logged, before))
+            more = subtract_counts(stated, add_counts(logged, before))
+            before_counts = counted.get(model, NOTHING)
+            counted[model] = (add_counts(before_counts[0], add_counts(logged, more)), max(before_counts[1], cost))
             if any(more) and not _completed(ledger, model, more, rows):
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
                 row = _row(ledger, model, more, kind, "", ledger.project)
                 row = _split(row, ledger, cost - before_cost, requests)
-                # Without a known request beside it, all of the cost is its own.
-                missing.append(row if any(told) else row._replace(logged_cost=max(0.0, cost - before_cost)))
+                # Without a known request beside it, the row has the whole cost.
+                missing.append(row if any(logged) else row._replace(logged_cost=max(0.0, cost - before_cost)))
     return missing
 
 
 def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
-    """Return whether all of it belongs to the turn's only request with non-final counts, which then gets them."""
+    """Return true if the turn has a single request with non-final counts, which then gets `more`."""
     partial = [row for key in ledger.keys if (row := rows.get(key)) and not row.final]
     partial = [row for row in partial if canonical_model(row.model) == model]
     if len(partial) != 1:
@@ -161,12 +162,12 @@ def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -
 
 
 def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
-    """Split the cache writes of a row if its total does not: one-hour writes cost more.
+    """Split a row's cache writes if the total does not: one-hour writes cost more.
 
     Args:
         row: The part in no request, with all writes as five-minute ones.
         ledger: The total.
-        cost: Cost of the row and the requests beside it, in US dollars, by the total.
+        cost: Cost in US dollars of the row and the requests beside it, by the total.
         beside: These requests.
     """
     price = Prices().cost
@@ -191,6 +192,6 @@ def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, pr
 def _plus(first: Totals, second: Totals) -> Totals:
     total = dict(first)
     for model, (counts, cost) in second.items():
-        known, spent = total.get(model, NOTHING)
-        total[model] = (add_counts(known, counts), spent + cost)
+        earlier, spent = total.get(model, NOTHING)
+        total[model] = (add_counts(earlier, counts), spent + cost)
     return total

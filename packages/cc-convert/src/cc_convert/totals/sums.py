@@ -16,51 +16,51 @@ Sums: TypeAlias = dict[str, tuple[int, ...]]
 
 
 def size_of(totals: Totals) -> int:
-    """Return all tokens of all models."""
+    """Return all tokens for all models."""
     return sum(number for counts, _ in totals.values() for number in counts[:5])
 
 
 def count_rows(rows: Iterable[Row]) -> dict[str, Counts]:
-    """Return the counts of rows, by model."""
+    """Return the rows' counts, by model."""
     counted: dict[str, Counts] = {}
     for row in rows:
         model = canonical_model(row.model)
-        known = counted.get(model)
-        counted[model] = row[9:16] if known is None else add_counts(known, row[9:16])
+        earlier = counted.get(model)
+        counted[model] = row[9:16] if earlier is None else add_counts(earlier, row[9:16])
     return counted
 
 
 def sums(totals: Totals) -> Sums:
-    """Return the sums of totals."""
+    """Return the sums in totals."""
     return without_zeros({model: counts for model, (counts, _) in totals.items()})
 
 
 def sums_of(rows: Iterable[Row]) -> Sums:
-    """Return the sums of rows."""
+    """Return the sums over rows."""
     return without_zeros(count_rows(rows))
 
 
 def without_zeros(counts: Mapping[str, Counts]) -> Sums:
-    """Return the sums of counts by model."""
-    found = {
+    """Return the sums in counts by model."""
+    by_model = {
         model: (fresh, output, read, short + hour, searches)
         for model, (fresh, output, read, short, hour, _, searches) in counts.items()
     }
-    return {model: numbers for model, numbers in found.items() if any(numbers)}
+    return {model: numbers for model, numbers in by_model.items() if any(numbers)}
 
 
 def difference(total: Sums, part: Sums) -> Sums | None:
-    """Return a total minus a part; `None` if any count of the part is larger."""
+    """Return a total minus a part; `None` if a count in the part is larger."""
     if not part:
         return total
     if not part.keys() <= total.keys():
         return None
-    left = dict(total)
+    remaining = dict(total)
     for model, counts in part.items():
         numbers = tuple(one - other for one, other in zip(total[model], counts, strict=True))
         if min(numbers) < 0:
             return None
-        left[model] = numbers
+        remaining[model] = numbers
         if not any(numbers):
-            del left[model]
-    return left
+            del remaining[model]
+    return remaining
