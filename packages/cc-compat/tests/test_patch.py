@@ -27,7 +27,7 @@ USER = "from .message_parser import parse_message as parse"
 
 
 def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
-    """SDK-ADD-09: also a reference under another name, and one taken after the import."""
+    """SDK-ADD-09: also a reference under another name, and a reference taken after the import."""
     package = odd_sdk(
         init="__version__ = '0.1'; from ._internal import user", message_parser=RAISES, user=USER, late=USER
     )

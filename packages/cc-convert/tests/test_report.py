@@ -177,7 +177,7 @@ def test_filters_let_through_what_they_name(maker: Maker, tmp_path: Path) -> Non
     rows = read_logs(tmp_path).rows
 
     def accepted(**wanted: Any) -> str:
-        return "".join(row.session[0] for row in Filter(**wanted).of(rows, lambda row: row.time))
+        return "".join(row.session[0] for row in Filter(**wanted).select(rows, lambda row: row.time))
 
     assert accepted() == "0123"
     assert accepted(since=moment("2026-11-21", UTC), until=moment("2026-11-22", UTC, end=True)) == "12"

@@ -18,7 +18,7 @@ from cc_types import (
 
 
 class RefusedByPolicyError(ControlTimeoutError):
-    """An error of another package, with a constructor of its own."""
+    """An error in another package, with its own constructor."""
 
     def __init__(self, tool: str, *, rule: int) -> None:
         super().__init__(subtype=f"policy {tool}", seconds=1.5)
@@ -115,7 +115,7 @@ def test_only_the_tail_of_stderr_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "signal", "said"),
+    ("exit_code", "signal", "phrases"),
     [
         *((code, "SIGKILL", ["was ended by SIGKILL", "memory"]) for code in (-9, 137)),
         *((code, None, [f"exited with code {code}"]) for code in (0, 1, 127, 128, 255)),

@@ -79,7 +79,7 @@ def test_a_window_of_a_name_that_is_new_is_read_under_that_name() -> None:
 
 
 def test_the_limits_of_an_api_key_are_read_from_headers() -> None:
-    """SDK-ADD-16: the documented headers of the API."""
+    """SDK-ADD-16: the API's documented headers."""
     limits = read(
         {
             "anthropic-ratelimit-requests-limit": "50",

@@ -110,7 +110,7 @@ def test_missing_and_null_fields_have_a_default() -> None:
 
 
 def test_a_lone_surrogate_in_the_text_does_not_make_it_unwritable() -> None:
-    """SDK-ADD-02: JavaScript can cut a string in the middle of an emoji, and JSON escapes carry that."""
+    """SDK-ADD-02: JavaScript can cut a string inside an emoji, and JSON escapes carry that."""
     half: dict[str, object] = {"né \ud83d": ["\ud83d", 3]}
     denial = {"tool_name": "Write", "tool_use_id": "toolu_1", "tool_input": half}
 

@@ -17,8 +17,8 @@ from .log_files.model_names import canonical_model
 from .log_files.rows import LABELS, FileScan, Kind, Problem, Row, make_row
 from .log_files.sources import LogsNotFoundError, hosts_of
 from .prices import Prices
-from .totals.lineage import attribute
-from .totals.remainders import SessionTotal, settle
+from .totals.lineage import assign_sessions
+from .totals.remainders import SessionTotal, find_unlogged
 from .totals.session_totals import places_of
 
 __all__ = [
@@ -74,7 +74,7 @@ class Logs(NamedTuple):
         """Return the rows' costs, in order, as in `priced`."""
         price = (prices or Prices()).cost
         if mode == "logged":
-            return list(_logged(self.rows, self.totals, prices or Prices()))
+            return list(_logged_costs(self.rows, self.totals, prices or Prices()))
         if mode == "calculate":
             return [price(row) for row in self.rows]
         return [price(row) if row.logged_cost is None else row.logged_cost for row in self.rows]
@@ -127,7 +127,7 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         scans: A scan for each log.
         hosts: The machine that a log comes from, by path.
     """
-    scans = attribute(list(scans))
+    scans = assign_sessions(list(scans))
     rows: dict[str, Row] = {}
     for scan in scans:
         host = (hosts or {}).get(scan.path, "")
@@ -140,10 +140,10 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
             new[key] = better(rows[key], new[key])
         rows |= new
     # An archive may already contain them.
-    missing, totals = settle(scans, rows)
-    missing = _labelled([row for row in missing if row.key not in rows], rows)
+    missing, totals = find_unlogged(scans, rows)
+    missing = _copy_labels([row for row in missing if row.key not in rows], rows)
     return Logs(
-        rows=_oldest_first([*rows.values(), *missing]),
+        rows=_sort_by_time([*rows.values(), *missing]),
         problems=[problem for scan in scans for problem in scan.problems],
         totals=totals,
         files=[scan.path for scan in scans],
@@ -153,7 +153,7 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
     )
 
 
-def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
+def _copy_labels(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
     """Copy the labels from each session's last request to its unlogged rows."""
     if not missing:
         return missing
@@ -164,13 +164,13 @@ def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
     ]
 
 
-def _oldest_first(rows: list[Row]) -> list[Row]:
+def _sort_by_time(rows: list[Row]) -> list[Row]:
     dated = [row for row in rows if row.time is not None]
     dated.sort(key=itemgetter(2))
     return dated if len(dated) == len(rows) else dated + [row for row in rows if row.time is None]
 
 
-def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:
+def _logged_costs(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:
     """Yield logged costs: a session has only a total, which its rows share in proportion to calculated cost."""
     owners = {key: session for session, total in totals.items() for key in total.covered or ()}
     sessions = [_total_of(row, totals, owners) for row in rows]

@@ -44,6 +44,10 @@ class Comparison:
         a, b, c, d, e, f, g = (mine - its for mine, its in zip(rows, self.stated, strict=True))
         return (a, b, c, d, e, f, g)
 
+    def by_kind(self) -> Iterable[tuple[str, int, int, int, int, int]]:
+        """Return each kind with the numbers of requests, unlogged, stated, difference and outside."""
+        return zip(KINDS, self.requests, self.unlogged, self.stated, self.difference, self.outside, strict=True)
+
     @property
     def cost_difference(self) -> float:
         """Return the rows' cost minus the CLI's cost."""
@@ -70,8 +74,8 @@ def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
 
 def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, Row]) -> Comparison:
     unlogged = [row for row in own if row.kind == "unlogged"]
-    made = [row for row in own if row.kind != "unlogged"]
-    covered = made if total.covered is None else [rows[key] for key in sorted(total.covered)]
+    requests = [row for row in own if row.kind != "unlogged"]
+    covered = requests if total.covered is None else [rows[key] for key in sorted(total.covered)]
     keys = {row.key for row in covered}
     stated = _sum(counts for counts, _ in total.spent.values())
     if not total.splits:
@@ -84,7 +88,7 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
         _sum(counts_of(row) for row in covered),
         _sum(counts_of(row) for row in unlogged),
         stated,
-        _sum(counts_of(row) for row in made if row.key not in keys),
+        _sum(counts_of(row) for row in requests if row.key not in keys),
         sum(row.cost or 0.0 for row in [*covered, *unlogged]),
         sum(cost for _, cost in total.spent.values()),
         total.doubtful,

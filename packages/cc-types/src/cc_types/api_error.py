@@ -1,4 +1,4 @@
-"""The error classes for error responses of the Messages API that Claude Code passed on."""
+"""Error classes for the Messages API's error responses that Claude Code passed on."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,11 +11,11 @@ from .rate_limits import RateLimits
 
 __all__ = ["ERROR_TYPES", "APIError", "PlanLimitError"]
 
-# Clients wait for less than this, in seconds, before a retry; a window of a plan takes hours.
+# Clients wait for less than this, in seconds, before a retry; a plan's window takes hours.
 _LONGEST_RETRY_SECONDS = 60.0
 
 ERROR_TYPES = {status: failure.error_type for status, failure in FAILURES.items()}
-"""The API's name of an error by its status."""
+"""The API's error names by status."""
 # Names in the API and in the CLI.
 _RETRYABLE = {
     name for failure in FAILURES.values() if failure.retryable for name in (failure.error_type, failure.cli_name)
@@ -30,13 +30,13 @@ class APIError(ClaudeCodeError):
     error_type: str
     """The API's name for the error, such as `overloaded_error`; derived from the status when not given."""
     message: str
-    """The error message of the API."""
+    """The API's error message."""
     request_id: str | None
-    """The API's id of the request, for Anthropic's support."""
+    """The API's id for the request, for Anthropic's support."""
     retry_after: float | None
     """Delay in seconds before a retry, as requested by the API."""
     details: Mapping[str, JsonValue]
-    """The fields of the API's error beside its type and message."""
+    """The fields in the API's error beside type and message."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class APIError(ClaudeCodeError):
 
     @property
     def retryable(self) -> bool:
-        """Return whether a retry of the same request may succeed."""
+        """Return true if a retry of the same request may succeed."""
         return self.error_type in _RETRYABLE if self.status is None else failure_of(self.status).retryable
 
     def _advice(self) -> str:
@@ -70,12 +70,12 @@ class APIError(ClaudeCodeError):
 
 
 class PlanLimitError(APIError):
-    """A used-up window of the plan: requests are rejected until its reset. A throttle of seconds is none."""
+    """A used-up window of the plan: requests are rejected until the reset. A throttle for seconds is not one."""
 
     limits: RateLimits
     """All limits in the response."""
     resets_at: datetime
-    """Time of the window's reset."""
+    """Time when the window is reset."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class PlanLimitError(APIError):
 
     @property
     def retryable(self) -> bool:
-        """Return whether the window resets within 60 seconds: then a retry of the same request may succeed."""
+        """Return true if the window resets within 60 seconds: then a retry of the same request may succeed."""
         return _seconds_until(self.resets_at) <= _LONGEST_RETRY_SECONDS
 
     def _advice(self) -> str:

@@ -1,4 +1,4 @@
-"""Failures of requests to the Messages API: one row for each status, with the names that the API and the CLI use."""
+"""Failures of requests to the Messages API: a row for each status, with the names that the API and the CLI use."""
 
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ class Failure(NamedTuple):
     error_type: str
     """Name in the API (https://docs.anthropic.com/en/api/errors)."""
     cli_name: str | None
-    """Name in the CLI, on the message that it writes in place of an answer; `None` if it has none."""
+    """Name in the CLI, on the message that it writes instead of an answer; `None` if it has none."""
     kind: FailureKind
     retryable: bool
     """True if a retry of the same request may succeed."""
@@ -55,5 +55,5 @@ FAILURES = {
 
 
 def failure_of(status: int) -> Failure:
-    """Return the failure of any status; a status that is not in the table counts as 400 or as 500."""
+    """Return the failure for any status; a status that is not in the table counts as 400 or as 500."""
     return FAILURES.get(status) or FAILURES[500 if status >= 500 else 400]

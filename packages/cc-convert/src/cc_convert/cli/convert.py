@@ -56,11 +56,11 @@ def _write_parquet(rows: list[Row], options: Namespace) -> None:
         duckdb_with(rows, "Writing Parquet") as database,
         tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as private,
     ):
-        made = os.path.join(private, "rows.parquet")
-        quoted = made.replace("'", "''")
+        temporary = os.path.join(private, "rows.parquet")
+        quoted = temporary.replace("'", "''")
         database.execute(f"copy requests to '{quoted}' (format parquet)")
-        os.chmod(made, 0o600)
-        os.replace(made, target)
+        os.chmod(temporary, 0o600)
+        os.replace(temporary, target)
 
 
 def _write_transcripts(options: Namespace) -> int:

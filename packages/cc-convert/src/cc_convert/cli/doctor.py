@@ -48,10 +48,11 @@ def _problems(logs: Logs, *, show_all: bool) -> bool:
     if not logs.problems:
         return False
     shown = logs.problems if show_all else logs.problems[:_SHOWN]
+    lines = line_numbers([(problem.path, problem.offset) for problem in shown])
     table = [["File", "Line", "", "Reason"]]
     table += [
-        [one.path, str(line) if line else "", "lost" if one.lost else "read", one.reason]
-        for one, line in zip(shown, line_numbers([(one.path, one.offset) for one in shown]), strict=True)
+        [problem.path, str(line) if line else "", "lost" if problem.lost else "read", problem.reason]
+        for problem, line in zip(shown, lines, strict=True)
     ]
     print(f"\n{text_of(table)}")  # noqa: T201 - the command's output
     if len(shown) < len(logs.problems):
@@ -66,7 +67,7 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
     partial = sum(not row.final for row in logs.rows)
     if partial:
         _tell("partial", f"{partial:,} requests of streams that ended without a result; their output is not known")
-    differing = [one for one in reconcile(logs, prices) if not one.agrees or one.doubtful]
+    differing = [comparison for comparison in reconcile(logs, prices) if not comparison.agrees or comparison.doubtful]
     if differing:
         _tell("totals", f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile")
     else:

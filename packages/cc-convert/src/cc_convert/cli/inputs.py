@@ -130,7 +130,7 @@ def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
     """Return the priced rows that pass the filter, and their logs."""
     logs = load_logs(options)
     rows = logs.priced(chosen_prices(options), options.cost)
-    return chosen_filter(options).of(rows, lambda row: row.time), logs
+    return chosen_filter(options).select(rows, lambda row: row.time), logs
 
 
 def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
@@ -143,7 +143,7 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
     entry = Cache().load(name) if facts else None
     if entry and entry[0] == facts:
-        buckets, summary = [Bucket(*one) for one in entry[1]], Overview(*entry[2])
+        buckets, summary = [Bucket(*values) for values in entry[1]], Overview(*entry[2])
     else:
         logs = load_logs(options)
         costs = logs.costs(chosen_prices(options), options.cost)
@@ -151,7 +151,7 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         # A file that could not be opened may be readable the next time, without any other change.
         if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
             _store(name, facts, buckets, summary)
-    return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
+    return chosen.select(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
 
 
 def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:

@@ -112,7 +112,7 @@ def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool =
 
 def visible(cell: str) -> str:
     """Replace control characters: a log could otherwise move a terminal's cursor or change its colours."""
-    return cell if cell.isprintable() else "".join(one if one.isprintable() else "�" for one in cell)
+    return cell if cell.isprintable() else "".join(character if character.isprintable() else "�" for character in cell)
 
 
 def _write_markdown(file: TextIO, table: Table) -> None:

@@ -132,7 +132,7 @@ class _Version(argparse.Action):
         parser.exit(message=f"cc-convert {import_module('importlib.metadata').version('cc-convert')}\n")
 
 
-def _late(module: str) -> Callable[[argparse.Namespace], int]:
+def _imported_on_use(module: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         return import_module(f".{module}", __package__).run(options)
 
@@ -142,7 +142,7 @@ def _late(module: str) -> Callable[[argparse.Namespace], int]:
 def _command(add: _Add, name: str, module: str, help: str) -> argparse.ArgumentParser:
 
     command = add(name, help=help, description=f"{help[0].upper()}{help[1:]}.", formatter_class=_Help)
-    command.set_defaults(run=_late(module), command=name)
+    command.set_defaults(run=_imported_on_use(module), command=name)
     return command
 
 

@@ -54,11 +54,12 @@ def logged_uses(scans: Iterable[FileScan]) -> list[WindowUse]:
 
 def _uses(info: dict[str, JsonValue], now: datetime) -> list[WindowUse]:
     limits = RateLimits.from_event(info)
-    return [
-        WindowUse(one.kind, now.timestamp(), one.utilization, one.resets_at.timestamp() if one.resets_at else None)
-        for one in (limits.windows if limits else ())
-        if one.utilization is not None
-    ]
+    uses: list[WindowUse] = []
+    for window in limits.windows if limits else ():
+        if window.utilization is not None:
+            resets = window.resets_at.timestamp() if window.resets_at else None
+            uses.append(WindowUse(window.kind, now.timestamp(), window.utilization, resets))
+    return uses
 
 
 def store_uses(uses: Sequence[WindowUse], earlier: Iterable[WindowUse]) -> None:
@@ -67,7 +68,7 @@ def store_uses(uses: Sequence[WindowUse], earlier: Iterable[WindowUse]) -> None:
     entries: list[WindowUse] = []
     for kind in dict.fromkeys(use.kind for use in (*earlier, *uses)):
         steps: list[WindowUse] = []
-        for use in sorted((one for one in (*earlier, *uses) if one.kind == kind), key=lambda one: one.time):
+        for use in sorted((use for use in (*earlier, *uses) if use.kind == kind), key=lambda use: use.time):
             # In each step only the newest observation, after the first.
             if len(steps) > 1 and use.time - steps[-2].time < _STEP:
                 steps.pop()
@@ -82,13 +83,13 @@ def stored_uses() -> list[WindowUse]:
     """Return the stored observations."""
     with suppress(TypeError, ValueError):
         [entries] = Cache().load(_ENTRY)
-        return [WindowUse(*one) for one in entries]
+        return [WindowUse(*values) for values in entries]
     return []
 
 
 def running_uses(uses: Iterable[WindowUse], now: datetime) -> list[WindowUse]:
     """Return each window's newest observation, without windows that were reset since."""
-    return [one for one in newest_uses(uses) if one.resets is not None and one.resets > now.timestamp()]
+    return [use for use in newest_uses(uses) if use.resets is not None and use.resets > now.timestamp()]
 
 
 def spell_windows(
@@ -103,12 +104,12 @@ def spell_windows(
         zone: Time zone for the times.
         brief: Leave out forecasts for windows that are reset before they are full.
     """
-    return [_spell(one, forecast(uses, one, now.timestamp()), now, zone, brief=brief) for one in windows]
+    return [_spell(window, forecast(uses, window, now.timestamp()), now, zone, brief=brief) for window in windows]
 
 
 def _spell(window: WindowUse, prediction: Forecast | None, now: datetime, zone: tzinfo | None, *, brief: bool) -> str:
     # Logs may contain any name.
-    name = "".join(one for one in window.kind if one.isprintable())[:_LONGEST].replace("_", " ")
+    name = "".join(character for character in window.kind if character.isprintable())[:_LONGEST].replace("_", " ")
     text = f"{_NAMES.get(window.kind, name)} {window.used * 100:.0f}%"
     if window.resets is None or window.resets <= now.timestamp():
         return text

@@ -141,7 +141,7 @@ def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, shor
             table.append([line.key, line.about["ends"], *[""] * 7, "gap", "", *[""] * len(models)])
             continue
         more = [""] * len(extra) if is_total else _more(line, by, zone, short=short)
-        name, *more = [_part(one) for one in (line.key, *more)] if short else [line.key, *more]
+        name, *more = [_part(cell) for cell in (line.key, *more)] if short else [line.key, *more]
         names = [_models(line.models)] if models else []
         table.append([name, *more, *_numbers(line, spell_short if short else spell_count), *names])
     for name in ("Errors", "Unlogged", *extra):

@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
             logs, query, cache=cache, processes=options.jobs or os.cpu_count() or 1,
             limit=options.limit or None, progress=progress,
         )  # fmt: skip
-    titles = read_titles(dict.fromkeys(_home(match) for match in result.matches))
+    titles = read_titles(dict.fromkeys(_main_transcript(match) for match in result.matches))
     shown = [_Shown(match, passage_of(match), titles.get(match.context.session, "")) for match in result.matches]
     zone = chosen_zone(options)
     with write_output(options.output, force=options.force) as file:
@@ -62,7 +62,7 @@ def run(options: Namespace) -> int:
     return 0 if result.total else 1
 
 
-def _home(match: Match) -> str:
+def _main_transcript(match: Match) -> str:
     """Return the session's own transcript, also for a match in a sub-agent's transcript."""
     main = f"{os.path.dirname(os.path.dirname(match.path))}.jsonl"
     return main if match.context.agent and os.path.isfile(main) else match.path
@@ -84,31 +84,31 @@ def _mention(result: SearchResult) -> None:
 
 def _lines(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None) -> Iterator[str]:
     sessions: dict[tuple[str, str], list[_Shown]] = {}
-    for one in shown:
-        sessions.setdefault((one.match.context.host, one.match.context.session), []).append(one)
-    for number, items in enumerate(sessions.values()):
+    for hit in shown:
+        sessions.setdefault((hit.match.context.host, hit.match.context.session), []).append(hit)
+    for number, hits in enumerate(sessions.values()):
         if number:
             yield ""
-        first = items[0]
+        first = hits[0]
         place = first.match.context
         yield shortened(first.title, _WIDTH) or f"Session {place.session or 'unknown'}"
         facts = (first.match.folder or place.project, place.branch, place.host, f"session {place.session}")
         yield f"  {' · '.join(fact for fact in facts if fact)}"
-        for one in reversed(items):
-            yield f"  {' · '.join(_facts(one, zone))}"
-            yield from (f"    {line}" for line in _excerpt(one.passage, query, context))
+        for hit in reversed(hits):
+            yield f"  {' · '.join(_facts(hit, zone))}"
+            yield from (f"    {line}" for line in _excerpt(hit.passage, query, context))
         if command := resume_command(first.match):
             yield f"  resume: {command}"
 
 
-def _facts(one: _Shown, zone: tzinfo | None) -> Iterator[str]:
-    if one.match.time:
-        yield datetime.fromtimestamp(one.match.time, zone).strftime("%Y-%m-%d %H:%M:%S")
-    yield _NAMES.get(one.match.role, one.match.role)
-    if one.passage and one.passage.tool:
-        yield one.passage.tool
-    if one.match.context.agent:
-        yield f"sub-agent {one.match.context.agent}"
+def _facts(hit: _Shown, zone: tzinfo | None) -> Iterator[str]:
+    if hit.match.time:
+        yield datetime.fromtimestamp(hit.match.time, zone).strftime("%Y-%m-%d %H:%M:%S")
+    yield _NAMES.get(hit.match.role, hit.match.role)
+    if hit.passage and hit.passage.tool:
+        yield hit.passage.tool
+    if hit.match.context.agent:
+        yield f"sub-agent {hit.match.context.agent}"
 
 
 def resume_command(match: Match) -> str:
@@ -127,7 +127,7 @@ def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
     if passage is None:
         return ["(the log has changed)"]
     lines = passage.text.split("\n")
-    starts = _starts(lines, passage.text, query)
+    starts = _match_starts(lines, passage.text, query)
     chosen: dict[int, int] = {}
     for at, start in list(starts.items())[:_MOST_LINES]:
         for number in range(max(0, at - context), min(len(lines), at + context + 1)):
@@ -137,12 +137,12 @@ def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
     for before, number in zip([-1, *sorted(chosen)], sorted(chosen), strict=False):
         if context and before >= 0 and number > before + 1:
             excerpt.append("--")
-        excerpt.append(_window(lines[number], chosen[number]))
+        excerpt.append(_excerpt_line(lines[number], chosen[number]))
     more = len(starts) - _MOST_LINES
     return [*excerpt, f"({more:,} more lines)"] if more > 0 else excerpt
 
 
-def _starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
+def _match_starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
     """Return the first match in each matching line; the text's start if only the lower case matches."""
     begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts: dict[int, int] = {}
@@ -152,7 +152,7 @@ def _starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
     return starts or {0: 0}
 
 
-def _window(line: str, start: int) -> str:
+def _excerpt_line(line: str, start: int) -> str:
     first = max(0, min(start - _BEFORE, len(line) - _WIDTH))
     ellipsis = "\N{HORIZONTAL ELLIPSIS}"
     window = line[first : first + _WIDTH].replace("\t", " ").rstrip("\r")
@@ -163,17 +163,17 @@ def _window(line: str, start: int) -> str:
 
 
 def _records(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None) -> Iterator[dict[str, Any]]:
-    numbers = line_numbers([(one.match.path, one.match.offset) for one in shown])
-    for one, number in zip(shown, numbers, strict=True):
-        match = one.match
+    numbers = line_numbers([(hit.match.path, hit.match.offset) for hit in shown])
+    for hit, number in zip(shown, numbers, strict=True):
+        match = hit.match
         time = datetime.fromtimestamp(match.time, zone).astimezone(zone) if match.time else None
         yield {
             **match.context._asdict(),
-            "title": one.title,
+            "title": hit.title,
             "time": time.isoformat(timespec="seconds") if time else None,
             "role": match.role,
-            "tool": one.passage.tool if one.passage else "",
-            "excerpt": _excerpt(one.passage, query, context),
+            "tool": hit.passage.tool if hit.passage else "",
+            "excerpt": _excerpt(hit.passage, query, context),
             "file": match.path,
             "line": number,
             "folder": match.folder,

@@ -56,5 +56,5 @@ def _unique(names: Sequence[str]) -> list[str]:
     columns: list[str] = []
     for name in names:
         numbers = (f"{name}_{number}" for number in count(2))
-        columns.append(next(one for one in chain([name], numbers) if one not in columns))
+        columns.append(next(candidate for candidate in chain([name], numbers) if candidate not in columns))
     return columns

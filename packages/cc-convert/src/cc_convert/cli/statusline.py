@@ -73,7 +73,7 @@ def _share(name: str, payload: dict[str, Any], *path: str) -> str:
 
 def _text(payload: dict[str, Any], *path: str) -> str:
     value = _value(payload, *path)
-    return "".join(one for one in value if one.isprintable()) if isinstance(value, str) else ""
+    return "".join(character for character in value if character.isprintable()) if isinstance(value, str) else ""
 
 
 def _session(payload: dict[str, Any], buckets: list[Bucket]) -> str:
@@ -82,4 +82,5 @@ def _session(payload: dict[str, Any], buckets: list[Bucket]) -> str:
     if isinstance(stated, int | float):
         return f"session {spell_cost(float(stated))}"
     session = _text(payload, "session_id")
-    return f"session {spell_cost(sum(one.cost for one in buckets if one.session == session))}" if session else ""
+    cost = sum(bucket.cost for bucket in buckets if bucket.session == session)
+    return f"session {spell_cost(cost)}" if session else ""

@@ -54,7 +54,7 @@ def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzi
         table.append(_cells(f"block until {block.about['ends'][11:]}", block))
         tokens, cost = burn_rate(block, now)
         text = f"{spell_count(int(tokens))} tokens and {spell_cost(cost)} per hour in this block\n"
-    by_model = sorted(day.models.items(), key=lambda one: -one[1])
+    by_model = sorted(day.models.items(), key=lambda item: -item[1])
     models = "".join(f"{spell_cost(cost):>10}  {model}\n" for model, cost in by_model if cost)
     return f"{text_of(table)}{text}{models}{_plan(scans, zone)}"
 

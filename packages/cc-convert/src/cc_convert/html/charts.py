@@ -44,8 +44,8 @@ def _periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line
         return "day", []
     first, last = date.fromisoformat(days[0].key), date.fromisoformat(days[-1].key)
     step, name = (1, "day") if (last - first).days < _MOST_DAYS else (7, "week")
-    lines = days if step == 1 else [one for one in group(buckets, "week", zone) if one.key != NO_TIME]
-    by_key = {one.key: one for one in lines}
+    lines = days if step == 1 else [period for period in group(buckets, "week", zone) if period.key != NO_TIME]
+    by_key = {period.key: period for period in lines}
     start, count = date.fromisoformat(lines[0].key), (last - date.fromisoformat(lines[0].key)).days // step + 1
     # A wrong clock must not produce a page with years.
     keys = [(start + timedelta(step * number)).isoformat() for number in range(count)] if count < 600 else list(by_key)
@@ -77,20 +77,20 @@ def period_of(buckets: list[Bucket], zone: tzinfo | None) -> str:
 def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, str]) -> str:
     """Draw the cost per day or week, stacked by model."""
     name, lines = _periods(buckets, zone)
-    top = nice_ceiling(max((one.cost for one in lines), default=0.0))
+    top = nice_ceiling(max((period.cost for period in lines), default=0.0))
     width, at = _columns(len(lines))
     _, y0, _, y1 = PLOT
     parts = axis(top, Spell("$"))
-    for number, one in enumerate(lines):
+    for number, period in enumerate(lines):
         y = y1
         for model, kind in classes.items():
-            cost = one.models.get(model, 0.0)
+            cost = period.models.get(model, 0.0)
             height = (y1 - y0) * cost / top
             if height:
                 y -= height
-                tip = f"{one.key}: ${cost:,.2f} {model}; ${one.cost:,.2f} in all"
+                tip = f"{period.key}: ${cost:,.2f} {model}; ${period.cost:,.2f} in all"
                 parts.append(rect(at(number) + width * 0.1, y, width * 0.8, height, kind, tip))
-    return picture([*parts, *_dates([one.key for one in lines])], f"Cost per {name} by model")
+    return picture([*parts, *_dates([period.key for period in lines])], f"Cost per {name} by model")
 
 
 def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
@@ -99,13 +99,14 @@ def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
     width, at = _columns(len(lines))
     _, y0, _, y1 = PLOT
     points = [
-        (at(number) + width / 2, y1 - (y1 - y0) * one.cache_hits, one)
-        for number, one in enumerate(lines)
-        if one.cache_hits is not None
+        (at(number) + width / 2, y1 - (y1 - y0) * period.cache_hits, period)
+        for number, period in enumerate(lines)
+        if period.cache_hits is not None
     ]
     parts = [*axis(100, Spell("", " %")), path([(x, y) for x, y, _ in points], "curve c0s")]
-    parts += [circle(x, y, 3, "c0", f"{one.key}: {one.cache_hits or 0:.1%} of the input") for x, y, one in points]
-    return picture([*parts, *_dates([one.key for one in lines])], f"Share of input from the cache per {name}")
+    for x, y, period in points:
+        parts.append(circle(x, y, 3, "c0", f"{period.key}: {period.cache_hits or 0:.1%} of the input"))
+    return picture([*parts, *_dates([period.key for period in lines])], f"Share of input from the cache per {name}")
 
 
 def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
@@ -134,16 +135,17 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
 
 def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
     """Draw the latest five-hour blocks."""
-    lines = [one for one in blocks(buckets, zone, now=now) if one.about["kind"] != GAP][-_MOST_BLOCKS:]
-    top = nice_ceiling(max((one.cost for one in lines), default=0.0))
+    lines = [block for block in blocks(buckets, zone, now=now) if block.about["kind"] != GAP][-_MOST_BLOCKS:]
+    top = nice_ceiling(max((block.cost for block in lines), default=0.0))
     width, at = _columns(len(lines))
     _, y0, _, y1 = PLOT
     parts = axis(top, Spell("$"))
-    for number, one in enumerate(lines):
-        height = (y1 - y0) * one.cost / top
-        share = min(1.0, (one.last - one.first) / BLOCK)
-        active = one.about["kind"] == "active"
-        tip = f"{one.key} to {one.about['ends']}: ${one.cost:,.2f}, {one.tokens:,} tokens, {one.requests:,} requests"
+    for number, block in enumerate(lines):
+        height = (y1 - y0) * block.cost / top
+        share = min(1.0, (block.last - block.first) / BLOCK)
+        active = block.about["kind"] == "active"
+        counts = f"${block.cost:,.2f}, {block.tokens:,} tokens, {block.requests:,} requests"
+        tip = f"{block.key} to {block.about['ends']}: {counts}"
         parts.append(rect(at(number) + width * 0.12, y1 - height, width * 0.76, height, "c1" if active else "c0", tip))
         # The used part of the five hours.
         parts.append(
@@ -151,8 +153,8 @@ def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
         )
     step = max(1, ceil(_MOMENT / width))
     parts += [
-        label(at(number), y1 + 20, one.key[5:])
-        for number, one in enumerate(lines)
+        label(at(number), y1 + 20, block.key[5:])
+        for number, block in enumerate(lines)
         if number % step == 0 and at(number) < _LAST
     ]
     return picture(parts, "Cost of each five-hour block")

@@ -61,12 +61,12 @@ def _is_step(value: object) -> bool:
     return isinstance(value, tuple) and [*map(_is_count, cast("tuple[object, ...]", value))] == [True] * 5
 
 
-_OF_TYPE: dict[object, Callable[[object], bool]] = {
+_TYPE_CHECKS: dict[object, Callable[[object], bool]] = {
     str: _is_text,
     int: _is_count,
     bool: lambda value: isinstance(value, bool),
     Kind: lambda value: value in get_args(Kind),
 }
-_OF_NAME = {"time": _is_time, "logged_cost": _is_cost, "tools": _is_tools, "steps": _is_steps}
+_FIELD_CHECKS = {"time": _is_time, "logged_cost": _is_cost, "tools": _is_tools, "steps": _is_steps}
 # Without the cost, the last field.
-_CHECKS = [_OF_NAME.get(name) or _OF_TYPE[kind] for name, kind in list(get_type_hints(Row).items())[:-1]]
+_CHECKS = [_FIELD_CHECKS.get(name) or _TYPE_CHECKS[kind] for name, kind in list(get_type_hints(Row).items())[:-1]]

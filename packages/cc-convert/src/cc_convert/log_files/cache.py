@@ -84,8 +84,8 @@ def unpack_scan(packed: Packed) -> FileScan:
     return FileScan(
         path,
         [make_row(row) for row in rows],
-        [Ledger(*one) for one in ledgers],
-        [Problem(*one) for one in problems],
+        [Ledger(*values) for values in ledgers],
+        [Problem(*values) for values in problems],
         *rest,
     )
 
@@ -107,11 +107,11 @@ class Cache:
             if content := self._scans.get(path):
                 then, packed = marshal.loads(content)
                 scan = load_scan(packed)
-                return (scan, True) if then == tuple(now) else self._continued(path, Identity(*then), now, scan)
+                return (scan, True) if then == tuple(now) else self._partial_entry(path, Identity(*then), now, scan)
         return None
 
     @staticmethod
-    def _continued(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
+    def _partial_entry(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
         # Files that are packed, or rewritten in place, cannot be read from an offset on.
         if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
             return None
@@ -184,7 +184,7 @@ class MemoryCache(Cache):
         if path not in self._entries:
             return None
         then, scan = self._entries[path]
-        return (scan, True) if then == now else self._continued(path, then, now, scan)
+        return (scan, True) if then == now else self._partial_entry(path, then, now, scan)
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
         """Store scans."""

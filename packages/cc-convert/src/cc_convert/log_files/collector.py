@@ -191,8 +191,8 @@ class Collector:
         self.report(offset, "a request without an id", lost=not has_position)
 
     def _new_tools(self, message: Record) -> tuple[str, ...]:
-        calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]
-        self._tool_ids.update(dict.fromkeys([one for one, _ in calls]))
+        calls = [call for call in tool_calls(message) if not call[0] or call[0] not in self._tool_ids]
+        self._tool_ids.update(dict.fromkeys([identity for identity, _ in calls]))
         return tuple([name for _, name in calls])
 
     def _close_states(self, time: float) -> None:

@@ -104,7 +104,7 @@ def decode_line(line: bytes) -> Decoded:
     try:
         value, odd = _load(string)
     except ValueError as error:
-        return _salvaged(text, str(error))
+        return _salvage(text, str(error))
     problem = problem or odd
     records, strange = _records(value)
     if strange:
@@ -157,7 +157,7 @@ def _records(value: object) -> tuple[list[Record], str | None]:
     return [], f"JSON, but not an object: {type(value).__name__}"
 
 
-def _salvaged(text: bytes, reason: str) -> Decoded:
+def _salvage(text: bytes, reason: str) -> Decoded:
     """Handle a killed writer's half line, with the next record on the same line."""
     starts = [at for start in _SALVAGE_STARTS if (at := text.rfind(start, 1)) > 0]
     for at in sorted(starts, reverse=True)[:_MOST_SALVAGES]:

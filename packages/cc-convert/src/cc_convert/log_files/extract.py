@@ -96,7 +96,7 @@ def declined_parts(record: Record, row: Row) -> list[Row]:
     if not answering_model(iterations):
         return []
     requested = record.get("requestedModel") or ""
-    parts = [(model or requested, counts_in(clean_usage(one)[0])) for model, one in samplings_in(iterations)]
+    parts = [(model or requested, counts_in(clean_usage(sampling)[0])) for model, sampling in samplings_in(iterations)]
     parts = [part for part in parts if part[0] and canonical_model(part[0]) != canonical_model(row.model)]
     empty = row._replace(kind="declined", tools=(), steps=(), logged_cost=None, final=True)
     return [

@@ -92,7 +92,7 @@ def clean_usage(usage: Record) -> tuple[Record, str | None]:
         nested = usage.get(name)
         if isinstance(nested, dict):
             fields = cast("Record", nested)
-            clean[name] = {one: count(fields.get(one)) for one in counts}
+            clean[name] = {field: count(fields.get(field)) for field in counts}
     if isinstance(usage.get("iterations"), list):
         clean["iterations"] = usage["iterations"]
     return clean, odd

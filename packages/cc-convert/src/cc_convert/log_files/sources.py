@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from glob import glob, has_magic
 
-from .streams import Readable, begins_packed, unpacked
+from .streams import Readable, begins_packed, open_gzip
 
 __all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "hosts_of", "is_packed", "open_log"]
 
@@ -25,9 +25,9 @@ def default_folders() -> list[str]:
 
     The latter include the sessions that Claude Desktop runs (Cowork).
     """
-    named = [one.strip() for one in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if one.strip()]
+    named = [part.strip() for part in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if part.strip()]
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    roots = [os.path.expanduser(one) for one in named or (os.path.join(config, "claude"), "~/.claude")]
+    roots = [os.path.expanduser(folder) for folder in named or (os.path.join(config, "claude"), "~/.claude")]
     if not named:
         roots += _desktop_folders(config)
     folders = [root if os.path.basename(root) == "projects" else os.path.join(root, "projects") for root in roots]
@@ -42,7 +42,7 @@ def _desktop_folders(config: str) -> list[str]:
     else:
         places = ["~/Library/Application Support" if sys.platform == "darwin" else config]
     sessions = [os.path.join(place, "Claude", "local-agent-mode-sessions", "*", "*") for place in places if place]
-    patterns = [os.path.join(one, *below, "local_*", ".claude") for one in sessions for below in ((), ("agent",))]
+    patterns = [os.path.join(place, *below, "local_*", ".claude") for place in sessions for below in ((), ("agent",))]
     return [folder for pattern in patterns for folder in sorted(glob(os.path.expanduser(pattern)))]
 
 
@@ -77,7 +77,7 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
         hosts = dict.fromkeys(named, _this_host())
     files: dict[str, tuple[str, str]] = {}
     for name in named:
-        for path, real in _expanded(name):
+        for path, real in _files_of(name):
             files.setdefault(real, (path, hosts.get(name, "")))
     return dict(sorted(files.values()))
 
@@ -88,13 +88,13 @@ def _this_host() -> str:
     return platform.node()
 
 
-def _expanded(name: str) -> Iterator[tuple[str, str]]:
+def _files_of(name: str) -> Iterator[tuple[str, str]]:
     """Yield a source's files, each with its distinctive path."""
     path = os.path.expanduser(name)
     if name == STDIN:
         yield name, name
     elif os.path.isdir(path):
-        yield from _below(path)
+        yield from _files_below(path)
     elif os.path.exists(path):
         yield path, os.path.realpath(path)
     elif has_magic(path):
@@ -102,12 +102,12 @@ def _expanded(name: str) -> Iterator[tuple[str, str]]:
         if not matches:
             raise LogsNotFoundError(f"no file matches {name}")
         for match in matches:
-            yield from _below(match) if os.path.isdir(match) else [(match, os.path.realpath(match))]
+            yield from _files_below(match) if os.path.isdir(match) else [(match, os.path.realpath(match))]
     else:
         raise LogsNotFoundError(f"no such file: {name}")
 
 
-def _below(folder: str) -> Iterator[tuple[str, str]]:
+def _files_below(folder: str) -> Iterator[tuple[str, str]]:
     waiting = [folder]
     while waiting:
         at = waiting.pop()
@@ -149,7 +149,7 @@ def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
     except BaseException:
         file.close()
         raise
-    return unpacked(file) if packed else file
+    return open_gzip(file) if packed else file
 
 
 class _Pipe:

@@ -52,7 +52,7 @@ class Store:
         packs: dict[str, _Pack] = {}
         with suppress(OSError):
             for name in sorted(os.listdir(self._folder)):
-                if name.endswith(_SUFFIX) and (pack := _opened(os.path.join(self._folder, name))):
+                if name.endswith(_SUFFIX) and (pack := _open_pack(os.path.join(self._folder, name))):
                     packs[name] = pack
         return packs
 
@@ -75,7 +75,7 @@ class Store:
         """
         size, merged = sum(map(len, entries.values())), list[str]()
         for name, pack in reversed(self._packs.items()):
-            older = sum(one for _, one, _ in pack.entries.values())
+            older = sum(entry_size for _, entry_size, _ in pack.entries.values())
             if older > 2 * size:
                 break
             size += older
@@ -88,7 +88,7 @@ class Store:
             current = [path for path in current if os.path.exists(path)]
             older_entries |= {path: content for path in current if (content := pack.read(path))}
         number = max((int(name[:8]) for name in self._packs), default=0) + 1
-        content = _packed({**older_entries, **entries})
+        content = _pack_entries({**older_entries, **entries})
         self.close()
         write_private(os.path.join(self._folder, f"{number:08}-{os.getpid()}{_SUFFIX}"), content)
         for name in merged:
@@ -102,7 +102,7 @@ class Store:
         self.__dict__.pop("_places", None)
 
 
-def _packed(entries: Mapping[str, bytes]) -> bytes:
+def _pack_entries(entries: Mapping[str, bytes]) -> bytes:
     index: _Index = {}
     offset = 0
     for name, content in entries.items():
@@ -112,7 +112,7 @@ def _packed(entries: Mapping[str, bytes]) -> bytes:
     return b"".join([*entries.values(), end, len(end).to_bytes(8, "big"), zlib.crc32(end).to_bytes(4, "big")])
 
 
-def _opened(path: str) -> _Pack | None:
+def _open_pack(path: str) -> _Pack | None:
     file = None
     with suppress(OSError, EOFError, ValueError, TypeError):
         file = open(path, "rb", buffering=0)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Protocol
 
-__all__ = ["Blocks", "DamagedLogError", "Readable", "begins_packed", "lines_of", "placed_lines", "unpacked"]
+__all__ = ["Blocks", "DamagedLogError", "Readable", "begins_packed", "lines_of", "lines_with_offsets", "open_gzip"]
 
 _GZIP = b"\x1f\x8b"
 _PIECE = 1 << 16
@@ -44,7 +44,7 @@ def begins_packed(file: Any) -> bool:
 
 
 @contextmanager
-def unpacked(file: BinaryIO) -> Generator[Readable]:
+def open_gzip(file: BinaryIO) -> Generator[Readable]:
     """Open a gzip file's content; reading raises `DamagedLogError` where it cannot be unpacked.
 
     The file is closed at the end.
@@ -70,10 +70,10 @@ def lines_of(stream: Readable) -> Iterator[bytes]:
     Raises:
         DamagedLogError: After the readable part.
     """
-    return (line for _, line in placed_lines(stream))
+    return (line for _, line in lines_with_offsets(stream))
 
 
-def placed_lines(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
+def lines_with_offsets(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yield the same lines, each after its start offset.
 
     Args:

@@ -16,7 +16,7 @@ from .events import events_of, text_or_empty
 from .extract import session_of
 from .fields import Record, clean_record
 from .sources import STDIN, is_packed, open_log
-from .streams import DamagedLogError, Readable, lines_of, placed_lines
+from .streams import DamagedLogError, Readable, lines_of, lines_with_offsets
 
 __all__ = ["Titles", "best_titles", "find_titles", "noted_title", "read_titles"]
 
@@ -31,7 +31,7 @@ _EDGE = 1 << 16
 _FIELD = b'itle"'
 _MOST_CHARACTERS = 200
 _PROMPT, _COMMAND = 1, 0
-_NOTED = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIVED: ("title", _PROMPT)}
+_TITLE_FIELDS = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIVED: ("title", _PROMPT)}
 """Kinds of title records: field, and rank. The user's own title outranks a generated title."""
 _ARCHIVED = f'"{ARCHIVED}"'.encode()
 _COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
@@ -91,7 +91,7 @@ def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size
     titles: Titles = {}
     started, archived, at = False, False, 0
     with open_at(0) as stream, suppress(DamagedLogError):
-        for at, line in placed_lines(stream):
+        for at, line in lines_with_offsets(stream):
             archived = archived or (at == 0 and _ARCHIVED in line)
             if at >= (_EDGE if started else _HEAD) and not archived:
                 break
@@ -119,7 +119,7 @@ def _note(line: bytes, titles: Titles) -> None:
 
 
 def _title_of(record: Record) -> tuple[int, str] | None:
-    if noted := _NOTED.get(text_or_empty(record.get("type"))):
+    if noted := _TITLE_FIELDS.get(text_or_empty(record.get("type"))):
         title = noted_title(record)
         return (noted[1], title) if title else None
     if record.get("isSidechain") is True:
@@ -133,7 +133,7 @@ def _title_of(record: Record) -> tuple[int, str] | None:
 
 def noted_title(record: Record) -> str:
     """Return the title in a title record; empty for other records."""
-    noted = _NOTED.get(text_or_empty(record.get("type")))
+    noted = _TITLE_FIELDS.get(text_or_empty(record.get("type")))
     return _one_line(text_or_empty(record.get(noted[0]))) if noted else ""
 
 

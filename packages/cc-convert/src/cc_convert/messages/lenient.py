@@ -34,15 +34,15 @@ def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value
         try:
             return kind.model_validate(fields)
         except ValidationError as error:
-            fields = _without(_unusable(fields, error), fields, where)
+            fields = _remove(_unusable_paths(fields, error), fields, where)
 
 
-def _unusable(fields: dict[str, object], error: ValidationError) -> list[_Path]:
+def _unusable_paths(fields: dict[str, object], error: ValidationError) -> list[_Path]:
     """Return the paths to leave out, none inside another, in field order."""
     paths: dict[_Path, None] = {}
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
         wanted = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
-        path = _existing(fields, wanted)
+        path = _existing_path(fields, wanted)
         if not path:
             reason = f"the field {'.'.join(map(str, detail['loc']))} is missing or unusable"
             raise MessageParseError(reason=reason, data=cast("JsonValue", fields))
@@ -50,7 +50,7 @@ def _unusable(fields: dict[str, object], error: ValidationError) -> list[_Path]:
     return [path for path in paths if not any(path[:length] in paths for length in range(1, len(path)))]
 
 
-def _existing(fields: object, wanted: _Path) -> _Path:
+def _existing_path(fields: object, wanted: _Path) -> _Path:
     """Return a path's existing part. An error may point deeper, naming the kind of value that was tried last."""
     path: list[int | str] = []
     for step in wanted:
@@ -64,9 +64,9 @@ def _existing(fields: object, wanted: _Path) -> _Path:
     return tuple(path)
 
 
-def _without(paths: list[_Path], fields: dict[str, object], where: str) -> dict[str, object]:
+def _remove(paths: list[_Path], fields: dict[str, object], where: str) -> dict[str, object]:
     """Return a copy without these paths. From last to first, so that positions in a list stay valid."""
-    copy = cast("dict[str, object]", _copied(fields))
+    copy = cast("dict[str, object]", _copy(fields))
     for path in reversed(paths):
         parent: object = copy
         for step in path[:-1]:
@@ -77,9 +77,9 @@ def _without(paths: list[_Path], fields: dict[str, object], where: str) -> dict[
     return copy
 
 
-def _copied(value: object) -> object:
+def _copy(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _copied(member) for key, member in cast("Mapping[object, object]", value).items()}
+        return {key: _copy(member) for key, member in cast("Mapping[object, object]", value).items()}
     if isinstance(value, list):
-        return [_copied(member) for member in cast("list[object]", value)]
+        return [_copy(member) for member in cast("list[object]", value)]
     return value

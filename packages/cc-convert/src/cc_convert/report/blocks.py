@@ -28,7 +28,7 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
     """
     lines: list[Line] = []
     start = last = 0.0
-    for bucket in sorted((one for one in buckets if one.quarter is not None), key=lambda one: one.first):
+    for bucket in sorted((bucket for bucket in buckets if bucket.quarter is not None), key=lambda bucket: bucket.first):
         if not lines or bucket.first >= start + BLOCK or bucket.first - last > BLOCK:
             if lines and bucket.first - last > BLOCK:
                 lines.append(_gap(last, bucket.first, zone))

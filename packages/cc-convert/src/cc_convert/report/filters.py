@@ -59,26 +59,26 @@ class Filter(NamedTuple):
         """Return true if the bounds are quarter-hours: then the filter can be applied to buckets."""
         return all(bound is None or bound % QUARTER == 0 for bound in (self.since, self.until))
 
-    def of(self, rows: Iterable[_Any], time: Callable[[_Any], float | None]) -> list[_Any]:
+    def select(self, rows: Iterable[_Any], time: Callable[[_Any], float | None]) -> list[_Any]:
         """Return the accepted rows. `time` gives a row's time; a row without a time passes only without bounds."""
-        return [one for one in rows if self._passes(one, time(one))]
+        return [row for row in rows if self._passes(row, time(row))]
 
-    def _passes(self, one: _Filtered, time: float | None) -> bool:
+    def _passes(self, row: _Filtered, time: float | None) -> bool:
         if self.since is not None and (time is None or time < self.since):
             return False
         if self.until is not None and (time is None or time >= self.until):
             return False
-        if self.project and self.project not in one.project:
+        if self.project and self.project not in row.project:
             return False
-        if self.model and self.model not in one.model and self.model != canonical_model(one.model):
+        if self.model and self.model not in row.model and self.model != canonical_model(row.model):
             return False
-        if self.session and not one.session.startswith(self.session):
+        if self.session and not row.session.startswith(self.session):
             return False
         labels = (
-            (self.branch, one.branch),
-            (self.host, one.host),
-            (self.entrypoint, one.entrypoint),
-            (self.version, one.version),
+            (self.branch, row.branch),
+            (self.host, row.host),
+            (self.entrypoint, row.entrypoint),
+            (self.version, row.version),
         )
         return all(not pattern or fnmatchcase(label, pattern) for pattern, label in labels)
 

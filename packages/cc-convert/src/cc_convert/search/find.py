@@ -12,7 +12,7 @@ from ..forks import group_by_size, share_jobs
 from ..log_files.cache import Cache
 from ..log_files.files import Progress
 from ..log_files.sources import is_packed, open_log
-from ..log_files.streams import placed_lines
+from ..log_files.streams import lines_with_offsets
 from ..report.filters import Filter
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
 from .texts import LogText, Table, TextCache, read_text
@@ -144,7 +144,7 @@ def passage_of(match: Match) -> Passage | None:
         # A packed log can be read from the start only.
         start = 0 if is_packed(match.path) else match.offset
         with open_log(match.path, start) as stream:
-            line = next((line for at, line in placed_lines(stream, start) if at == match.offset), b"{}")
+            line = next((line for at, line in lines_with_offsets(stream, start) if at == match.offset), b"{}")
             passages = passages_of(line)[match.ordinal : match.ordinal + 1]
             return passages[0] if passages and passages[0].role == match.role else None
     return None
@@ -165,7 +165,7 @@ class _Place:
 
     def __init__(self, path: str, host: str, table: Table, query: Query) -> None:
         self._path, self._table, self._roles = path, table, query.roles
-        self._contexts = [Context(*one)._replace(host=host) for one in table.distinct_contexts]
+        self._contexts = [Context(*values)._replace(host=host) for values in table.distinct_contexts]
         self._allowed = _allowed(self._contexts, query.chosen)
         since, until = query.chosen.since, query.chosen.until
         # A passage without a time has 0; it passes only if no bound is set.
@@ -185,7 +185,7 @@ class _Place:
         """Return the match for a passage."""
         table, context = self._table, self._contexts[self._table.contexts[number]]
         # A session may go on in other folders, but it is resumed in the first folder.
-        folders = (one.project for one in self._contexts if one.session == context.session and one.project)
+        folders = (other.project for other in self._contexts if other.session == context.session and other.project)
         role = ROLES[table.roles[number]]
         return Match(
             table.times[number], self._path, table.lines[number], table.ordinals[number], role, context,
@@ -196,12 +196,12 @@ class _Place:
 def _allowed(contexts: list[Context], chosen: Filter) -> set[int]:
     """Return the numbers of the contexts that pass. Only answers have a model; it counts for the whole session."""
 
-    def passing(one: Filter) -> list[Context]:
-        return one.of(contexts, lambda _: None)
+    def passing(selection: Filter) -> list[Context]:
+        return selection.select(contexts, lambda _: None)
 
     sessions = {context.session for context in passing(Filter(model=chosen.model))}
     allowed = set(passing(chosen._replace(model="", since=None, until=None)))
-    return {number for number, one in enumerate(contexts) if one in allowed and one.session in sessions}
+    return {number for number, context in enumerate(contexts) if context in allowed and context.session in sessions}
 
 
 # --- reading by several processes

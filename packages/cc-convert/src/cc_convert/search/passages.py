@@ -108,6 +108,6 @@ def _leaves(name: str, value: object) -> Iterator[str]:
         if isinstance(value, dict):
             waiting += reversed(cast("Record", value).items())
         elif isinstance(value, list):
-            waiting += [(name, one) for one in reversed(cast("list[object]", value))]
+            waiting += [(name, member) for member in reversed(cast("list[object]", value))]
         else:
             yield f"{name}: {value}" if name else str(value)

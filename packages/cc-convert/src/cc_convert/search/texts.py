@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..log_files.cache import Cache, Identity, edges_of, identity_of
 from ..log_files.private import write_private
 from ..log_files.sources import is_packed, open_log
-from ..log_files.streams import DamagedLogError, placed_lines
+from ..log_files.streams import DamagedLogError, lines_with_offsets
 from .passages import ROLES, Context, Passage, passages_of, small_letters
 
 __all__ = ["LogText", "Table", "TextCache", "read_text"]
@@ -116,7 +116,7 @@ class _Builder:
         self._size = before.head.size if before else 0
         self.lost = before.head.lost if before else 0
         self._table = before.table if before else Table([], [], [], [], [], [], [], [])
-        contexts = [Context(*one) for one in self._table.distinct_contexts]
+        contexts = [Context(*values) for values in self._table.distinct_contexts]
         self._numbers = {context: number for number, context in enumerate(contexts)}
         self._latest = {context.session: context for context in contexts}
         self._last = contexts[self._table.contexts[-1]] if self._table.contexts else Context(*[""] * 8)
@@ -180,7 +180,7 @@ def read_text(path: str, before: LogText | None = None) -> LogText:
     at, line = offset, b""
     with open_log(path, offset) as stream, suppress(DamagedLogError):
         started = False
-        for at, following in placed_lines(stream, offset):
+        for at, following in lines_with_offsets(stream, offset):
             if started:
                 builder.add(line, offset, passages_of(line) if line.strip() else [])
             started, offset, line = True, at, following

@@ -27,12 +27,12 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
         rows: The requests that it may contain.
         requested: The requested models, as from `requested_models`.
     """
-    made = list(rows)
+    rows_made = list(rows)
     totals: Totals = dict(ledger.totals)
-    for row in made:
+    for row in rows_made:
         old, new = requested.get(row.key), canonical_model(row.model)
         counts, cost = totals.get(old or "", NOTHING)
-        same = [one for one in made if canonical_model(one.model) == new]
+        same = [other for other in rows_made if canonical_model(other.model) == new]
         under_new = sums({new: totals.get(new, NOTHING)})
         if old is None or difference(under_new, sums_of(same)) is not None:
             continue

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 from ..log_files.rows import FileScan, Row
 
-__all__ = ["attribute"]
+__all__ = ["assign_sessions"]
 
 _NEVER = "~"  # after all times
 
 
-def _disputed(scans: Iterable[FileScan]) -> set[str]:
+def _disputed_keys(scans: Iterable[FileScan]) -> set[str]:
     """Return the keys of requests that different files assign to different sessions."""
     sessions: dict[str, str] = {}
     disputed: set[str] = set()
@@ -24,13 +24,13 @@ def _disputed(scans: Iterable[FileScan]) -> set[str]:
     return disputed
 
 
-def attribute(scans: list[FileScan]) -> list[FileScan]:
+def assign_sessions(scans: list[FileScan]) -> list[FileScan]:
     """Assign each request to one session in all files; files with copies note it in `origins`."""
-    disputed = _disputed(scans)
+    disputed = _disputed_keys(scans)
     if not disputed:
         return scans
     owners = _owners(scans, disputed)
-    return [_with_owners(scan, owners) if any(row.key in owners for row in scan.rows) else scan for scan in scans]
+    return [_set_owners(scan, owners) if any(row.key in owners for row in scan.rows) else scan for scan in scans]
 
 
 def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
@@ -61,7 +61,7 @@ def _ranks(scans: list[FileScan]) -> dict[str, tuple[str, float, str]]:
     return ranks
 
 
-def _with_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
+def _set_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
     rows: list[Row] = []
     origins = {**scan.origins}
     parent = ""

@@ -27,7 +27,7 @@ from ..prices import Prices
 from .session_totals import ProcessTotal, process_totals
 from .sums import NOTHING, Totals, count_rows, difference, size_of, sums_of, without_zeros
 
-__all__ = ["SessionTotal", "settle"]
+__all__ = ["SessionTotal", "find_unlogged"]
 
 
 class SessionTotal(NamedTuple):
@@ -44,7 +44,7 @@ class SessionTotal(NamedTuple):
     session's last total."""
 
 
-def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
+def find_unlogged(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
     """Compare the rows with the CLI's totals; partial rows from stream-json get their final counts in place.
 
     Args:
@@ -56,7 +56,7 @@ def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict
     """
     by_session = process_totals(scans, rows)
     all_processes = (process for processes in by_session.values() for process in processes)
-    missing = [row for process in all_processes if process.unlogged for row in _of_process(process)]
+    missing = [row for process in all_processes if process.unlogged for row in _process_rows(process)]
     totals = {session: _session_total(processes) for session, processes in by_session.items()}
     results: dict[str, list[Ledger]] = defaultdict(list)
     keys: set[str] = set()
@@ -66,14 +66,14 @@ def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict
                 keys.add(ledger.key)
                 results[ledger.session].append(ledger)
     for ledgers in results.values():
-        missing += _of_results(ledgers, rows)
+        missing += _result_rows(ledgers, rows)
     return missing, totals | {session: _result_total(ledgers) for session, ledgers in results.items()}
 
 
 # --- transcripts
 
 
-def _of_process(total: ProcessTotal) -> list[Row]:
+def _process_rows(total: ProcessTotal) -> list[Row]:
     parent = next(reversed(total.scan.origins.values()), "")
     project = total.ledger.project or total.scan.project
     missing: list[Row] = []
@@ -86,14 +86,14 @@ def _of_process(total: ProcessTotal) -> list[Row]:
 def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
     spent = processes[0].spent
     for process in processes[1:]:
-        spent = _plus(spent, process.spent)
+        spent = _add_totals(spent, process.spent)
     covered = frozenset([row.key for process in processes for row in process.covered])
     return SessionTotal(
-        spent, covered, all(process.ledger.splits for process in processes), _doubtful(processes, spent)
+        spent, covered, all(process.ledger.splits for process in processes), _doubtful_tokens(processes, spent)
     )
 
 
-def _doubtful(processes: list[ProcessTotal], spent: Totals) -> int:
+def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
     """Return the tokens that may be counted twice. Requests that add up to their totals leave no doubt."""
     unlogged = [process for process in processes if process.unlogged]
     if not unlogged:
@@ -116,15 +116,15 @@ def _result_total(ledgers: list[Ledger]) -> SessionTotal:
     """Return a session's total without a transcript, from results: exact differences, or the largest sum."""
     spent: Totals = {}
     for delta in (ledger for ledger in ledgers if ledger.kind == "delta"):
-        spent = _plus(spent, delta.totals)
+        spent = _add_totals(spent, delta.totals)
     if not any(ledger.kind == "delta" for ledger in ledgers):
         spent = max((ledger.totals for ledger in ledgers), key=size_of)
     return SessionTotal(spent, None, all(ledger.splits for ledger in ledgers))
 
 
-def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
+def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     exact = [ledger for ledger in ledgers if ledger.kind == "delta"]
-    sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda one: size_of(one.totals))
+    sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
     missing: list[Row] = []
     counted: Totals = {}
     for ledger in [*exact, *sums]:
@@ -138,7 +138,7 @@ def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
             more = subtract_counts(stated, add_counts(logged, before))
             before_counts = counted.get(model, NOTHING)
             counted[model] = (add_counts(before_counts[0], add_counts(logged, more)), max(before_counts[1], cost))
-            if any(more) and not _completed(ledger, model, more, rows):
+            if any(more) and not _complete_partial_row(ledger, model, more, rows):
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
                 row = _row(ledger, model, more, kind, "", ledger.project)
                 row = _split(row, ledger, cost - before_cost, requests)
@@ -147,7 +147,7 @@ def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     return missing
 
 
-def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
+def _complete_partial_row(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
     """Return true if the turn has a single request with non-final counts, which then gets `more`."""
     partial = [row for key in ledger.keys if (row := rows.get(key)) and not row.final]
     partial = [row for row in partial if canonical_model(row.model) == model]
@@ -174,7 +174,7 @@ def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
     short, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))
     if ledger.splits or short is None or hour is None or hour <= short:
         return row
-    others = sum(price(one) or 0.0 for one in beside if canonical_model(one.model) == row.model)
+    others = sum(price(other) or 0.0 for other in beside if canonical_model(other.model) == row.model)
     part = min(1.0, max(0.0, (cost - others - short) / (hour - short)))
     written = round(part * row.cache_write_5m)
     return row._replace(cache_write_5m=row.cache_write_5m - written, cache_write_1h=written)
@@ -189,7 +189,7 @@ def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, pr
     )  # fmt: skip
 
 
-def _plus(first: Totals, second: Totals) -> Totals:
+def _add_totals(first: Totals, second: Totals) -> Totals:
     total = dict(first)
     for model, (counts, cost) in second.items():
         earlier, spent = total.get(model, NOTHING)

@@ -46,7 +46,7 @@ class _File:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Positions of requests and compactions. Most files need none, see `_of_one_process`."""
+        """Positions of requests and compactions. Most files need none, see `_single_process_total`."""
         positions = {**self.scan.compactions}
         taken, place = {*self.scan.compactions.values()}, 0
         for row in self.scan.rows:
@@ -92,21 +92,24 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
         for state in session_states:
             if state.ledger.start is not None:
                 lineages[state.ledger.start].append(state)
-    made: dict[str, list[Row]] = {session: [] for session in states}
+    requests: dict[str, list[Row]] = {session: [] for session in states}
     for row in rows.values():
-        if row.session in made and row.kind not in ("unlogged", "error", "declined"):
-            made[row.session].append(row)
+        if row.session in requests and row.kind not in ("unlogged", "error", "declined"):
+            requests[row.session].append(row)
     if requested := requested_models(rows):
         states = {
-            session: [_with_answering_models(state, made[session], requested) for state in session_states]
+            session: [_with_answering_models(state, requests[session], requested) for state in session_states]
             for session, session_states in states.items()
         }
-    return {session: _of_session(session_states, lineages, made[session]) for session, session_states in states.items()}
+    return {
+        session: _session_totals(session_states, lineages, requests[session])
+        for session, session_states in states.items()
+    }
 
 
-def _with_answering_models(state: _State, made: list[Row], requested: Mapping[str, str]) -> _State:
+def _with_answering_models(state: _State, requests: list[Row], requested: Mapping[str, str]) -> _State:
     positions, place = state.file.positions, state.ledger.place
-    earlier = [row for row in made if positions.get(row.key, -1) < place]
+    earlier = [row for row in requests if positions.get(row.key, -1) < place]
     return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
 
 
@@ -143,14 +146,14 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
 # --- single sessions
 
 
-def _of_session(states: list[_State], lineages: _Lineages, made: list[Row]) -> list[ProcessTotal]:
-    if len(states) == 1 and (usual := _of_one_process(states[0], made)):
+def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Row]) -> list[ProcessTotal]:
+    if len(states) == 1 and (usual := _single_process_total(states[0], requests)):
         return [usual]
     doubtful = _is_doubtful(states)
     shared = doubtful or len({state.ledger.start for state in states}) > 1
     positions = states[-1].file.positions
     # By position, so that requests after a total need no check; sub-agents' requests have no position.
-    remaining = sorted(made, key=lambda row: positions.get(row.key, -1))
+    remaining = sorted(requests, key=lambda row: positions.get(row.key, -1))
     totals: list[ProcessTotal] = []
     previous: list[_Base] = []
     for state in states:
@@ -160,7 +163,7 @@ def _of_session(states: list[_State], lineages: _Lineages, made: list[Row]) -> l
         alone = not bases and not shared
         if doubtful or not bases:
             others = [base for base in previous if base.start != state.ledger.start][:_MOST_BASES]
-            inherited = _inherited(state, _relatives(state, lineages, doubtful=doubtful), pool.rows)
+            inherited = _first_base(state, _possible_parents(state, lineages, doubtful=doubtful), pool.rows)
             bases += [*others, inherited] if doubtful else [inherited, *others]
         base, covered = _choose(bases, pool, shared=not alone)
         previous.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
@@ -189,7 +192,7 @@ def _is_doubtful(states: list[_State]) -> bool:
     return False
 
 
-def _of_one_process(state: _State, made: list[Row]) -> ProcessTotal | None:
+def _single_process_total(state: _State, requests: list[Row]) -> ProcessTotal | None:
     """Return the total in a session without copies if it equals the sum over all requests, as it mostly does.
 
     The general way gives the same result, and takes five times as long.
@@ -197,9 +200,9 @@ def _of_one_process(state: _State, made: list[Row]) -> ProcessTotal | None:
     ledger, scan = state.ledger, state.file.scan
     if scan.origins or ledger.place < len(scan.rows) + len(scan.compactions):
         return None
-    if count_rows(made) != {model: counts for model, (counts, _) in ledger.totals.items()}:
+    if count_rows(requests) != {model: counts for model, (counts, _) in ledger.totals.items()}:
         return None
-    return ProcessTotal(ledger, scan, ledger.totals, made, {}, [])
+    return ProcessTotal(ledger, scan, ledger.totals, requests, {}, [])
 
 
 def _may_cover(state: _State, row: Row) -> bool:
@@ -260,7 +263,7 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
     if shared:
         for select in (pool.recent, pool.all) if pool.doubtful else (pool.recent,):
             for base, spent in possible:
-                if (chosen := _adding_up(select(base), spent)) is not None:
+                if (chosen := _find_addends(select(base), spent)) is not None:
                     return base, chosen
     for select in (pool.later, pool.recent) if pool.doubtful else (pool.recent,):
         for base, spent in possible:
@@ -270,14 +273,14 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
     return base, pool.recent(base) if possible else pool.rows
 
 
-def _adding_up(rows: list[Row], spent: Sums) -> list[Row] | None:
+def _find_addends(rows: list[Row], spent: Sums) -> list[Row] | None:
     """Return rows that add up to the spending, if there are any; among several sets, the latest set."""
     single = [count_rows([row]) for row in rows]
     # Largest sums that the rows up to each row can explain.
     most: list[Sums] = [{}]
     counted: dict[str, Counts] = {}
-    for one in single:
-        for model, counts in one.items():
+    for by_model in single:
+        for model, counts in by_model.items():
             counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
         most.append(without_zeros(counted))
     # Each entry: position to continue from, rest to explain, chosen rows.
@@ -287,7 +290,7 @@ def _adding_up(rows: list[Row], spent: Sums) -> list[Row] | None:
             return None
         at, remaining, chosen = waiting.pop()
         if not remaining:
-            return [rows[one] for one in reversed(chosen)]
+            return [rows[index] for index in reversed(chosen)]
         if at > 0 and difference(most[at], remaining) is not None:
             waiting.append((at - 1, remaining, chosen))
             if (rest := difference(remaining, without_zeros(single[at - 1]))) is not None:
@@ -295,30 +298,30 @@ def _adding_up(rows: list[Row], spent: Sums) -> list[Row] | None:
     return None
 
 
-def _relatives(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:
+def _possible_parents(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:
     """Return the totals that a session's first process can have begun from."""
     start = state.ledger.start
     if start is not None and not doubtful:
         return lineages[start]
     parents = dict.fromkeys(state.file.scan.origins.values())
-    return [one for lineage in (*parents, start) if lineage is not None for one in lineages.get(lineage, ())]
+    return [state for lineage in (*parents, start) if lineage is not None for state in lineages.get(lineage, ())]
 
 
-def _inherited(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _Base:
+def _first_base(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _Base:
     """Return the base for a session's first process: nothing, or the forked session's total."""
     ledger = state.ledger
     total = sums(ledger.totals)
     others = [
-        (one, spent)
-        for one in relatives
-        if one.ledger.session != ledger.session
-        and (one.ledger.duration or 0) <= (ledger.duration or 0)
-        and (spent := difference(total, sums(one.ledger.totals))) is not None
+        (relative, spent)
+        for relative in relatives
+        if relative.ledger.session != ledger.session
+        and (relative.ledger.duration or 0) <= (ledger.duration or 0)
+        and (spent := difference(total, sums(relative.ledger.totals))) is not None
     ]
-    others.sort(key=lambda one: size_of(one[0].ledger.totals), reverse=True)
+    others.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
     own = sums_of(pool) if others else {}
-    forked = [one for one in others if _was_copied(one[0], state)]
-    for other, _ in [one for one in (*forked, *others) if own and one[1] == own] or forked:
+    forked = [item for item in others if _was_copied(item[0], state)]
+    for other, _ in [item for item in (*forked, *others) if own and item[1] == own] or forked:
         return _Base(other.ledger.totals, other.ledger.duration)
     scan = state.file.scan
     copied = tuple(row for row in scan.rows if row.key in scan.origins)

@@ -57,7 +57,7 @@ def difference(total: Sums, part: Sums) -> Sums | None:
         return None
     remaining = dict(total)
     for model, counts in part.items():
-        numbers = tuple(one - other for one, other in zip(total[model], counts, strict=True))
+        numbers = tuple(whole - taken for whole, taken in zip(total[model], counts, strict=True))
         if min(numbers) < 0:
             return None
         remaining[model] = numbers
