@@ -26,15 +26,7 @@ def has_extra(module: str) -> bool:
 
 
 def need(module: str, purpose: str) -> ModuleType:
-    """Import an extra's module.
-
-    Args:
-        module: The module.
-        purpose: The feature that needs it, as the beginning of a sentence.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Import an extra's module, or raise `MissingExtraError`, whose text begins with the purpose."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

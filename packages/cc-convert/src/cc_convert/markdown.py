@@ -10,13 +10,7 @@ __all__ = ["write_markdown"]
 
 
 def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]) -> None:
-    """Write the transcripts for sessions.
-
-    Args:
-        file: Output file.
-        paths: The logs.
-        sessions: Session ids.
-    """
+    """Write the transcripts for sessions."""
     session = None
     for path in paths:
         for event in read_events(path):

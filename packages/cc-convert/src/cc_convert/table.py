@@ -47,11 +47,7 @@ def _value(name: str, value: Any) -> Any:
 
 @contextmanager
 def duckdb_with(rows: Iterable[Row], purpose: str) -> Generator[Any]:
-    """Open a DuckDB connection with the rows as the table `requests`.
-
-    Raises:
-        MissingExtraError: DuckDB is not installed.
-    """
+    """Open a DuckDB connection with the rows as the table `requests`."""
     duckdb = need("duckdb", purpose)
     # Through a file, much faster than single values; only this user can read it.
     handle, path = tempfile.mkstemp(suffix=".csv")

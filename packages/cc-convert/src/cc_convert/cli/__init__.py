@@ -30,14 +30,7 @@ def run() -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line.
-
-    Args:
-        arguments: The words after the command's name; `sys.argv[1:]` by default.
-
-    Returns:
-        The exit code.
-    """
+    """Run a command line, by default `sys.argv[1:]`, and return the exit code."""
     # A command ends soon, and is done a tenth earlier.
     with no_collections():
         return _main(arguments)

@@ -53,11 +53,7 @@ class Overview(NamedTuple):
 
 
 def chosen_zone(options: Namespace) -> tzinfo | None:
-    """Return the time zone for days; `None` for the local zone.
-
-    Raises:
-        FilterError: There is no such zone.
-    """
+    """Return the time zone for days, `None` for the local zone; an unknown name raises `FilterError`."""
     if not options.tz:
         return None
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -74,11 +70,7 @@ def chosen_prices(options: Namespace) -> Prices:
 
 
 def chosen_filter(options: Namespace) -> Filter:
-    """Return the filter in the options.
-
-    Raises:
-        FilterError: The options are invalid.
-    """
+    """Return the filter in the options; invalid options raise `FilterError`."""
     zone = chosen_zone(options)
     since = moment(options.since, zone) if options.since else None
     if options.last:

@@ -32,10 +32,7 @@ def say(text: str) -> None:
 def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     """Open a text file that only this user can read, or the standard output.
 
-    An existing file is replaced at the end, so an error leaves it as it was.
-
-    Raises:
-        RefusedError: The file exists and must not be overwritten.
+    An error leaves an existing file as it was. Without `force`, an existing file raises `RefusedError`.
     """
     if path in (None, "-"):
         yield sys.stdout
@@ -93,12 +90,7 @@ def _text(value: object) -> str:
 def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool = False, title: str = "") -> None:
     """Write a table: on a terminal with rich, if it is installed, otherwise in plain columns.
 
-    Args:
-        file: Output file.
-        table: Headings and rows.
-        form: `table` or `md`.
-        last: True if the last row is a sum.
-        title: Heading above the table.
+    `form` is `table` or `md`. With `last`, the last row is a sum.
     """
     clean = [[visible(cell) for cell in row] for row in table]
     if form == "md":

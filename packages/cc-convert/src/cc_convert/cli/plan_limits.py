@@ -95,14 +95,9 @@ def running_uses(uses: Iterable[WindowUse], now: datetime) -> list[WindowUse]:
 def spell_windows(
     windows: Iterable[WindowUse], uses: Sequence[WindowUse], now: datetime, zone: tzinfo | None, *, brief: bool
 ) -> list[str]:
-    """Format windows for people, with their resets and forecasts.
+    """Format the newest observation of each window for people, with resets, and forecasts from all observations.
 
-    Args:
-        windows: Each window's newest observation.
-        uses: All observations, for the forecasts.
-        now: The present.
-        zone: Time zone for the times.
-        brief: Leave out forecasts for windows that are reset before they are full.
+    With `brief`, forecasts for windows that are reset before they are full are left out.
     """
     return [_spell(window, forecast(uses, window, now.timestamp()), now, zone, brief=brief) for window in windows]
 

@@ -24,15 +24,7 @@ __all__ = ["write_html"]
 def write_html(
     file: TextIO, rows: list[Row], logs: Logs, *, zone: tzinfo | None = None, transcripts: bool = True
 ) -> None:
-    """Write the page.
-
-    Args:
-        file: Output file.
-        rows: Priced rows.
-        logs: Their logs, read again for the transcripts.
-        zone: Time zone for days; the local zone by default.
-        transcripts: True for a page with a transcript for each session.
-    """
+    """Write the page; with `transcripts`, each session has a transcript, read again from the logs."""
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
     # A page without transcripts has no text from the conversations.

@@ -24,23 +24,24 @@ def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
 
 def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> str:
     """Return a rectangle."""
-    inner = f"<title>{text(tip)}</title>" if tip else ""
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}">'
-        f"{inner}</rect>"
+        f"{_title(tip)}</rect>"
     )
 
 
 def circle(x: float, y: float, radius: float, kind: str, tip: str = "") -> str:
     """Return a dot."""
-    inner = f"<title>{text(tip)}</title>" if tip else ""
-    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{inner}</circle>'
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{_title(tip)}</circle>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str, tip: str = "") -> str:
     """Return a straight line."""
-    inner = f"<title>{text(tip)}</title>" if tip else ""
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}">{inner}</line>'
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}">{_title(tip)}</line>'
+
+
+def _title(tip: str) -> str:
+    return f"<title>{text(tip)}</title>" if tip else ""
 
 
 def path(points: Iterable[tuple[float, float]], kind: str) -> str:

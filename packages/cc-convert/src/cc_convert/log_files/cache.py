@@ -40,11 +40,7 @@ class Identity(NamedTuple):
 
 
 def identity_of(path: str) -> Identity:
-    """Return a file's identity.
-
-    Raises:
-        OSError: The file's metadata cannot be read.
-    """
+    """Return a file's identity, or raise `OSError`."""
     status = os.stat(path)
     return Identity(status.st_size, status.st_mtime_ns, status.st_ino)
 
@@ -121,11 +117,7 @@ class Cache:
             return None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
-        """Store scans.
-
-        Args:
-            scans: By path: the file's identity, its scan, and the scan as bytes if these exist, see `dump_scan`.
-        """
+        """Store scans by path: the file's identity, its scan, and the scan as bytes if these exist, see `dump_scan`."""
         # Without them, they are read again next time.
         with suppress(OSError):
             self._scans.add(
@@ -146,11 +138,7 @@ class Cache:
         return None
 
     def store(self, name: str, value: Packed) -> None:
-        """Store a value under a name; all parts have plain types.
-
-        Raises:
-            OSError: The folder cannot be written.
-        """
+        """Store a value with plain types under a name; raise `OSError` if the folder cannot be written."""
         content = marshal.dumps((name, value))
         write_private(self.path_of(name), zlib.crc32(content).to_bytes(4, "big") + content)
 

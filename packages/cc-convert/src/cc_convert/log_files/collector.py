@@ -16,7 +16,7 @@ from .extract import (
     tool_calls,
 )
 from .fields import Record, clean_record, clean_totals, clean_usage, count
-from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, make_row, with_counts
+from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in
 
 __all__ = ["Collector", "Taken", "better"]
@@ -41,39 +41,18 @@ class Collector:
     """Collects the records in a file, in order; `scan` returns the result."""
 
     def __init__(self, path: str, before: FileScan | None = None) -> None:
+        before = before or empty_scan(path)
         self.path = path
-        self.rows: dict[str, Row] = {}
-        self.ledgers: list[Ledger] = []
-        self.problems: list[Problem] = []
-        self.origins: dict[str, str] = {}
-        self.compactions: dict[str, int] = {}
-        self.project = ""
-        self._version = ""
-        self._began = self._time = ""
-        self._set_back = False
-        self._open_keys: list[str] = []
-        self._parent = ""
-        self._undated: list[int] = []
-        self._limits: list[tuple[str, str]] = []
-        self._tool_ids: dict[str, None] = {}
-        self._answering: dict[str, str] = {}
-        self._last: Row | None = None
-        if before is not None:
-            self._go_on(before)
-
-    def _go_on(self, before: FileScan) -> None:
         self.rows = {row.key: row for row in before.rows}
         self.ledgers, self.problems = [*before.ledgers], [*before.problems]
-        self.origins, self.project = {**before.origins}, before.project
-        self.compactions, self._began, self._time = {**before.compactions}, before.began, before.last
+        self.origins, self.compactions, self.project = {**before.origins}, {**before.compactions}, before.project
+        self._version, self._began, self._time = before.version, before.began, before.last
         self._set_back = before.set_back
-        self._limits = [*before.limits]
-        self._open_keys = [*before.open_keys]
-        self._parent = next(reversed(self.origins.values()), "")
+        self._open_keys, self._limits = [*before.open_keys], [*before.limits]
+        self._parent: str = next(reversed(before.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
+        self._tool_ids, self._answering = dict.fromkeys(before.tool_ids), dict(before.answering)
         self._last = before.rows[-1] if before.rows else None
-        self._version, self._answering = before.version, dict(before.answering)
-        self._tool_ids = dict.fromkeys(before.tool_ids)
 
     def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
         """Return the collected result."""

@@ -49,11 +49,7 @@ class Event(NamedTuple):
 
 
 def read_events(path: str) -> Iterator[Event]:
-    """Yield a log's events, in order. Unreadable lines are skipped; reading the rows reports them.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Yield a log's events, in order. Unreadable lines are skipped; reading the rows reports them."""
     keys: set[tuple[str, str, str]] = set()
     with open_log(path) as stream, suppress(DamagedLogError):
         for line in lines_of(stream):

@@ -45,13 +45,7 @@ def session_of(record: Record) -> str:
 
 
 def request_row(record: Record, project: str, parent: str) -> Row | None:
-    """Return the row for an assistant's message; `None` if the record has no usage.
-
-    Args:
-        record: The clean record.
-        project: Folder for a record that names none.
-        parent: The session's parent session.
-    """
+    """Return the row for a clean record, or `None` without usage; project and parent are those of earlier records."""
     get = record.get
     message: Record = get("message") or {}
     usage = message_usage(message)
@@ -127,8 +121,7 @@ def event_usage(event: object) -> tuple[str, Counts] | None:
 def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, float]], bool]:
     """Return counts and cost by canonical model, from a clean `modelUsage`.
 
-    Returns:
-        The totals, and whether they list cache writes for an hour separately; CLI 2.1.306 does not.
+    Also return true if it lists cache writes for an hour separately; CLI 2.1.306 does not.
     """
     totals: dict[str, tuple[Counts, float]] = {}
     splits = True

@@ -24,13 +24,9 @@ _JOB = 2_000_000
 
 
 def read_file(path: str, *, before: FileScan | None = None, strict: bool = False, with_edges: bool = False) -> FileScan:
-    """Read a log. An unreadable file is reported as a problem, not an error.
+    """Read a log; after an earlier scan, only new lines. An unreadable file is reported as a problem, not an error.
 
-    Args:
-        path: The file, or `-`.
-        before: Earlier scan; only new lines are read.
-        strict: Decode every line.
-        with_edges: Note the file's checksums, for a cache.
+    With `strict`, every line is decoded. With `with_edges`, the scan has checksums for a cache.
     """
     try:
         with open_log(path, before.offset if before else 0) as stream:
@@ -52,12 +48,7 @@ def read_files(
 ) -> list[FileScan]:
     """Read logs; the results come in the same order as the paths.
 
-    Args:
-        paths: Files.
-        cache: Cache to read first and to write to.
-        processes: Largest number of processes. More than one needs `fork` and no further threads.
-        strict: Decode every line. The cache is then only written.
-        progress: Called at intervals.
+    With `strict`, every line is decoded, and the cache is only written.
     """
     identities = _identities(paths)
     done = {path: read_file(path, strict=strict) for path in paths if path == STDIN}

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = [
     "DECLINED", "LABELS", "NO_COUNTS", "Counts", "FileScan", "Kind", "Ledger", "Problem", "Row", "Steps", "add_counts",
-    "counts_of", "make_row", "subtract_counts", "unreadable", "with_all_writes", "with_counts",
+    "counts_of", "empty_scan", "make_row", "subtract_counts", "unreadable", "with_all_writes", "with_counts",
 ]  # fmt: skip
 
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined"]
@@ -239,7 +239,11 @@ class FileScan(NamedTuple):
     """Checksums of the file's beginning, and of the end before `offset`; zeros for a packed file."""
 
 
+def empty_scan(path: str, *problems: Problem) -> FileScan:
+    """Return a scan without rows."""
+    return FileScan(path, [], [], [*problems], 0, 0, False, (), "", {}, {})
+
+
 def unreadable(path: str, error: OSError) -> FileScan:
     """Return the scan for a file that cannot be read: it holds only the problem."""
-    problem = Problem(path, -1, error.strerror or type(error).__name__, True)
-    return FileScan(path, [], [], [problem], 0, 0, False, (), "", {}, {})
+    return empty_scan(path, Problem(path, -1, error.strerror or type(error).__name__, True))

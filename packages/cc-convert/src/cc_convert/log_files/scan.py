@@ -72,19 +72,9 @@ _ENDS = b"}\r"
 
 
 def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
-    """Read a log from a stream to the end.
+    """Read a log from a stream to the end; any content gives a result.
 
-    Args:
-        stream: The log; only the new part if `before` is used.
-        path: Name for reports.
-        before: Earlier scan.
-        strict: Decode every line, also those without usage, to find all defects.
-
-    Returns:
-        The scan, for any content.
-
-    Raises:
-        OSError: Reading failed.
+    After an earlier scan, the stream has only the new part. With `strict`, every line is decoded, to find all defects.
     """
     # One buffer for all logs: allocating a buffer takes longer than reading a small log.
     data = _spare.pop() if _spare else bytearray(_PIECE)

@@ -49,12 +49,8 @@ def _desktop_folders(config: str) -> list[str]:
 def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
     """Return the selected files, each once, sorted by name.
 
-    Args:
-        sources: Paths, patterns, folders (searched recursively for .jsonl, packed or not), or `-`. None means
-            Claude Code's transcripts.
-
-    Raises:
-        LogsNotFoundError: A source does not exist, or there are neither sources nor transcripts.
+    Sources are paths, patterns, folders (searched recursively for .jsonl, packed or not), or `-`; by default Claude
+    Code's transcripts. A missing source, or no transcripts at all, raises `LogsNotFoundError`.
     """
     return list(hosts_of(sources))
 
@@ -62,12 +58,7 @@ def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
 def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the same files, each with its machine; empty if unknown.
 
-    Args:
-        sources: As for `find_logs`. Without sources, the files are from this machine.
-        hosts: The machine that a source was copied from, by the source.
-
-    Raises:
-        LogsNotFoundError: As `find_logs` does.
+    `hosts` has the machine that a source was copied from. Without sources, the files are from this machine.
     """
     named, hosts = [os.fspath(source) for source in sources], hosts or {}
     if not named:
@@ -135,11 +126,7 @@ def is_packed(path: str) -> bool:
 
 
 def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
-    """Open a log from an offset on; a packed log is unpacked, and allows only offset 0.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Open a log from an offset on; a packed log is unpacked, and allows only offset 0."""
     if path == STDIN:
         return nullcontext(_Pipe())
     file = open(path, "rb", buffering=0)

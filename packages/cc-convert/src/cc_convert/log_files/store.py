@@ -37,11 +37,7 @@ class _Pack(NamedTuple):
 
 
 class Store:
-    """Entries by the path of the file that they are about. An unreadable entry counts as missing.
-
-    Args:
-        folder: Folder for the packs.
-    """
+    """Entries by the path of the file that they are about. An unreadable entry counts as missing."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -68,11 +64,7 @@ class Store:
         return None
 
     def add(self, entries: Mapping[str, bytes]) -> None:
-        """Write entries, which replace older ones under the same names.
-
-        Raises:
-            OSError: The folder cannot be written.
-        """
+        """Write entries, which replace older ones under the same names; raise `OSError` if that fails."""
         size, merged = sum(map(len, entries.values())), list[str]()
         for name, pack in reversed(self._packs.items()):
             older = sum(entry_size for _, entry_size, _ in pack.entries.values())

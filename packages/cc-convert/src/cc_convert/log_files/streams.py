@@ -67,22 +67,13 @@ def open_gzip(file: BinaryIO) -> Generator[Readable]:
 def lines_of(stream: Readable) -> Iterator[bytes]:
     """Yield lines as they arrive, without newlines; from an endless line only the beginning.
 
-    Raises:
-        DamagedLogError: After the readable part.
+    After the readable part of a damaged log, `DamagedLogError` is raised.
     """
     return (line for _, line in lines_with_offsets(stream))
 
 
 def lines_with_offsets(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the same lines, each after its start offset.
-
-    Args:
-        stream: The log.
-        offset: The stream's start in the log, in bytes.
-
-    Raises:
-        DamagedLogError: After the readable part.
-    """
+    """Yield the same lines, each after its start in the log; `offset` is the stream's start, in bytes."""
     buffer, parts, length = bytearray(_PIECE), list[bytes](), 0
     damage: DamagedLogError | None = None
     while True:

@@ -45,10 +45,8 @@ _NO_PROMPT = re.compile(
 def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "titles") -> dict[str, str]:
     """Return titles by session, each in one line with at most 200 characters.
 
-    Args:
-        paths: Logs. Unreadable ones and the standard input are skipped.
-        cache: Stores the titles, so that the next call opens only files that changed.
-        name: Key for the titles in the cache.
+    Unreadable logs and the standard input are skipped. With a cache, in which `name` is the key, only changed files are
+    opened.
     """
     entries = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
     now: dict[str, _Entry] = {}
@@ -79,15 +77,7 @@ def _read(path: str, identity: Identity) -> _Entry:
 
 
 def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size: int) -> Titles:
-    """Return the titles at a log's ends.
-
-    Args:
-        open_at: Opens the log from an offset on.
-        size: The log's size in bytes; 0 if it can be read from the start only.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return the titles at a log's ends. The size in bytes is 0 if it can be read from the start only."""
     titles: Titles = {}
     started, archived, at = False, False, 0
     with open_at(0) as stream, suppress(DamagedLogError):

@@ -19,14 +19,6 @@ _Path = tuple[int | str, ...]
 def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value:
     """Validate fields; unusable ones get their default, after a warning with name and type.
 
-    Args:
-        kind: The model to make.
-        fields: The fields, under the CLI's names.
-        where: Owner of the fields, for the warnings.
-
-    Returns:
-        The model.
-
     Raises:
         MessageParseError: A field that has no default is missing or unusable.
     """

@@ -16,15 +16,10 @@ _HOUR = 3600
 
 
 def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float | None = None) -> list[Line]:
-    """Cut time into blocks.
+    """Cut time into blocks, without buckets that have no time; the block around `now` is marked as `active`.
 
     A block starts at the full UTC hour of its first request. It ends five hours later, or with its last request if
     a gap longer than five hours follows; the gap has a separate line.
-
-    Args:
-        buckets: Buckets to sum up; buckets without a time are left out.
-        zone: Time zone for the starts; the local zone by default.
-        now: The present, in seconds since 1970; the block it falls into is marked as `active`.
     """
     lines: list[Line] = []
     start = last = 0.0

@@ -61,12 +61,7 @@ _bucket = cast("Callable[[Iterable[object]], Bucket]", partial(tuple[object, ...
 
 
 def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = None) -> list[Bucket]:
-    """Put rows into buckets.
-
-    Args:
-        rows: The rows.
-        costs: The rows' costs; by default from the rows, which must be priced.
-    """
+    """Put rows into buckets. Without costs, the rows must be priced."""
     sums: dict[tuple[object, ...], list[float]] = {}
     for row, cost in zip(rows, costs, strict=True) if costs is not None else ((row, row.cost) for row in rows):
         _, kind, time, session, _, project, agent, agent_type, model, a, b, c, d, e, f, g, *_ = row

@@ -86,8 +86,7 @@ class Filter(NamedTuple):
 def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
     """Return the time for a day, or a day with a time, in a zone; with `end`, the end of the day.
 
-    Raises:
-        FilterError: It is neither.
+    Any other text raises `FilterError`.
     """
     try:
         compact = len(text) == 8 and text.isdigit()
@@ -104,8 +103,7 @@ def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
 def last_days(text: str, zone: tzinfo | None, now: datetime) -> float:
     """Return the start of a span such as `7d`, `2w` or `36h`. Days and weeks count whole days, including today.
 
-    Raises:
-        FilterError: It is not a span.
+    Any other text raises `FilterError`.
     """
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or unit not in "hdw" or not 0 < int(number) < 10_000:

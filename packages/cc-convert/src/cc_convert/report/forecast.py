@@ -51,15 +51,10 @@ def newest_uses(uses: Iterable[WindowUse]) -> list[WindowUse]:
 
 
 def forecast(uses: Iterable[WindowUse], newest: WindowUse, now: float) -> Forecast | None:
-    """Return the forecast for a window; `None` with too few data.
+    """Return the forecast for a window from its newest and all other observations; `None` with too few data.
 
     These are less than three observations, less than ten minutes between them (four hours for windows that are longer
     than five hours), an older newest observation, or growth below two percent of the limit.
-
-    Args:
-        uses: Observations of any windows, in any order.
-        newest: The window's newest observation.
-        now: The present, in seconds since 1970.
     """
     resets, span = newest.resets, _SPANS.get(newest.kind, _DAY)
     if resets is None or resets <= now or newest.used >= 1:

@@ -20,16 +20,9 @@ NO_TIME = "unknown"
 
 
 def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *, week_start: int = 0) -> list[Line]:
-    """Sum up buckets.
+    """Sum up buckets; a week starts at day `week_start`, 0 for Monday to 6 for Sunday.
 
-    Args:
-        buckets: Buckets to sum up.
-        by: What a line stands for.
-        zone: Time zone for the days; the local zone by default.
-        week_start: A week's first day, 0 for Monday to 6 for Sunday.
-
-    Returns:
-        Periods in their order; sessions by their last request; the others by cost, the highest first.
+    Periods come in their order; sessions by their last request; the others by cost, the highest first.
     """
     key = _key(by, zone, week_start)
     lines: dict[str, Line] = {}

@@ -39,12 +39,7 @@ class ToolLine:
 
 
 def tool_lines(rows: Iterable[Row], events: Iterable[Event]) -> list[ToolLine]:
-    """Return a line for each tool, the most called first.
-
-    Args:
-        rows: Priced rows.
-        events: Events from the same logs.
-    """
+    """Return a line for each tool, the most called first, from priced rows and events in the same logs."""
     lines: dict[str, ToolLine] = {}
     for row in rows:
         for name in row.tools:

@@ -95,15 +95,9 @@ def find_passages(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Search logs.
+    """Search logs, which are the keys; the values are their machines.
 
-    Args:
-        logs: Paths, each with the name of the machine.
-        query: Text and filters.
-        cache: Stores the texts, so that the next search reads only new lines.
-        processes: Largest number of processes that read logs. More than one needs a cache, `fork` and no threads.
-        limit: Largest number of matches to return; all by default.
-        progress: Callback with bytes done and bytes in all.
+    With a cache, the next search reads only new lines. More than one process needs a cache, `fork` and no threads.
     """
     texts = TextCache(cache) if cache else None
     if texts:

@@ -63,14 +63,7 @@ class Table(NamedTuple):
 
 
 class LogText:
-    """A log's texts.
-
-    Args:
-        content: A cache entry.
-
-    Raises:
-        ValueError: It is not an entry.
-    """
+    """A log's texts, from a cache entry; other content raises `ValueError`."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -166,15 +159,7 @@ def _short(passage: Passage, ordinal: int) -> int:
 
 
 def read_text(path: str, before: LogText | None = None) -> LogText:
-    """Read a log's texts.
-
-    Args:
-        path: The log.
-        before: Texts from an earlier version; only later lines are read.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Read a log's texts; after those of an earlier version, only later lines."""
     identity, builder = identity_of(path), _Builder(before)
     offset = before.head.offset if before else 0
     at, line = offset, b""
@@ -198,11 +183,7 @@ class TextCache:
         self._cache = cache
 
     def get(self, path: str) -> tuple[LogText | None, bool]:
-        """Return a log's valid entry or `None`, and whether it covers the whole log.
-
-        Raises:
-            OSError: The log's metadata cannot be read.
-        """
+        """Return a log's valid entry or `None`, and whether it covers the whole log."""
         now = identity_of(path)
         try:
             with open(self._place(path), "rb") as file:
@@ -219,11 +200,7 @@ class TextCache:
         return (entry if holds else None), False
 
     def is_whole(self, path: str) -> bool:
-        """Return true if a valid entry covers the whole log.
-
-        Raises:
-            OSError: The log's metadata cannot be read.
-        """
+        """Return true if a valid entry covers the whole log."""
         head = _head_in(self._place(path))
         return head is not None and head.path == path and head.identity == tuple(identity_of(path))
 

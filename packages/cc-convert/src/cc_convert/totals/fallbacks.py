@@ -20,13 +20,7 @@ def requested_models(rows: Mapping[str, Row]) -> dict[str, str]:
 
 
 def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mapping[str, str]) -> Ledger:
-    """Return a total with requests counted under the models that answered.
-
-    Args:
-        ledger: The total.
-        rows: The requests that it may contain.
-        requested: The requested models, as from `requested_models`.
-    """
+    """Return a total with requests counted under the models that answered, not under the requested models."""
     rows_made = list(rows)
     totals: Totals = dict(ledger.totals)
     for row in rows_made:

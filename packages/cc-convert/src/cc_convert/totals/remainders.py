@@ -45,14 +45,9 @@ class SessionTotal(NamedTuple):
 
 
 def find_unlogged(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
-    """Compare the rows with the CLI's totals; partial rows from stream-json get their final counts in place.
+    """Return rows for usage that is in a total and in no row, and each session's total, if there is one.
 
-    Args:
-        scans: The scan of each log, each request assigned to one session.
-        rows: All rows, each request once. Some are replaced.
-
-    Returns:
-        Rows for usage that is in a total and in no row, and each session's total, if there is one.
+    Each request has one session. Partial rows from stream-json get their final counts in place.
     """
     by_session = process_totals(scans, rows)
     all_processes = (process for processes in by_session.values() for process in processes)
@@ -164,11 +159,7 @@ def _complete_partial_row(ledger: Ledger, model: str, more: Counts, rows: dict[s
 def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
     """Split a row's cache writes if the total does not: one-hour writes cost more.
 
-    Args:
-        row: The part in no request, with all writes as five-minute ones.
-        ledger: The total.
-        cost: Cost in US dollars of the row and the requests beside it, by the total.
-        beside: These requests.
+    The cost, in US dollars, includes the requests beside the row.
     """
     price = Prices().cost
     short, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))

@@ -79,12 +79,7 @@ class _Base(NamedTuple):
 
 
 def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, list[ProcessTotal]]:
-    """Return the totals by session, process by process; sessions without totals are missing.
-
-    Args:
-        scans: The scan of each log, each request assigned to one session.
-        rows: All rows, each request once.
-    """
+    """Return the totals by session, process by process; sessions without totals are missing."""
     states = _states(scans)
     lineages: _Lineages = defaultdict(list)
     for session, session_states in states.items():
@@ -243,13 +238,7 @@ class _Pool(NamedTuple):
 
 
 def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base, list[Row]]:
-    """Return a process's base, and the requests that it made.
-
-    Args:
-        bases: Possible bases, the likeliest first.
-        pool: The requests that it may have made.
-        shared: True if other processes may have made some of these.
-    """
+    """Return a process's base and its requests; if shared, other processes may have made some."""
     possible: list[tuple[_Base, Sums]] = []
     total = sums(pool.state.ledger.totals)
     for base in bases:
