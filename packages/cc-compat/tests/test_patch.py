@@ -44,7 +44,7 @@ def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
 
 
 @pytest.mark.parametrize(("parser", "skips"), [(RAISES, False), (SKIPS, True)])
-def test_status_distinguishes_an_sdk_that_raises_from_one_that_skips_and_both_warn(
+def test_status_tells_whether_the_sdk_raises_or_skips(
     odd_sdk: OddSDK, caplog: pytest.LogCaptureFixture, parser: str, skips: bool
 ) -> None:
     """SDK-ADD-10"""

@@ -193,7 +193,7 @@ def test_a_repeated_report_needs_no_logs_but_their_looks(run: Run, short_log: Pa
     assert run("report", "--format", "json", "--no-cache", short_log).out != first
 
 
-def test_a_report_with_a_log_that_could_not_be_opened_is_made_anew(
+def test_a_report_that_misses_an_unreadable_log_is_not_cached(
     run: Run, short_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LOG-56. Nothing but the reason for the failure may have changed."""

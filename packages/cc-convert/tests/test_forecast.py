@@ -26,7 +26,7 @@ def test_a_window_is_full_at_the_pace_of_the_last_hour() -> None:
     assert of(uses((200, 0), (60, 40), (30, 50), (0, 70))) == about(NOW + 3600, 1.6, 3600)
 
 
-def test_a_window_that_is_reset_before_it_is_full_tells_its_use_then() -> None:
+def test_a_window_that_is_reset_before_it_is_full_has_a_share() -> None:
     """LOG-60"""
     assert of(uses((60, 40), (30, 45), (0, 50))) == about(None, 0.8, 3600)
 

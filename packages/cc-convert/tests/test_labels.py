@@ -178,7 +178,7 @@ def titled(kind: str, title: str, session: str = "s1") -> dict[str, object]:
     return {"type": kind, field: title, "sessionId": session}
 
 
-def test_the_title_is_the_user_s_own_then_a_generated_one_then_the_first_prompt(log: Any) -> None:
+def test_titles_are_the_users_else_generated_else_the_first_prompt(log: Any) -> None:
     """LOG-73"""
     log.user("<local-command-stdout>done</local-command-stdout>")
     log.user("  Mend\n the pool ")

@@ -167,7 +167,7 @@ def test_processes_that_resume_a_session_at_once_have_a_total_each(log: Any, rea
     assert (compared(logs)["s1"].agrees, compared(logs)["s1"].outside[:5]) == (True, (0, 0, 0, 0, 0))
 
 
-def test_a_total_without_the_kinds_of_cache_writes_is_split_by_its_cost(log: Any, read: Read) -> None:
+def test_a_total_without_kinds_of_writes_is_split_by_cost(log: Any, read: Read) -> None:
     """LOG-32: CLI 2.1.306."""
     log.answer("msg_1")
     log.state({"claude-sonnet-5": (*(2 * one for one in ONE), 2 * PRICE)})
@@ -180,7 +180,7 @@ def test_a_total_without_the_kinds_of_cache_writes_is_split_by_its_cost(log: Any
     assert all(one.agrees for one in reconcile(logs))
 
 
-def test_of_a_fork_whose_parent_was_deleted_the_copies_are_in_its_total(maker: Maker, read: Read) -> None:
+def test_copies_count_in_a_fork_without_its_parent(maker: Maker, read: Read) -> None:
     """LOG-33, LOG-30"""
     parent = maker("parent")
     parent.answer("msg_1")

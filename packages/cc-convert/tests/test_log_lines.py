@@ -113,7 +113,7 @@ def test_odd_and_damaged_text_is_read_and_damage_is_reported(
         (..., None),
     ],
 )
-def test_a_time_of_any_precision_is_read_and_a_record_without_one_counts(
+def test_times_in_any_precision_are_read_and_may_be_missing(
     log: Any, read: Read, timestamp: object, time: float | None
 ) -> None:
     """LOG-16. Seen elsewhere: records with microseconds are lost."""

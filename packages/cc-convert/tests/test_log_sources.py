@@ -176,9 +176,7 @@ def test_laid_out_results_one_after_another_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cut", "rows"), [(50, 1), (1, 2)])
-def test_a_last_line_that_is_cut_off_is_not_finished_yet_and_one_without_its_newline_is_read(
-    log: Any, tmp_path: Path, cut: int, rows: int
-) -> None:
+def test_a_cut_last_line_waits_and_a_whole_line_is_read(log: Any, tmp_path: Path, cut: int, rows: int) -> None:
     """LOG-05"""
     path = tmp_path / "log.jsonl"
     log.answers("msg_1", "msg_2")

@@ -62,9 +62,7 @@ def test_the_blocks_of_an_answer_are_one_request(log: Any, read: Read) -> None:
     assert row.request_id == "req_msg_1"
 
 
-def test_of_different_tellings_the_fullest_counts_and_another_request_id_makes_no_other_request(
-    log: Any, read: Read
-) -> None:
+def test_the_fullest_record_counts_despite_another_request_id(log: Any, read: Read) -> None:
     """LOG-20, LOG-21: old versions wrote the start's counts with the first blocks.
 
     Seen elsewhere: the first line counts, or the same message counts twice.
@@ -236,9 +234,7 @@ def test_a_model_under_its_long_name_in_the_total_is_the_same(log: Any, read: Re
 
 
 @pytest.mark.parametrize("by", ["result", "events"])
-def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_result_or_its_events(
-    log: Any, read: Read, by: str
-) -> None:
+def test_final_counts_from_results_or_events_replace_partial_counts(log: Any, read: Read, by: str) -> None:
     """LOG-22: there is one request in the turn, so it gets the result's counts."""
     start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
     counts = {"input_tokens": 100, "cache_read_input_tokens": 1000, "output_tokens": 20}
@@ -259,7 +255,7 @@ def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_result_or_its_e
     assert (row.kind, row[9:14], row.final) == ("request", ONE, True)
 
 
-def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(log: Any, read: Read) -> None:
+def test_usage_that_a_turn_does_not_split_is_a_separate_row(log: Any, read: Read) -> None:
     """LOG-22"""
     log.stream("msg_1")
     log.stream("msg_2")

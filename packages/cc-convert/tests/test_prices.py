@@ -118,7 +118,7 @@ def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: str) -> None
 # --- whose figures
 
 
-def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(log: Any) -> None:
+def test_costs_by_old_versions_are_used_except_in_calculate_mode(log: Any) -> None:
     """LOG-42"""
     log.answer(costUSD=0.5)
     logs = read_logs(log.write())

@@ -85,7 +85,7 @@ def test_lines_add_up_to_the_whole(maker: Maker, tmp_path: Path) -> None:
     assert [line.key for line in group(everything, "project")] == ["/home/user/p0", "/home/user/p1"]
 
 
-def test_what_has_no_time_has_a_line_of_its_own_and_the_share_of_the_cache_is_that_of_all_input(
+def test_usage_without_time_has_a_line_and_hits_cover_all_input(
     buckets: Buckets,
 ) -> None:
     lines = group(buckets("never", "2026-11-20T12:00:00Z"), "day", UTC)
@@ -114,7 +114,7 @@ def test_what_has_no_time_has_a_line_of_its_own_and_the_share_of_the_cache_is_th
     ],
     ids=["full hour", "half past in a zone with half an hour", "five hours without a request"],
 )
-def test_a_block_starts_at_the_full_hour_of_utc_and_ends_after_five_and_a_pause_is_a_gap(
+def test_blocks_start_at_full_utc_hours_and_pauses_are_gaps(
     buckets: Buckets, times: list[str], zone: str, lines: list[tuple[str, str, str, int]]
 ) -> None:
     """LOG-43"""

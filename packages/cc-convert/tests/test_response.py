@@ -79,9 +79,7 @@ ONE, NOTHING = result(result="one"), result(result=None)
     ],
     ids=["behind", "several", "empty", "of an earlier turn", "of no turn", "of a subagent", "gap"],
 )
-def test_without_a_text_of_its_own_a_result_takes_the_assistants_text_of_its_turn(
-    form: Form, messages: list[Frame | None], text: str
-) -> None:
+def test_a_result_without_text_takes_the_assistants_text(form: Form, messages: list[Frame | None], text: str) -> None:
     """SDK-US1-2, SDK-US1-3, SDK-SC-003: messages after the last result do not matter, and an empty text is a text.
 
     A gap is the parser's `None`, which the SDK yields for an unknown message before 0.1.44.
@@ -180,7 +178,7 @@ def test_a_warning_never_shows_the_value(caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.parametrize("field", ["subtype", "is_error"])
-def test_a_result_that_does_not_say_how_the_turn_ended_is_no_result(form: Form, field: str) -> None:
+def test_a_result_must_state_how_the_turn_ended(form: Form, field: str) -> None:
     """SDK-DP-2: there is no safe value for these two."""
     with pytest.raises(MessageParseError, match=field) as caught:
         convert_sdk_messages_to_cli_response([form(result(**{field: None}))])

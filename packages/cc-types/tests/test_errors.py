@@ -86,7 +86,7 @@ def test_repr_shows_the_facts() -> None:
     assert len(repr(CLIJSONDecodeError(line="x" * 1_000_000, reason="Expecting value"))) < 300
 
 
-def test_a_missing_cli_is_a_connection_error_with_the_searched_places_and_advice() -> None:
+def test_a_missing_cli_is_an_error_with_places_and_advice() -> None:
     error, other = CLINotFoundError(path="/opt/claude"), CLINotFoundError(searched=["/usr/bin", "/usr/local/bin"])
 
     assert isinstance(error, CLIConnectionError)
@@ -122,9 +122,7 @@ def test_only_the_tail_of_stderr_is_kept() -> None:
         (None, None, ["Claude Code exited. It wrote nothing to stderr"]),
     ],
 )
-def test_an_exit_code_names_the_signal_and_an_unknown_one_is_left_out(
-    exit_code: int | None, signal: str | None, phrases: list[str]
-) -> None:
+def test_an_exit_code_names_a_known_signal(exit_code: int | None, signal: str | None, phrases: list[str]) -> None:
     error = ProcessExitedError(exit_code=exit_code)
 
     assert error.signal == signal

@@ -56,7 +56,7 @@ def test_a_recorded_success_has_its_cost_and_duration() -> None:
     assert response.model_usage["claude-sonnet-5"].cost_usd == response.total_cost_usd == 0.0008
 
 
-def test_an_api_error_is_no_success_despite_its_subtype_and_neither_is_a_limit() -> None:
+def test_api_errors_and_limits_are_not_success() -> None:
     error, limit = map(CLIResponse.model_validate_json, LINES[1:3])
 
     assert not error.succeeded and not limit.succeeded
@@ -88,7 +88,7 @@ def test_unknown_fields_are_kept_and_written_back(unknown: dict[str, JsonValue])
     assert CLIResponse.model_validate_json(response.model_dump_json()) == response
 
 
-def test_both_names_of_a_field_are_read_and_the_cli_s_is_written() -> None:
+def test_fields_are_read_by_both_names_and_written_by_the_clis() -> None:
     """SDK-ADD-01"""
     wire = CLIResponse.model_validate(
         {"subtype": "success", "is_error": False, "modelUsage": {"m": {"inputTokens": 3, "costUSD": 0.5}}}

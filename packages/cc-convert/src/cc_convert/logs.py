@@ -34,7 +34,7 @@ wrote it, else as `calculate`. `logged`: only the CLI's own figures; a session's
 """
 
 
-_HOST = Row._fields.index("host")
+_HOST, _TIME = Row._fields.index("host"), Row._fields.index("time")
 
 
 class Logs(NamedTuple):
@@ -68,6 +68,7 @@ class Logs(NamedTuple):
             mode: Source for the cost.
         """
         costs = self.costs(prices, mode)
+        # The cost is the last field.
         return [make_row((*row[:-1], cost)) for row, cost in zip(self.rows, costs, strict=True)]
 
     def costs(self, prices: Prices | None = None, mode: CostMode = "auto") -> list[float | None]:
@@ -166,7 +167,7 @@ def _copy_labels(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
 
 def _sort_by_time(rows: list[Row]) -> list[Row]:
     dated = [row for row in rows if row.time is not None]
-    dated.sort(key=itemgetter(2))
+    dated.sort(key=itemgetter(_TIME))
     return dated if len(dated) == len(rows) else dated + [row for row in rows if row.time is None]
 
 

@@ -92,6 +92,7 @@ class Prices:
         """Return a row's cost in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
+        # Fields by position: their names take longer, and this runs for each row.
         return self.cost_of(row[9:16], row.model, row[16:19], row.steps)
 
     def cost_of(

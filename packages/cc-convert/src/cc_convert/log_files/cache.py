@@ -118,7 +118,7 @@ class Cache:
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
         """Store scans by path: the file's identity, its scan, and the scan as bytes if these exist, see `dump_scan`."""
-        # Without them, they are read again next time.
+        # If the write fails, the logs are read again next time.
         with suppress(OSError):
             self._scans.add(
                 {

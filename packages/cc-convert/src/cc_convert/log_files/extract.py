@@ -9,7 +9,7 @@ from typing import cast
 
 from .fields import Record, clean_usage
 from .model_names import canonical_model
-from .rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row
+from .rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
 from .usage import answering_model, counts_in, message_usage, samplings_in
 
 __all__ = [
@@ -92,11 +92,9 @@ def declined_parts(record: Record, row: Row) -> list[Row]:
     requested = record.get("requestedModel") or ""
     parts = [(model or requested, counts_in(clean_usage(sampling)[0])) for model, sampling in samplings_in(iterations)]
     parts = [part for part in parts if part[0] and canonical_model(part[0]) != canonical_model(row.model)]
-    empty = row._replace(kind="declined", tools=(), steps=(), logged_cost=None, final=True)
+    empty = row._replace(kind="declined", tools=(), steps=(), logged_cost=None)
     return [
-        make_row(
-            (f"{row.key}{DECLINED}{number}", *empty[1:8], model, *(counts if counts[1] else NO_COUNTS), *empty[16:])
-        )
+        with_counts(empty._replace(key=f"{row.key}{DECLINED}{number}", model=model), counts if counts[1] else NO_COUNTS)
         for number, (model, counts) in enumerate(parts)
     ]
 

@@ -55,6 +55,8 @@ class Bucket(NamedTuple):
 _FIRST_LABEL = Row._fields.index(LABELS[0])
 _LABELS = slice(_FIRST_LABEL, _FIRST_LABEL + len(LABELS))
 _MODEL = Bucket._fields.index("model")
+# Positions in the sums of a bucket, which are its fields from `input` on.
+_COST, _REQUESTS, _ERRORS, _UNPRICED, _FIRST, _LAST = range(7, 13)
 
 # Faster than `Bucket(…)`, as for rows.
 _bucket = cast("Callable[[Iterable[object]], Bucket]", partial(tuple[object, ...].__new__, Bucket))
@@ -79,16 +81,16 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
         numbers[5] += f
         numbers[6] += g
         if cost is None:
-            numbers[10] += row.tokens
+            numbers[_UNPRICED] += row.tokens
         else:
-            numbers[7] += cost
+            numbers[_COST] += cost
         if kind not in ("unlogged", "declined"):
-            numbers[9 if kind == "error" else 8] += 1
+            numbers[_ERRORS if kind == "error" else _REQUESTS] += 1
         if time is not None:
-            if time < numbers[11]:
-                numbers[11] = time
-            elif time > numbers[12]:
-                numbers[12] = time
+            if time < numbers[_FIRST]:
+                numbers[_FIRST] = time
+            elif time > numbers[_LAST]:
+                numbers[_LAST] = time
     return [
         _bucket((*key[:_MODEL], canonical_model(cast("str", key[_MODEL])), *key[_MODEL + 1 :], *numbers))
         for key, numbers in sums.items()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from ..log_files.model_names import canonical_model
-from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts
+from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 
 __all__ = ["NOTHING", "Sums", "Totals", "count_rows", "difference", "size_of", "sums", "sums_of", "without_zeros"]
 
@@ -26,7 +26,7 @@ def count_rows(rows: Iterable[Row]) -> dict[str, Counts]:
     for row in rows:
         model = canonical_model(row.model)
         earlier = counted.get(model)
-        counted[model] = row[9:16] if earlier is None else add_counts(earlier, row[9:16])
+        counted[model] = counts_of(row) if earlier is None else add_counts(earlier, counts_of(row))
     return counted
 
 
