@@ -7,8 +7,8 @@ settings. The rows have the model that answered, so totals are changed to it.
 from collections.abc import Iterable, Mapping
 
 from ..log_files.model_names import canonical_model
-from ..log_files.rows import DECLINED, Ledger, Row, add_counts, counts_of, subtract_counts
-from .sums import NOTHING, Totals, difference, sums, sums_of
+from ..log_files.rows import DECLINED, Ledger, Row, counts_of, subtract_counts
+from .sums import NOTHING, Totals, add_to, difference, sums, sums_of
 
 __all__ = ["requested_models", "with_answering_models"]
 
@@ -21,12 +21,12 @@ def requested_models(rows: Mapping[str, Row]) -> dict[str, str]:
 
 def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mapping[str, str]) -> Ledger:
     """Return a total with requests counted under the models that answered, not under the requested models."""
-    rows_made = list(rows)
+    requests = list(rows)
     totals: Totals = dict(ledger.totals)
-    for row in rows_made:
+    for row in requests:
         old, new = requested.get(row.key), canonical_model(row.model)
         counts, cost = totals.get(old or "", NOTHING)
-        same = [other for other in rows_made if canonical_model(other.model) == new]
+        same = [other for other in requests if canonical_model(other.model) == new]
         under_new = sums({new: totals.get(new, NOTHING)})
         if old is None or difference(under_new, sums_of(same)) is not None:
             continue
@@ -35,6 +35,5 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
             continue
         share = cost * row.tokens / max(1, sum(counts[:5]))
         totals[old] = (subtract_counts(counts, part), cost - share)
-        earlier, spent = totals.get(new, NOTHING)
-        totals[new] = (add_counts(earlier, part), spent + share)
+        add_to(totals, new, part, share)
     return ledger._replace(totals={model: total for model, total in totals.items() if any(total[0]) or total[1] > 0})

@@ -25,7 +25,7 @@ from ..log_files.rows import (
 )
 from ..prices import Prices
 from .session_totals import ProcessTotal, process_totals
-from .sums import NOTHING, Totals, count_rows, difference, size_of, sums_of, without_zeros
+from .sums import NOTHING, Totals, add_to, count_rows, difference, size_of, sums_of, without_zeros
 
 __all__ = ["SessionTotal", "find_unlogged"]
 
@@ -131,8 +131,8 @@ def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
             if not ledger.splits:
                 stated, logged, before = map(with_all_writes, (stated, logged, before))
             more = subtract_counts(stated, add_counts(logged, before))
-            before_counts = counted.get(model, NOTHING)
-            counted[model] = (add_counts(before_counts[0], add_counts(logged, more)), max(before_counts[1], cost))
+            done = counted.get(model, NOTHING)
+            counted[model] = (add_counts(done[0], add_counts(logged, more)), max(done[1], cost))
             if any(more) and not _complete_partial_row(ledger, model, more, rows):
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
                 row = _row(ledger, model, more, kind, "", ledger.project)
@@ -183,6 +183,5 @@ def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, pr
 def _add_totals(first: Totals, second: Totals) -> Totals:
     total = dict(first)
     for model, (counts, cost) in second.items():
-        earlier, spent = total.get(model, NOTHING)
-        total[model] = (add_counts(earlier, counts), spent + cost)
+        add_to(total, model, counts, cost)
     return total

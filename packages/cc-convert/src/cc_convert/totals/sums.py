@@ -6,13 +6,22 @@ from typing import TypeAlias
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 
-__all__ = ["NOTHING", "Sums", "Totals", "count_rows", "difference", "size_of", "sums", "sums_of", "without_zeros"]
+__all__ = [
+    "NOTHING", "Sums", "Totals", "add_to", "count_rows", "difference",
+    "size_of", "sums", "sums_of", "without_zeros",
+]  # fmt: skip
 
 Totals: TypeAlias = dict[str, tuple[Counts, float]]
 """Counts and US dollars, by model."""
 NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
 Sums: TypeAlias = dict[str, tuple[int, ...]]
 """Input, output, cache read, cache write and web searches by model, as in all versions. No model has only zeros."""
+
+
+def add_to(totals: Totals, model: str, counts: Counts, cost: float) -> None:
+    """Add a model's counts and cost to totals."""
+    earlier, spent = totals.get(model, NOTHING)
+    totals[model] = (add_counts(earlier, counts), spent + cost)
 
 
 def size_of(totals: Totals) -> int:
