@@ -1,4 +1,4 @@
-"""Fixtures: the real SDK over a scripted transport, and small SDKs with one difference each."""
+"""Fixtures: the real SDK over a scripted transport, and small SDKs with a difference each."""
 
 import json
 import sys

@@ -27,7 +27,7 @@ USER = "from .message_parser import parse_message as parse"
 
 
 def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
-    """SDK-ADD-09: also a reference under another name, and one taken after the import."""
+    """SDK-ADD-09: also a reference under another name, and a reference taken after the import."""
     package = odd_sdk(
         init="__version__ = '0.1'; from ._internal import user", message_parser=RAISES, user=USER, late=USER
     )
@@ -44,7 +44,7 @@ def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
 
 
 @pytest.mark.parametrize(("parser", "skips"), [(RAISES, False), (SKIPS, True)])
-def test_status_distinguishes_an_sdk_that_raises_from_one_that_skips_and_both_warn(
+def test_status_tells_whether_the_sdk_raises_or_skips(
     odd_sdk: OddSDK, caplog: pytest.LogCaptureFixture, parser: str, skips: bool
 ) -> None:
     """SDK-ADD-10"""

@@ -45,8 +45,8 @@ def test_the_last_row_is_correct_for_the_installed_sdk() -> None:
         pytest.skip("the package is tested outside the repository")
     header, *_, newest = rows()
 
-    found = json.loads(run(str(CHECK)))
+    versions = json.loads(run(str(CHECK)))
 
     unversioned = [name for name in header if name not in ("SDK", "mcp")]
     row = dict(zip(header, newest, strict=True))
-    assert [str(found[name]) for name in unversioned] == [row[name] for name in unversioned]
+    assert [str(versions[name]) for name in unversioned] == [row[name] for name in unversioned]

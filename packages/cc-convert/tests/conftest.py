@@ -42,8 +42,8 @@ FIELDS = {
 def _make(kind: type, values: Mapping[str, object]) -> object:
     fields = {field.name: field for field in dataclasses.fields(kind)}
     required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
-    given = {name: value for name, value in values.items() if name in fields}
-    return cast("object", kind(**(dict.fromkeys(required) | given)))
+    fields_set = {name: value for name, value in values.items() if name in fields}
+    return cast("object", kind(**(dict.fromkeys(required) | fields_set)))
 
 
 def _as_object(frame: Frame, classes: Classes) -> object:
@@ -81,7 +81,7 @@ def _maker_of_objects(kind: str) -> Form:
 
 @pytest.fixture(params=["dict", "sdk", "slots", "namespace"])
 def form(request: pytest.FixtureRequest) -> Form:
-    """Converts a stream-json frame to one of the equivalent input forms."""
+    """Converts a stream-json frame to an equivalent input form."""
     if request.param == "dict":
         return lambda frame: frame
     return _namespace if request.param == "namespace" else _maker_of_objects(request.param)
@@ -89,7 +89,7 @@ def form(request: pytest.FixtureRequest) -> Form:
 
 @pytest.fixture(params=["sdk", "slots"], scope="session")
 def as_object(request: pytest.FixtureRequest) -> Form:
-    """Return an object of a frame."""
+    """Return a frame as an object."""
     return _maker_of_objects(request.param)
 
 
@@ -137,7 +137,7 @@ class LogMaker:
         usage: Frame | None = None,
         **more: object,
     ) -> Frame:
-        """Add one content block of an answer, in a transcript."""
+        """Add one content block in an answer, to a transcript."""
         self._number += 1
         identity = identity or f"msg_{self.session}_{self._number}"
         message = {
@@ -154,12 +154,12 @@ class LogMaker:
         return line
 
     def answers(self, *identities: str) -> None:
-        """Add one block of each of these answers."""
+        """Add one block for each answer."""
         for identity in identities:
             self.answer(identity)
 
     def user(self, content: object = "Hi", **more: object) -> Frame:
-        """Add a prompt, or the result of a tool."""
+        """Add a prompt, or a tool result."""
         message = {"role": "user", "content": content}
         line: Frame = {"parentUuid": None, "type": "user", "message": message, **self._common(), **more}
         self.lines.append(line)
@@ -177,13 +177,13 @@ class LogMaker:
         )
 
     def compaction(self, tokens: int) -> None:
-        """Add a compaction of a number of tokens."""
+        """Add a compaction with a number of tokens."""
         self._number += 1
         line: Frame = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"preTokens": tokens}}
         self.lines.append(line | {"uuid": f"uuid-{self.session}-{self._number}"} | self._common())
 
     def stream(self, identity: str, *, output: int = 1, model: str = "claude-sonnet-5", **more: object) -> None:
-        """Add one content block of an answer, in stream-json, with the counts of its start."""
+        """Add one content block in an answer, as stream-json, with the counts at its start."""
         message = {
             "id": identity, "type": "message", "role": "assistant", "model": model,
             "content": [{"type": "text", "text": "Hello."}], "stop_reason": None,
@@ -203,7 +203,7 @@ class LogMaker:
         delta: tuple[int, int, int, int, int, float] | None = None,
         turns: int = 1,
     ) -> None:
-        """Add the end of a turn: usage of the session so far, and that of the turn, if given."""
+        """Add the end of a turn: the session's usage so far, and optionally the turn's usage."""
         line: Frame = {
             "type": "result", "subtype": "success", "is_error": False, "num_turns": turns, "uuid": uuid,
             "session_id": self.session, "result": "Hello.", "total_cost_usd": total[5],
@@ -218,7 +218,7 @@ class LogMaker:
         return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in self.lines)
 
     def write(self, path: Path | None = None) -> Path:
-        """Write the log to a file, by default to `log.jsonl` in the folder of the test."""
+        """Write the log to a file, by default to `log.jsonl` in the test's folder."""
         path = path or self.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.text())
@@ -241,13 +241,13 @@ def maker(tmp_path: Path) -> Callable[..., LogMaker]:
 
 @pytest.fixture
 def log(maker: Callable[..., LogMaker]) -> LogMaker:
-    """Return an empty log of session `s1`."""
+    """Return an empty log for the session `s1`."""
     return maker()
 
 
 @pytest.fixture(autouse=True)
 def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep tests away from the logs and the cache of this machine."""
+    """Keep tests away from this machine's logs and cache."""
     monkeypatch.setenv("CC_CONVERT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("TZ", "UTC")
@@ -291,7 +291,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def short_log(log: LogMaker) -> Path:
-    """Return three requests on two days, one of them a compaction."""
+    """Return three requests on two days, among them a compaction."""
     log.user("What is <b>this</b>?")
     log.answer("msg_1", content=[{"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "x"}}])
     log.user([{"type": "tool_result", "tool_use_id": "t1", "content": "```\nfile\n```"}])
@@ -305,14 +305,14 @@ SESSION = "0123abcd-0123-4123-8123-0123456789ab"
 
 @pytest.fixture
 def session(maker: Callable[..., LogMaker], tmp_path: Path) -> Path:
-    """Return a session with a prompt, an answer, a tool call and its result, and the transcript of a sub-agent."""
+    """Return a session with a prompt, an answer, a tool call with a result, and a sub-agent's transcript."""
     log = maker(SESSION, project="/home/user/my project")
     labels: dict[str, Any] = {"gitBranch": "main", "entrypoint": "cli", "version": "2.1.329"}
     log.user("Mend the needle pool", **labels)
     log.answer(content=[{"type": "thinking", "thinking": "Where may the haystack be?"}], **labels)
     log.answer(content=[{"type": "text", "text": "I look for\nthe Needle\nin it."}], **labels)
-    given = {"command": 'grep -n "needle" *.py', "edits": [{"old": "a\tb"}, {"new": "c\nd"}]}
-    log.answer(content=[{"type": "tool_use", "id": "t1", "name": "Bash", "input": given}], **labels)
+    tool_input = {"command": 'grep -n "needle" *.py', "edits": [{"old": "a\tb"}, {"new": "c\nd"}]}
+    log.answer(content=[{"type": "tool_use", "id": "t1", "name": "Bash", "input": tool_input}], **labels)
     log.user(
         [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "pool.py:7"}]}], **labels
     )

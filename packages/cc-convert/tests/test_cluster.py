@@ -34,7 +34,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         distributed.Client(cluster) as client,
     ):
         yield client
-    # It would outlive the test, and other tests look for leftover processes. There is no public way to stop it.
+    # The tracker would outlive the test, and other tests look for leftover processes. Nothing public stops it.
     resource_tracker._resource_tracker._stop()  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage, reportUnknownMemberType]
 
 

@@ -119,8 +119,8 @@ def test_lines_that_cannot_be_read_are_said(run: Run, short_log: Path) -> None:
         assert "lines that could not be read: 2;" in done.err
         assert str(short_log) in done.err
     assert run("sql", "select 1", short_log).code == doctor.code == 1
-    found = [line.split()[1:3] for line in doctor.out.splitlines() if line.startswith(str(short_log))]
-    assert found == [["6", "lost"], ["7", "lost"]]
+    problems = [line.split()[1:3] for line in doctor.out.splitlines() if line.startswith(str(short_log))]
+    assert problems == [["6", "lost"], ["7", "lost"]]
 
 
 def test_a_healthy_log_has_no_findings(run: Run, short_log: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_repeated_report_needs_no_logs_but_their_looks(run: Run, short_log: Pa
     assert run("report", "--format", "json", "--no-cache", short_log).out != first
 
 
-def test_a_report_with_a_log_that_could_not_be_opened_is_made_anew(
+def test_a_report_that_misses_an_unreadable_log_is_not_cached(
     run: Run, short_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LOG-56. Nothing but the reason for the failure may have changed."""
@@ -228,7 +228,7 @@ def test_a_report_imports_no_models() -> None:
     """LOG-56: pydantic's models and everything heavy would take longer than the report."""
     code = "import sys; from cc_convert.cli import main; main(['report', sys.argv[1]]); print(*sys.modules)"
 
-    # A measurement of coverage would bring modules of its own.
+    # A coverage measurement would import more modules.
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     done = subprocess.run([sys.executable, "-c", code, LOGS], capture_output=True, text=True, check=True, env=env)
 
@@ -261,7 +261,7 @@ def test_a_damaged_packed_log_is_no_crash(run: Run, tmp_path: Path, words: list[
 def test_the_kind_of_a_report_may_stand_behind_its_sources(
     run: Run, short_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOG-40: a file with the name of a report is read."""
+    """LOG-40: a file named like a report is read."""
     monkeypatch.chdir(tmp_path)
     by_model = run("report", "model", short_log).out
 
@@ -269,7 +269,7 @@ def test_the_kind_of_a_report_may_stand_behind_its_sources(
         run("report", short_log, "model").out == run("report", short_log, "--format", "table", "model").out == by_model
     )
     both = run("report", short_log, "model", "day")
-    assert (both.code, "model and day" in both.err, "./day" in both.err) == (2, True, True)
+    assert (both.code, "model, day" in both.err, "./day" in both.err) == (2, True, True)
     short_log.rename(tmp_path / "model")
     assert run("report", "day", "model").out == run("report", "./model").out != by_model
 
@@ -285,7 +285,7 @@ def test_a_table_tells_which_part_of_the_cost_is_in_no_request(run: Run, short_l
 
 
 def test_an_error_message_of_the_cli_has_no_model(run: Run, log: Any) -> None:
-    """LOG-25: it is counted, and its made-up name is never shown."""
+    """LOG-25: it is counted, and the made-up name is never shown."""
     log.answer()
     log.answer(model="<synthetic>", isApiErrorMessage=True)
     path = log.write()
@@ -304,5 +304,5 @@ def test_progress_is_shown_after_a_while_and_cleared(
     monkeypatch.setattr("cc_convert.cli.inputs._REDRAW", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     log.answer()
-    told = run("report", "--no-cache", log.write()).err
-    assert told == ("" if patience else "\rreading 100% of 0 MB \r\x1b[K")
+    progress = run("report", "--no-cache", log.write()).err
+    assert progress == ("" if patience else "\rreading 100% of 0 MB \r\x1b[K")

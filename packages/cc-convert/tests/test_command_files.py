@@ -50,7 +50,7 @@ def test_a_transcript_is_written_as_markdown(run: Run, short_log: Path) -> None:
 
     assert "# Session s1" in text
     assert "What is <b>this</b>?" in text
-    # The result has a fence of its own, so a longer one encloses it.
+    # The result contains a fence, so a longer fence encloses it.
     assert "````\n```\nfile\n```\n````" in text
 
 
@@ -64,8 +64,8 @@ def test_parquet_says_what_to_install_or_is_written(run: Run, short_log: Path, t
         assert 'pip install "cc-convert[sql]"' in done.err
         return
     assert done.code == 0
-    [found] = pytest.importorskip("duckdb").sql(f"select count(*), sum(cost), min(time) from '{target}'").fetchall()
-    assert (found[0], round(found[1], 9), found[2].year) == (3, 0.0045, 2026)
+    [row] = pytest.importorskip("duckdb").sql(f"select count(*), sum(cost), min(time) from '{target}'").fetchall()
+    assert (row[0], round(row[1], 9), row[2].year) == (3, 0.0045, 2026)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.cli.plan_limits import keep_uses, kept_uses
+from cc_convert.cli.plan_limits import store_uses, stored_uses
 from cc_convert.report.forecast import WindowUse
 from cc_types import CLIResponse
 
@@ -44,13 +44,13 @@ def test_a_response_comes_while_the_pipe_is_open() -> None:
 # --- as a process
 
 
-def process(*words: object, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*COMMAND, *map(str, words)], input=given, capture_output=True, timeout=PATIENCE)
+def process(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*COMMAND, *map(str, words)], input=stdin, capture_output=True, timeout=PATIENCE)
 
 
 def test_a_pipe_is_read(short_log: Path) -> None:
     """LOG-02"""
-    done = process("report", "-", "--format", "json", given=short_log.read_bytes())
+    done = process("report", "-", "--format", "json", stdin=short_log.read_bytes())
 
     assert json.loads(done.stdout)["total"]["requests"] == 2
 
@@ -140,7 +140,7 @@ def test_the_status_line_is_one_line(log: Any, tmp_path: Path) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     log.answer(timestamp=now)
     log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
-    given: dict[str, object] = {
+    payload: dict[str, object] = {
         "session_id": "s1", "transcript_path": "/home/user/s1.jsonl", "cwd": "/home/user/p", "version": "2.1.329",
         "model": {"id": "claude-sonnet-5", "display_name": "Sonnet\x1b[2J"}, "output_style": {"name": "default"},
         "workspace": {"current_dir": "/home/user/p", "project_dir": "/home/user/p", "added_dirs": []},
@@ -149,15 +149,18 @@ def test_the_status_line_is_one_line(log: Any, tmp_path: Path) -> None:
         "rate_limits": {"five_hour": {"used_percentage": 7.4, "resets_at": 1795200000}}, "exceeds_200k_tokens": False,
     }  # fmt: skip
 
-    lines = [process("statusline", given=one).stdout.decode() for one in (json.dumps(given).encode(), b"odd", b"[3]")]
+    lines = [
+        process("statusline", stdin=content).stdout.decode()
+        for content in (json.dumps(payload).encode(), b"odd", b"[3]")
+    ]
 
     assert lines[0].startswith("Sonnet[2J | context 42% | session $0.25 | today $0.0015 | block $0.0015, ")
     assert lines[0].endswith(" left | limit 7%\n")
     assert all(line.count("\n") == 1 for line in lines)
 
 
-def told(**windows: tuple[float, float]) -> bytes:
-    """Return the input of a status line: windows by name, with the used share and the reset time."""
+def plan_input(**windows: tuple[float, float]) -> bytes:
+    """Return a status line's input: windows by name, with the used share and the reset time."""
     limits = {kind: {"used_percentage": used, "resets_at": int(reset)} for kind, (used, reset) in windows.items()}
     return json.dumps({"rate_limits": limits}).encode()
 
@@ -170,8 +173,8 @@ def test_both_windows_of_the_plan_are_shown_and_watched(log: Any, tmp_path: Path
     assert b"limit" not in process(*watch).stdout
     soon, later = time.time() + 7200, time.time() + 50 * 3600
 
-    given = told(five_hour=(7.4, soon), seven_day=(42, later))
-    line = process("statusline", "--tz", "UTC", given=given).stdout.decode()
+    stdin = plan_input(five_hour=(7.4, soon), seven_day=(42, later))
+    line = process("statusline", "--tz", "UTC", stdin=stdin).stdout.decode()
 
     shown = [
         time.strftime("limit 7%%, resets %H:%M", time.gmtime(soon)),
@@ -187,7 +190,7 @@ def test_a_window_that_was_reset_is_not_watched_any_more(log: Any, tmp_path: Pat
     log.answer()
     log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
     now = time.time()
-    line = process("statusline", given=told(five_hour=(90, now - 60), seven_day=(42, now + 9000))).stdout.decode()
+    line = process("statusline", stdin=plan_input(five_hour=(90, now - 60), seven_day=(42, now + 9000))).stdout.decode()
     assert "limit 90% | week 42%, resets " in line
     watched = process("watch", "--once").stdout.decode()
     assert "week 42%" in watched
@@ -199,7 +202,7 @@ def test_a_window_that_was_reset_is_not_watched_any_more(log: Any, tmp_path: Pat
 )
 def test_odd_limits_are_none(odd: object) -> None:
     """LOG-59"""
-    line = process("statusline", given=json.dumps({"rate_limits": odd}).encode()).stdout.decode()
+    line = process("statusline", stdin=json.dumps({"rate_limits": odd}).encode()).stdout.decode()
     assert line == "today $0.00\n"
 
 
@@ -208,9 +211,10 @@ def test_a_growing_window_has_a_forecast_that_names_its_data(tmp_path: Path) -> 
     now = time.time()
     hour = [WindowUse("five_hour", now - 60 * minutes, 0.7 - minutes / 300, now + 9000) for minutes in (50, 40, 20)]
     week = [WindowUse("seven_day", now - 3600 * hours, 0.5 - hours / 100, now + 86400) for hours in (20, 10)]
-    keep_uses([*hour, *week], [])
+    store_uses([*hour, *week], [])
 
-    line = process("statusline", "--tz", "UTC", given=told(five_hour=(70, now + 9000), seven_day=(50, now + 86400)))
+    stdin = plan_input(five_hour=(70, now + 9000), seven_day=(50, now + 86400))
+    line = process("statusline", "--tz", "UTC", stdin=stdin)
 
     full = {time.strftime("%H:%M", time.gmtime(moment + 5400)) for moment in (now, time.time())}
     forecasts = {f"at this pace full at {one}, from the last 50 min" for one in full}
@@ -226,10 +230,10 @@ def test_a_growing_window_has_a_forecast_that_names_its_data(tmp_path: Path) -> 
 def test_few_of_many_observations_are_stored_and_none_older_than_a_day() -> None:
     """LOG-60"""
     first, *more = [WindowUse("five_hour", float(seconds), seconds / 1e6, 1e6) for seconds in range(0, 90_001, 100)]
-    keep_uses([first], [])
-    keep_uses(more, kept_uses())
+    store_uses([first], [])
+    store_uses(more, stored_uses())
 
-    times = [int(use.time) for use in kept_uses()]
+    times = [int(use.time) for use in stored_uses()]
     assert times[-1] == 90_000
     assert times[0] == 3_600 + 100
     assert len(times) <= 2 * 86_400 // 300

@@ -1,4 +1,4 @@
-"""Forecasts of a plan's windows."""
+"""Forecasts for a plan's windows."""
 
 import pytest
 
@@ -13,8 +13,8 @@ def uses(*points: tuple[float, float], kind: str = "five_hour", resets: float | 
     return [WindowUse(kind, NOW - minutes * 60, percent / 100, resets) for minutes, percent in points]
 
 
-def of(found: list[WindowUse], now: float = NOW) -> Forecast | None:
-    return forecast(found, max(found, key=lambda use: use.time), now)
+def of(observations: list[WindowUse], now: float = NOW) -> Forecast | None:
+    return forecast(observations, max(observations, key=lambda use: use.time), now)
 
 
 def about(full: float | None, at_reset: float, span: float) -> object:
@@ -26,7 +26,7 @@ def test_a_window_is_full_at_the_pace_of_the_last_hour() -> None:
     assert of(uses((200, 0), (60, 40), (30, 50), (0, 70))) == about(NOW + 3600, 1.6, 3600)
 
 
-def test_a_window_that_is_reset_before_it_is_full_tells_its_use_then() -> None:
+def test_a_window_that_is_reset_before_it_is_full_has_a_share() -> None:
     """LOG-60"""
     assert of(uses((60, 40), (30, 45), (0, 50))) == about(None, 0.8, 3600)
 
@@ -39,7 +39,7 @@ def test_a_long_window_has_the_pace_of_the_last_day() -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "observations",
     [
         uses((0, 50)),
         uses((60, 10), (0, 50)),
@@ -55,14 +55,14 @@ def test_a_long_window_has_the_pace_of_the_last_day() -> None:
     ],
     ids=["one", "two", "minutes", "idle", "rounding", "full", "no reset", "past", "before a reset", "another", "hours"],
 )
-def test_too_few_data_make_no_forecast(found: list[WindowUse]) -> None:
+def test_too_few_data_make_no_forecast(observations: list[WindowUse]) -> None:
     """LOG-60"""
-    assert of(found) is None
+    assert of(observations) is None
 
 
 def test_old_observations_make_no_forecast() -> None:
-    """LOG-60: since the last one, any number of requests may have been made."""
-    found = uses((60, 10), (30, 30), (0, 50))
+    """LOG-60: since the last observation, any number of requests may have been made."""
+    observations = uses((60, 10), (30, 30), (0, 50))
 
-    assert of(found, NOW + 599) is not None
-    assert of(found, NOW + 601) is None
+    assert of(observations, NOW + 599) is not None
+    assert of(observations, NOW + 601) is None

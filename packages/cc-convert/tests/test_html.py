@@ -1,4 +1,4 @@
-"""The page: complete content, and no text of a log runs or loads."""
+"""The page: complete content, and no log text runs or loads."""
 
 import io
 import json
@@ -75,8 +75,8 @@ def attacked(maker: Maker, path: Path) -> Path:
         log = maker(f"{number}{attack}", project=attack)
         log.user(attack)
         call = {"type": "tool_use", "id": f"t{number}{attack}", "name": attack, "input": {attack: attack}}
-        said = [{"type": "text", "text": attack}, {"type": "thinking", "thinking": attack}, call]
-        log.answer(model=attack, content=said)
+        content = [{"type": "text", "text": attack}, {"type": "thinking", "thinking": attack}, call]
+        log.answer(model=attack, content=content)
         result = {"type": "tool_result", "tool_use_id": f"t{number}{attack}", "content": attack, "is_error": True}
         log.user([result], agentId=attack)
         log.answer(agentId=attack, attributionAgent=attack)
@@ -126,7 +126,7 @@ def test_all_that_is_promised_stands_on_the_page(session: Path) -> None:
 
 
 def test_the_page_loads_nothing_and_lets_in_only_itself(session: Path) -> None:
-    """LOG-50, LOG-52: the policy allows one style and one script by their hashes, and these are the page's own."""
+    """LOG-50, LOG-52: the policy allows one style and one script by their hashes, and the page has these two."""
     page = page_of(session)
     tags = Tags(page)
 
@@ -180,11 +180,11 @@ def test_one_day_is_one_narrow_column(log: Any) -> None:
     [cost] = re.findall(r'aria-label="Cost per day by model".*?</svg>', page_of(log.write()))
 
     [width] = re.findall(r'<rect class="c0"[^>]* width="([\d.]+)"', cost)
-    assert float(width) < 60  # of 580 in all
+    assert float(width) < 60  # from 580 in all
 
 
 def test_the_dates_of_a_week_do_not_touch_on_a_phone(log: Any) -> None:
-    """LOG-53: a date takes about 50 units of the picture there."""
+    """LOG-53: there, a date takes about 50 picture units."""
     for day in range(10, 17):
         log.answer(timestamp=f"2026-11-{day}T10:00:00Z")
 
@@ -221,7 +221,7 @@ in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 
 
 def in_browser(page: Path, folder: Path, *options: str) -> str:
-    """Return the page after its scripts ran."""
+    """Return the page after all scripts ran."""
     command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-extensions"]
     command += ["--virtual-time-budget=2000", "--enable-logging=stderr", f"--user-data-dir={folder / 'browser'}"]
     command += [*options, page.as_uri()]
@@ -304,7 +304,7 @@ def test_the_page_fills_a_desktop_and_a_phone(
     assert content.startswith(b"\x89PNG")
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
     assert f"{width},{height}" == size
-    # A failed page is small and has one colour.
+    # A failed page is small and has a single colour.
     assert len(content) > 10_000
 
 

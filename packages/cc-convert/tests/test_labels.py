@@ -1,4 +1,4 @@
-"""Labels of sessions: branch, machine, entry point, version, title."""
+"""Session labels: branch, machine, entry point, version, title."""
 
 import json
 import stat
@@ -19,7 +19,7 @@ LABELS = {"gitBranch": "main", "entrypoint": "sdk-py", "version": "2.1.329"}
 
 @pytest.fixture
 def two_machines(maker: Maker, tmp_path: Path) -> Path:
-    """Folders `a` and `b` with two sessions, of which one changed its branch."""
+    """Folders `a` and `b` with two sessions; a session changed its branch."""
     first, second = maker("s1"), maker("s2", project="/home/user/q")
     first.user("Mend the pool", **LABELS)
     first.answer(**LABELS)
@@ -64,7 +64,7 @@ def test_a_stream_names_its_version_once_for_all_requests(log: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "found"),
+    ("by", "requests"),
     [
         ("branch", {"main": 2, "feature/x": 1}),
         ("host", {"unknown": 2, "laptop": 1}),
@@ -73,12 +73,12 @@ def test_a_stream_names_its_version_once_for_all_requests(log: Any) -> None:
     ],
 )
 def test_reports_by_branch_machine_entry_point_and_version(
-    run: Run, two_machines: Path, by: str, found: dict[str, int]
+    run: Run, two_machines: Path, by: str, requests: dict[str, int]
 ) -> None:
     """LOG-71, LOG-72"""
     done = run("report", by, two_machines / "a", "--from", f"laptop:{two_machines / 'b'}", "--format", "json")
 
-    assert {line["key"]: line["requests"] for line in done.json["lines"]} == found
+    assert {line["key"]: line["requests"] for line in done.json["lines"]} == requests
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_reports_by_branch_machine_entry_point_and_version(
 def test_filters_take_whole_names_or_patterns(
     run: Run, two_machines: Path, words: list[str], requests: int, hours: list[str]
 ) -> None:
-    """LOG-71: by the buckets as well as by the rows, which bounds within a quarter of an hour need."""
+    """LOG-71: by the buckets as well as by the rows, which bounds within a quarter-hour need."""
     sources = [two_machines / "a", "--from", f"laptop:{two_machines / 'b'}", "--format", "json"]
 
     assert run("report", *sources, *words, *hours).json["total"]["requests"] == requests
@@ -116,7 +116,7 @@ def test_a_report_of_sessions_names_them(run: Run, two_machines: Path) -> None:
 
 
 def test_an_archive_keeps_the_machine_of_its_rows(run: Run, two_machines: Path) -> None:
-    """LOG-72: archives of several machines are merged, for any machine name of the reader."""
+    """LOG-72: archives from several machines are merged, for any machine name."""
     for name, host in (("a", "desk"), ("b", "laptop")):
         run("convert", "--from", f"{host}:{two_machines / name}", "-o", two_machines / f"{name}.jsonl")
 
@@ -178,18 +178,18 @@ def titled(kind: str, title: str, session: str = "s1") -> dict[str, object]:
     return {"type": kind, field: title, "sessionId": session}
 
 
-def test_the_title_is_the_user_s_own_then_a_generated_one_then_the_first_prompt(log: Any) -> None:
+def test_titles_are_the_users_else_generated_else_the_first_prompt(log: Any) -> None:
     """LOG-73"""
     log.user("<local-command-stdout>done</local-command-stdout>")
     log.user("  Mend\n the pool ")
     log.user("And the tests")
-    found = [read_titles([str(log.write())])]
+    titles = [read_titles([str(log.write())])]
     for line in (titled("ai-title", "Pool repair"), titled("custom-title", "First"), titled("custom-title", "Second")):
         log.lines.append(line)
-        found.append(read_titles([str(log.write())]))
+        titles.append(read_titles([str(log.write())]))
     log.lines.append(titled("ai-title", "Other"))
 
-    assert [one["s1"] for one in found] == ["Mend the pool", "Pool repair", "First", "Second"]
+    assert [one["s1"] for one in titles] == ["Mend the pool", "Pool repair", "First", "Second"]
     assert read_titles([str(log.write())]) == {"s1": "Second"}
 
 
@@ -231,7 +231,7 @@ def test_titles_are_read_anew_only_where_a_log_changed(log: Any) -> None:
     log.user("Mend the pool")
     path, cache = log.write(), Cache()
     first = read_titles([str(path)], cache)
-    kept = list(Path(cache.folder).iterdir())
+    entries = list(Path(cache.folder).iterdir())
     identity = path.stat()
     path.write_bytes(path.read_bytes().replace(b"Mend", b"Lose"))
 
@@ -239,7 +239,7 @@ def test_titles_are_read_anew_only_where_a_log_changed(log: Any) -> None:
 
     assert (first, changed) == ({"s1": "Mend the pool"}, {"s1": "Lose the pool"})
     assert path.stat().st_size == identity.st_size
-    assert [stat.S_IMODE(one.stat().st_mode) for one in kept] == [0o600]
+    assert [stat.S_IMODE(one.stat().st_mode) for one in entries] == [0o600]
 
 
 def test_damaged_logs_have_the_titles_that_can_be_read(log: Any, tmp_path: Path) -> None:

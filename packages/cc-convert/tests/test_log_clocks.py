@@ -1,4 +1,4 @@
-"""Sums when the clock was set, on transcripts that `scripts/log_records.py` recorded, and on older copies of them."""
+"""Sums when the clock was set, on transcripts that `scripts/log_records.py` recorded, and on older copies."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from cc_convert.reconcile import reconcile
 
 RECORDS = Path(__file__).parent / "transcripts" / "clock"
 NAMES = sorted(path.name for path in RECORDS.iterdir())
-# A compaction in the process hides which requests its total covers: they could be those of a killed process.
+# A compaction in the process hides which requests the total covers: a killed process may have made them.
 AMBIGUOUS = "in_a_process_that_compacts_-1"
 STEADY = ("before_a_fork_0", "in_a_resumed_session_0")
 HOUR = 3600
@@ -47,14 +47,14 @@ def test_a_clock_that_was_set_changes_no_sum(name: str, strict: bool) -> None:
 
 
 def test_requests_that_may_count_twice_are_told(run: Any) -> None:
-    """LOG-35, LOG-30: with a compaction, the clock's effect looks like that of a killed process."""
+    """LOG-35, LOG-30: with a compaction, the clock's effect looks like a killed process."""
     logs = read_logs(RECORDS / AMBIGUOUS)
 
     [twice] = [sums(logs)[session][0] - numbers[0] for session, numbers in served(RECORDS / AMBIGUOUS).items()]
-    [told] = doubts(logs)
-    assert 0 < twice < told
+    [doubtful] = doubts(logs)
+    assert 0 < twice < doubtful
     outcome = run("reconcile", RECORDS / AMBIGUOUS)
-    assert (outcome.code, f"{told:,} tokens may be counted twice" in outcome.err) == (1, True)
+    assert (outcome.code, f"{doubtful:,} tokens may be counted twice" in outcome.err) == (1, True)
     assert "1 sessions differ from the CLI's total, or may" in run("doctor", RECORDS / AMBIGUOUS).out
 
 
@@ -71,15 +71,15 @@ def _moment(text: str) -> float:
 
 
 def _processes(lines: list[dict[str, Any]]) -> list[_Process]:
-    """Return start and end of the processes of a session; a process runs for as long as its lineage's total grows."""
-    found: list[_Process] = []
+    """Return the start and end of processes in a session; a process runs for as long as the lineage's total grows."""
+    processes: list[_Process] = []
     last = before = 0.0
     for line in lines:
         if line["type"] == "cost-state":
-            found.append(_Process(last - (line["totalDuration"] - before) / 1000, last))
+            processes.append(_Process(last - (line["totalDuration"] - before) / 1000, last))
             before = line["totalDuration"]
         last = _moment(line["timestamp"]) if "timestamp" in line else last
-    return found
+    return processes
 
 
 def with_step(lines: list[dict[str, Any]], inherited: tuple[int, int], at: float, step: int) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ def test_any_step_at_any_time_changes_no_sum(tmp_path: Path, step: int, part: fl
 @pytest.mark.parametrize("copy", ["backup", "zbackup"])
 @pytest.mark.parametrize("host", ["", "laptop"])
 def test_an_older_copy_beside_the_live_logs_changes_no_sum(tmp_path: Path, copy: str, host: str) -> None:
-    """LOG-20, LOG-32: the session went on with a sub-agent; the path of the copy sorts first, or last."""
+    """LOG-20, LOG-32: the session went on with a sub-agent; the copy's path sorts first, or last."""
     live, older = tmp_path / "live", tmp_path / copy
     shutil.copytree(RECORDS / "in_a_resumed_session_0", live)
     older.mkdir()

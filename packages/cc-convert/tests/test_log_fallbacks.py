@@ -1,4 +1,4 @@
-"""Requests that one model declined in the middle, and another one finished."""
+"""Requests that one model declined in the middle, and another model finished."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def costs(logs: Logs) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_each_part_of_a_fallback_turn_has_its_own_price(strict: bool) -> None:
-    """LOG-36: the CLI notes them under the requested model, in one total with a sub-agent and a compaction."""
+    """LOG-36: the CLI notes them under the requested model, in a total with a sub-agent and a compaction."""
     logs = read_logs(RECORD, strict=strict)
 
     [served] = json.loads((RECORD / "served.json").read_text("utf-8")).values()
@@ -42,7 +42,7 @@ def test_each_part_of_a_fallback_turn_has_its_own_price(strict: bool) -> None:
     assert [row.model for row in logs.rows if row.key in ("msg_000006", "msg_000007")] == ["claude-opus-5"] * 2
     [compared] = reconcile(logs)
     assert not any(compared.difference)
-    # The CLI has the price of the requested model for the whole request.
+    # The CLI has the requested model's price for the whole request.
     assert compared.cost > compared.stated_cost + 0.03
 
 
@@ -61,7 +61,7 @@ def test_a_total_under_either_model_counts_the_request_once(log: Any, booked: st
 
 @pytest.mark.parametrize("model", ["claude-fable-5", None])
 def test_a_part_without_output_is_not_billed(log: Any, run: Any, model: str | None) -> None:
-    """LOG-36: nor is it a request; without a model of its own, it is of the requested one."""
+    """LOG-36: nor is it a request; without a named model, it belongs to the requested model."""
     finished_by_another(log, 0, model=model)
 
     logs = read_logs(log.write())

@@ -1,4 +1,4 @@
-"""Logs of any bytes: no crash, no silent loss, no more memory than a line needs."""
+"""Logs with any bytes: no crash, no silent loss, no more memory than a line needs."""
 
 import io
 import json
@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_convert.archive import to_archive
 from cc_convert.cli import main
+from cc_convert.log_files.archive import to_archive
 from cc_convert.log_files.events import read_events
+from cc_convert.log_files.rows import FileScan, Row
 from cc_convert.log_files.scan import scan_stream
 from cc_convert.logs import merge, read_logs
-from cc_convert.rows import FileScan, Row
 
 Maker: TypeAlias = Callable[..., Any]
 
@@ -58,9 +58,9 @@ def test_of_bytes_that_are_no_log_every_line_is_reported(lines: list[bytes]) -> 
     """LOG-04, LOG-57"""
     lines = [b"x" + line.replace(b"\n", b"").replace(b"\0", b"") for line in lines]
 
-    found = scan(b"".join(line + b"\n" for line in lines))
+    result = scan(b"".join(line + b"\n" for line in lines))
 
-    assert [problem.lost for problem in found.problems] == [True] * len(lines)
+    assert [problem.lost for problem in result.problems] == [True] * len(lines)
 
 
 DAMAGE = [b"\0", b"\0" * 4096, b"\xff", b"{", b"]", b'"', b"\n", b"\\ud800", b"9" * 5000, b'{"a":' * 3000]
@@ -94,18 +94,18 @@ def test_damage_to_one_line_costs_no_other(maker: Maker, data: st.DataObject) ->
     lines[number] = data.draw(damaged(lines[number][:-1])) + b"\n"
 
     for strict in (False, True):
-        found = scan(b"".join(lines), strict=strict)
+        result = scan(b"".join(lines), strict=strict)
 
-        keys = {row.key for row in found.rows}
+        keys = {row.key for row in result.rows}
         assert {f"msg_{one // 2}" for one in range(1, len(lines), 2) if one != number} <= keys
         if number % 2 and f"msg_{number // 2}" not in keys and not _is_json(lines[number]):
-            assert found.problems
+            assert result.problems
 
 
 @pytest.mark.parametrize("name", ["tool_call", "structured_output"])
 @given(data=st.data())
 def test_no_damage_changes_a_sum_in_silence(name: str, data: st.DataObject) -> None:
-    """LOG-04, LOG-57: in streams of the real CLI, on the fast path; a newline may be damaged, too."""
+    """LOG-04, LOG-57: in streams from the real CLI, on the fast path; a newline may be damaged, too."""
     lines = (LOGS / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
     before = merge([scan(b"".join(lines))])
     number = data.draw(st.integers(0, len(lines) - 1))
@@ -183,7 +183,7 @@ def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data:
                 log.lines.append({"attachment": {"type": text, "usage": usage}, "type": "attachment"})
             case _:
                 log.lines.append({"type": text, "usage": usage, "message": {"usage": usage}})
-        # The text that shows the kind of a line is at different positions.
+        # The text that shows a line's kind is at different positions.
         if kind != "note" or data.draw(st.booleans()):
             log.lines[-1] = {"parentUuid": "x" * data.draw(st.sampled_from([0, 0, 36, 250, 400])), **log.lines[-1]}
 
@@ -248,11 +248,11 @@ def test_a_damaged_row_of_an_archive_is_reported_or_sound(maker: Maker, name: st
     [row] = scan(log.text()).rows
     line = json.dumps({**json.loads(to_archive(row)), name: value}).encode() + b"\n"
 
-    found = scan(line)
+    result = scan(line)
 
-    assert len(found.rows) + len(found.problems) >= 1
-    assert all(one.time is None or 0 < one.time < 1e12 for one in found.rows)
-    assert json.loads(to_archive(merge([found]).priced()[0])) if found.rows else True
+    assert len(result.rows) + len(result.problems) >= 1
+    assert all(one.time is None or 0 < one.time < 1e12 for one in result.rows)
+    assert json.loads(to_archive(merge([result]).priced()[0])) if result.rows else True
 
 
 @pytest.mark.parametrize("depth", [100, 5000, 200_000])
@@ -262,10 +262,10 @@ def test_deep_nesting_costs_at_most_its_line(maker: Maker, depth: int) -> None:
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     lines = [first, second.replace(b'"Hello."', deep), third, fourth]
 
-    found = scan(b"".join(lines))
+    result = scan(b"".join(lines))
 
-    assert "msg_1" in {row.key for row in found.rows}
-    assert "msg_0" in {row.key for row in found.rows} or found.problems
+    assert "msg_1" in {row.key for row in result.rows}
+    assert "msg_0" in {row.key for row in result.rows} or result.problems
 
 
 def test_a_line_of_fifty_megabytes_is_read_within_bounds(log: Any, tmp_path: Path) -> None:
@@ -297,11 +297,11 @@ def test_a_line_that_is_too_long_is_reported(log: Any, monkeypatch: pytest.Monke
     log.answer("msg_2", content=[{"type": "text", "text": "x" * 30_000_000}])
     log.answer("msg_3")
 
-    found = scan(log.text())
+    result = scan(log.text())
 
-    assert [row.key for row in found.rows] == ["msg_1", "msg_3"]
-    assert [problem.lost for problem in found.problems] == [True]
-    assert found.offset == len(log.text())
+    assert [row.key for row in result.rows] == ["msg_1", "msg_3"]
+    assert [problem.lost for problem in result.problems] == [True]
+    assert result.offset == len(log.text())
 
 
 def test_a_log_that_never_ends_a_line_is_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,14 +29,14 @@ def read(tmp_path: Path) -> Read:
 
 
 def state(log: Any, requests: int, minutes: float, start: float = START) -> None:
-    """Add the CLI's total of some requests, after some minutes of processes."""
+    """Add the CLI's total for some requests, after some minutes of processes."""
     totals = (*(requests * one for one in ONE), requests * PRICE)
     milliseconds = {"startTime": int(start * 1000), "totalDuration": int(minutes * 60_000)}
     log.state({"claude-sonnet-5": totals}, **milliseconds)
 
 
 def fork_of(maker: Maker, parent: Any, session: str, start: str, **marks: object) -> Any:
-    """Write a fork: its first note, and copies of its parent's answers."""
+    """Write a fork: a first note, and copies of the parent's answers."""
     fork = maker(session, start=start)
     fork.lines.append({"type": "queue-operation", "sessionId": session, "timestamp": fork.time()})
     fork.lines += [line | {"sessionId": session} | marks for line in parent.lines if "uuid" in line]
@@ -49,10 +49,10 @@ def spent(logs: Logs) -> dict[str, tuple[int, int]]:
     rows = {session: [row for row in logs.rows if row.session == session] for session in sessions}
     return {
         session: (
-            sum(row.kind == "request" for row in found),
-            sum(row.input for row in found if row.kind == "unlogged") // 100,
+            sum(row.kind == "request" for row in session_rows),
+            sum(row.input for row in session_rows if row.kind == "unlogged") // 100,
         )
-        for session, found in rows.items()
+        for session, session_rows in rows.items()
     }
 
 
@@ -62,7 +62,7 @@ def compared(logs: Logs) -> dict[str, Comparison]:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_copies_without_a_mark_belong_to_the_session_that_began_first(maker: Maker, read: Read, strict: bool) -> None:
-    """LOG-33: CLI 2.1.321 and older. Other spending of the parent is not counted again."""
+    """LOG-33: CLI 2.1.321 and older. The parent's other spending is not counted again."""
     parent = maker("parent")
     parent.answers("msg_1")
     parent.compaction(8000)
@@ -100,7 +100,7 @@ def test_a_fork_by_the_sdk_leaves_requests_with_their_session(maker: Maker, read
 
 
 def test_a_compaction_in_a_fork_counts_while_its_parent_goes_on(maker: Maker, read: Read) -> None:
-    """LOG-33: a fork takes over a total that its copies reach."""
+    """LOG-33: a fork takes over a total that the copies reach."""
     parent = maker("parent")
     parent.answer("msg_1")
     state(parent, 1, 1)
@@ -120,7 +120,7 @@ def test_a_compaction_in_a_fork_counts_while_its_parent_goes_on(maker: Maker, re
 
 
 def test_a_killed_process_hides_no_compaction_of_the_next_one(log: Any, read: Read) -> None:
-    """LOG-32, LOG-30: the next total has its process's running time. Older requests are in no total, no difference."""
+    """LOG-32, LOG-30: the next total has the process's running time. Older requests are in no total, no difference."""
     log.answer("msg_1")
     state(log, 1, 1)
     log.answer("msg_2", timestamp="2026-11-20T11:00:00Z")
@@ -167,7 +167,7 @@ def test_processes_that_resume_a_session_at_once_have_a_total_each(log: Any, rea
     assert (compared(logs)["s1"].agrees, compared(logs)["s1"].outside[:5]) == (True, (0, 0, 0, 0, 0))
 
 
-def test_a_total_without_the_kinds_of_cache_writes_is_split_by_its_cost(log: Any, read: Read) -> None:
+def test_a_total_without_kinds_of_writes_is_split_by_cost(log: Any, read: Read) -> None:
     """LOG-32: CLI 2.1.306."""
     log.answer("msg_1")
     log.state({"claude-sonnet-5": (*(2 * one for one in ONE), 2 * PRICE)})
@@ -180,7 +180,7 @@ def test_a_total_without_the_kinds_of_cache_writes_is_split_by_its_cost(log: Any
     assert all(one.agrees for one in reconcile(logs))
 
 
-def test_of_a_fork_whose_parent_was_deleted_the_copies_are_in_its_total(maker: Maker, read: Read) -> None:
+def test_copies_count_in_a_fork_without_its_parent(maker: Maker, read: Read) -> None:
     """LOG-33, LOG-30"""
     parent = maker("parent")
     parent.answer("msg_1")

@@ -64,7 +64,7 @@ def test_an_unknown_speed_and_odd_content_cost_no_record(log: Any, read: Read, s
 
 
 def test_spaces_and_another_order_of_keys_cost_no_record(log: Any, read: Read) -> None:
-    """LOG-12: in one file with usual lines. Seen elsewhere: JSON with spaces is not found."""
+    """LOG-12: in a file with usual lines. Seen elsewhere: JSON with spaces is not found."""
     spaced, turned = log.answer("msg_1"), log.answer("msg_2")
     around = dict(reversed(turned.items())) | {"message": dict(reversed(turned["message"].items()))}
     log.lines = [log.answer("msg_3"), around]
@@ -113,7 +113,7 @@ def test_odd_and_damaged_text_is_read_and_damage_is_reported(
         (..., None),
     ],
 )
-def test_a_time_of_any_precision_is_read_and_a_record_without_one_counts(
+def test_times_in_any_precision_are_read_and_may_be_missing(
     log: Any, read: Read, timestamp: object, time: float | None
 ) -> None:
     """LOG-16. Seen elsewhere: records with microseconds are lost."""
@@ -144,7 +144,7 @@ def test_windows_line_ends_and_long_lines_cost_no_record(log: Any, read: Read) -
 
 
 def test_a_tool_result_that_is_a_list_hides_no_session(log: Any, read: Read) -> None:
-    """LOG-18. Seen elsewhere: no session of new logs is found."""
+    """LOG-18. Seen elsewhere: no session in new logs is found."""
     log.user([{"type": "tool_result", "tool_use_id": "t", "content": []}], toolUseResult=[{"type": "text"}])
     log.answer()
 
@@ -154,7 +154,7 @@ def test_a_tool_result_that_is_a_list_hides_no_session(log: Any, read: Read) -> 
 def test_without_ids_the_next_best_takes_their_place(log: Any, read: Read) -> None:
     """LOG-19: the last resort is the record's position. Seen elsewhere: without both ids every block is a request."""
     for uuid in ("u", "v"):
-        # Two blocks of an answer without its request id, then one with neither id, and one without any name.
+        # Two blocks in an answer without a request id, then a block with neither id, and a block without any name.
         log.answer("msg_1", requestId=...)
         for more in ({}, {"requestId": ..., "uuid": uuid}, {"requestId": ..., "uuid": ...}):
             line = log.answer("msg_2", **more)
@@ -174,7 +174,7 @@ def test_without_ids_the_next_best_takes_their_place(log: Any, read: Read) -> No
     ids=["float", "bool", "text", "negative", "endless", "huge", "list"],
 )
 def test_what_is_no_count_is_named(log: Any, read: Read, value: object, count: int) -> None:
-    """LOG-04, LOG-57: the other counts of the record count. Seen elsewhere: the record is lost."""
+    """LOG-04, LOG-57: the record's other counts count. Seen elsewhere: the record is lost."""
     log.answer(usage=log.usage(input_tokens=value))
 
     logs = read(log.text())
@@ -205,7 +205,7 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(log: Any, read: Read)
 
 @pytest.mark.parametrize("start", [b'{9"', b'{"9'])
 def test_a_long_answer_with_a_damaged_start_and_usage_is_reported(log: Any, read: Read, start: bytes) -> None:
-    """LOG-04: only its end names its kind."""
+    """LOG-04: only the end names the kind."""
     log.answer("msg_1")
     line = log.text().replace(b'{"', start.replace(b"9", b"9" * 5000), 1)
     damaged = line[: line.index(b'"usage"')] + line[line.index(b'"service_tier"') :]
@@ -216,7 +216,7 @@ def test_a_long_answer_with_a_damaged_start_and_usage_is_reported(log: Any, read
 @pytest.mark.parametrize("cut", ["answer", "prompt", "result", "state"])
 @pytest.mark.parametrize("rest", [30, 200])
 def test_what_stands_behind_a_line_that_was_cut_off_counts(log: Any, read: Read, cut: str, rest: int) -> None:
-    """LOG-04: a writer was killed, and the next one went on behind it. The counts are the same in both answers.
+    """LOG-04: a writer was killed, and the next writer went on behind it. The counts are the same in both answers.
 
     Seen elsewhere: both records are lost without a report.
     """
@@ -255,7 +255,7 @@ def test_a_packed_log_is_read(log: Any, read: Read) -> None:
 def test_a_record_behind_one_that_was_cut_off_counts_and_is_reported(
     log: Any, read: Read, kind: str, behind: str
 ) -> None:
-    """LOG-04, LOG-57: also if the cut-off record is of a skipped kind."""
+    """LOG-04, LOG-57: also if the cut-off record has a skipped kind."""
     log.answer("msg_1")
     common = {"sessionId": "s1", "timestamp": log.time()}
     match kind:

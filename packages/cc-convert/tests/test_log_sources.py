@@ -1,4 +1,4 @@
-"""Sources of logs, and incremental reading."""
+"""Log sources, and incremental reading."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 @pytest.fixture
 def tree(maker: Maker, tmp_path: Path) -> Path:
-    """Return three sessions: in a folder, packed, and one with a name like a folder's."""
+    """Return three sessions: in a folder, packed, and in a file named like a folder."""
     for number, name in enumerate(("p/a.jsonl", "p/q/b.ndjson", "c.jsonl.gz")):
         log = maker(f"s{number}")
         log.answer()
@@ -73,7 +73,7 @@ def test_transcripts_are_found_where_the_cli_keeps_them(tree: Path, monkeypatch:
 def test_sessions_that_claude_desktop_runs_are_found(
     maker: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, place: str
 ) -> None:
-    """LOG-02: below the folder of each task, whose audit log repeats the requests with unfinished counts."""
+    """LOG-02: below each task's folder, whose audit log repeats the requests with unfinished counts."""
     tasks = tmp_path / place / "local-agent-mode-sessions" / "org" / "account"
     for task in ("local_1", "agent/local_2"):
         log = maker(task[-1])
@@ -93,14 +93,14 @@ def test_sessions_that_claude_desktop_runs_are_found(
 
     assert len(folders) == 2
     for logs in (read_logs(*folders), read_logs(tmp_path)):
-        told = sorted((row.session, row.entrypoint, row.output) for row in logs.rows)
-        assert told == [("1", "local-agent", 20), ("2", "local-agent", 20)]
+        sessions = sorted((row.session, row.entrypoint, row.output) for row in logs.rows)
+        assert sessions == [("1", "local-agent", 20), ("2", "local-agent", 20)]
 
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("ended", [True, False])
 def test_the_agents_of_a_workflow_count_under_their_name(tmp_path: Path, strict: bool, ended: bool) -> None:
-    """LOG-24, LOG-32: its journal has results of agents, which are no totals of the session."""
+    """LOG-24, LOG-32: the journal has agents' results, which are not totals for the session."""
     shutil.copytree(TRANSCRIPTS / "workflow", tmp_path, dirs_exist_ok=True)
     [log] = tmp_path.glob("*.jsonl")
     if not ended:
@@ -117,8 +117,8 @@ def test_the_agents_of_a_workflow_count_under_their_name(tmp_path: Path, strict:
 
 
 def test_a_source_that_is_not_there_is_said(tmp_path: Path) -> None:
-    for sources, said in (([tmp_path / "gone.jsonl"], "gone"), ([tmp_path / "*.nothing"], "nothing")):
-        with pytest.raises(LogsNotFoundError, match=said):
+    for sources, message in (([tmp_path / "gone.jsonl"], "gone"), ([tmp_path / "*.nothing"], "nothing")):
+        with pytest.raises(LogsNotFoundError, match=message):
             read_logs(*sources)
     with pytest.raises(LogsNotFoundError, match="CLAUDE_CONFIG_DIR"):
         read_logs()
@@ -147,7 +147,7 @@ def test_a_recorded_stream_adds_up_to_its_result(name: str) -> None:
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_output_format_json_prints_is_read(tmp_path: Path, indent: int | None, whole: bool) -> None:
-    """LOG-01: a single result, or a list of all messages; as printed, or indented by another program."""
+    """LOG-01: a single result, or all messages as a list; as printed, or indented by another program."""
     messages = [json.loads(line) for line in (LOGS / "tool_call.jsonl").read_text("utf-8").splitlines()]
     del messages[-1]["model_usage_since_last_result"]
     path = tmp_path / "out.json"
@@ -176,9 +176,7 @@ def test_laid_out_results_one_after_another_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cut", "rows"), [(50, 1), (1, 2)])
-def test_a_last_line_that_is_cut_off_is_not_finished_yet_and_one_without_its_newline_is_read(
-    log: Any, tmp_path: Path, cut: int, rows: int
-) -> None:
+def test_a_cut_last_line_waits_and_a_whole_line_is_read(log: Any, tmp_path: Path, cut: int, rows: int) -> None:
     """LOG-05"""
     path = tmp_path / "log.jsonl"
     log.answers("msg_1", "msg_2")
@@ -189,8 +187,8 @@ def test_a_last_line_that_is_cut_off_is_not_finished_yet_and_one_without_its_new
     assert (len(logs.rows), logs.problems, logs.unfinished) == (rows, [], [str(path)] if cut > 1 else [])
 
 
-@pytest.mark.parametrize("kept", [Cache, cache_module.MemoryCache])
-def test_reading_goes_on_wherever_it_stopped(log: Any, tmp_path: Path, kept: Callable[[], Cache]) -> None:
+@pytest.mark.parametrize("make_cache", [Cache, cache_module.MemoryCache])
+def test_reading_goes_on_wherever_it_stopped(log: Any, tmp_path: Path, make_cache: Callable[[], Cache]) -> None:
     """LOG-05, LOG-06: reading in any pieces gives the same result as reading at once."""
     path = tmp_path / "log.jsonl"
     for number in range(4):
@@ -198,7 +196,7 @@ def test_reading_goes_on_wherever_it_stopped(log: Any, tmp_path: Path, kept: Cal
         log.answer(f"msg_{number}", content=[{"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {}}])
     log.state({"claude-sonnet-5": (500, 100, 5000, 1000, 500, 0.5)})
     log.answer("msg_9")
-    content, cache = log.text(), kept()
+    content, cache = log.text(), make_cache()
     logs = whole = read_logs(log.write())
     path.unlink()
 
@@ -212,7 +210,7 @@ def test_reading_goes_on_wherever_it_stopped(log: Any, tmp_path: Path, kept: Cal
 
 
 def lines_with_repeats() -> list[bytes]:
-    """A stream of the CLI with all kinds of records, in which a tool call comes twice."""
+    """A stream from the CLI with all kinds of records, in which a tool call comes twice."""
     lines = (LOGS / "structured_output.jsonl").read_bytes().splitlines(keepends=True)
     [call] = [line for line in lines if b'"type":"assistant"' in line]
     lines.insert(lines.index(call) + 1, call)
@@ -221,7 +219,7 @@ def lines_with_repeats() -> list[bytes]:
 
 @pytest.mark.parametrize("at", range(1, len(lines_with_repeats())))
 def test_a_stream_read_in_two_steps_gives_the_same_as_at_once(tmp_path: Path, at: int) -> None:
-    """LOG-06: the version, the final counts of an answer that goes on, and each tool call once."""
+    """LOG-06: the version, an answer's final counts that come later, and each tool call once."""
     lines, path, cache = lines_with_repeats(), tmp_path / "stream.jsonl", Cache()
     path.write_bytes(b"".join(lines[:at]))
     read_logs(path, cache=cache)
@@ -238,7 +236,7 @@ def test_what_was_read_before_is_not_read_again(log: Any) -> None:
     path = log.write()
     first = read_logs(path, cache=cache)
     with path.open("r+b") as file:
-        # The middle of the known part: neither its edges nor the file's metadata show the change.
+        # In the middle of the part that was read: neither the edges nor the file's metadata show the change.
         file.seek(300)
         file.write(b"\n")
     os.utime(path, ns=(0, 0))
@@ -325,14 +323,14 @@ def many(maker: Maker, tmp_path: Path) -> Path:
 
 def test_several_processes_read_the_same(many: Path) -> None:
     """LOG-54"""
-    seen: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
 
     alone = read_logs(many)
-    together = read_logs(many, processes=3, progress=lambda done, total: seen.append((done, total)))
+    together = read_logs(many, processes=3, progress=lambda done, total: steps.append((done, total)))
 
     assert together == alone
     assert len(together.rows) == 400
-    assert seen[-1][0] == seen[-1][1] == together.size
+    assert steps[-1][0] == steps[-1][1] == together.size
 
 
 def test_what_a_process_did_that_was_killed_is_done_again(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def read(tmp_path: Path) -> Read:
 
 
 def state(log: Any, requests: int, factor: float = 1) -> None:
-    """Return the CLI's total of a number of requests."""
+    """Return the CLI's total for a number of requests."""
     log.state({"claude-sonnet-5": (*(requests * one for one in ONE), requests * PRICE * factor)})
 
 
@@ -62,12 +62,10 @@ def test_the_blocks_of_an_answer_are_one_request(log: Any, read: Read) -> None:
     assert row.request_id == "req_msg_1"
 
 
-def test_of_different_tellings_the_fullest_counts_and_another_request_id_makes_no_other_request(
-    log: Any, read: Read
-) -> None:
+def test_the_fullest_record_counts_despite_another_request_id(log: Any, read: Read) -> None:
     """LOG-20, LOG-21: old versions wrote the start's counts with the first blocks.
 
-    Seen elsewhere: the first one counts, or the same message counts twice.
+    Seen elsewhere: the first line counts, or the same message counts twice.
     """
     for number, output in enumerate((1, 861, 20)):
         log.answer("msg_1", usage=log.usage(output_tokens=output), requestId=f"req_{number}")
@@ -99,7 +97,7 @@ def test_a_transcript_and_the_stream_of_its_turn_count_once(maker: Maker, tmp_pa
 
 
 def test_a_sub_agents_file_belongs_to_its_session(maker: Maker, tmp_path: Path) -> None:
-    """LOG-20, LOG-24: its requests are in the session's total, and are not missing there."""
+    """LOG-20, LOG-24: the requests are in the session's total, and are not missing there."""
     log, agent = maker(), maker(start="2026-11-20T10:01:30+00:00")
     log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_1", "name": "Agent", "input": {}}])
     agent.answer("msg_2", isSidechain=True, agentId="a1", attributionAgent="Explore")
@@ -134,7 +132,7 @@ def test_totals_of_task_messages_are_not_added(log: Any, read: Read) -> None:
 
 
 def fork_of(maker: Maker, parent: Any, session: str, *, marked: bool = True) -> Any:
-    """Write a fork that begins with copies of all its parent's answers."""
+    """Write a fork that begins with copies of all answers in the parent."""
     fork = maker(session, start="2026-11-20T12:00:00+00:00")
     for line in parent.lines:
         if line["type"] == "assistant":
@@ -144,11 +142,11 @@ def fork_of(maker: Maker, parent: Any, session: str, *, marked: bool = True) -> 
     return fork
 
 
-@pytest.mark.parametrize("said", [2, 1], ids=["requests", "a compaction"])
-def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, read: Read, said: int) -> None:
-    """LOG-20, LOG-23, LOG-26: a compaction of its parent is in the total alone."""
+@pytest.mark.parametrize("requests", [2, 1], ids=["requests", "a compaction"])
+def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, read: Read, requests: int) -> None:
+    """LOG-20, LOG-23, LOG-26: the parent's compaction is in the total alone."""
     parent = maker("parent")
-    parent.answers(*(f"msg_{number}" for number in range(said)))
+    parent.answers(*(f"msg_{number}" for number in range(requests)))
     state(parent, 2)
     fork = fork_of(maker, parent, "fork")
     fork.answer("msg_3")
@@ -157,8 +155,8 @@ def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, read: Read, s
     logs = read(parent, fork)
 
     assert by_session(logs) == {"fork": ONE, "parent": TWICE}
-    assert [row.parent for row in logs.rows if row.kind == "request"] == [*[""] * said, "parent"]
-    unlogged = [("parent", "unlogged")] * (2 - said)
+    assert [row.parent for row in logs.rows if row.kind == "request"] == [*[""] * requests, "parent"]
+    unlogged = [("parent", "unlogged")] * (2 - requests)
     assert [(row.session, row.kind) for row in logs.rows if row.kind != "request"] == unlogged
     assert agree(logs)
 
@@ -199,9 +197,9 @@ def test_a_fork_without_a_parent_or_a_mark_counts_all_once(maker: Maker, read: R
 
 
 def test_what_is_in_the_total_alone_is_a_row_of_its_own(log: Any, read: Read) -> None:
-    """LOG-26: with the time of the run in which it was spent, and the region that has its price.
+    """LOG-26: with the time of the run in which it was spent, and the region that determines the price.
 
-    Seen elsewhere: the cost of a compaction is in no sum.
+    Seen elsewhere: a compaction's cost is in no sum.
     """
     log.answer("msg_1", usage=log.usage(inference_geo="us"))
     state(log, 2, 1.1)
@@ -236,17 +234,15 @@ def test_a_model_under_its_long_name_in_the_total_is_the_same(log: Any, read: Re
 
 
 @pytest.mark.parametrize("by", ["result", "events"])
-def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_result_or_its_events(
-    log: Any, read: Read, by: str
-) -> None:
-    """LOG-22: one request in the turn, so the counts of the result are its own."""
+def test_final_counts_from_results_or_events_replace_partial_counts(log: Any, read: Read, by: str) -> None:
+    """LOG-22: there is one request in the turn, so it gets the result's counts."""
     start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
     counts = {"input_tokens": 100, "cache_read_input_tokens": 1000, "output_tokens": 20}
     end = {"type": "message_delta", "usage": counts}
     first, last = ({"type": "stream_event", "event": one, "session_id": "s1"} for one in (start, end))
     if by == "events":
         log.lines.append(first | {"parent_tool_use_id": None})
-    # With the id and the usage of the event.
+    # With the event's id and usage.
     log.stream("msg_1")
     if by == "events":
         log.lines.append(last | {"parent_tool_use_id": None})
@@ -259,7 +255,7 @@ def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_result_or_its_e
     assert (row.kind, row[9:14], row.final) == ("request", ONE, True)
 
 
-def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(log: Any, read: Read) -> None:
+def test_usage_that_a_turn_does_not_split_is_a_separate_row(log: Any, read: Read) -> None:
     """LOG-22"""
     log.stream("msg_1")
     log.stream("msg_2")
@@ -272,7 +268,7 @@ def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(log: 
 
 
 def test_the_exact_differences_of_a_stream_are_used(log: Any, read: Read) -> None:
-    """LOG-23: a resumed session, of which this log has only the second turn."""
+    """LOG-23: a resumed session; this log has only the second turn."""
     log.stream("msg_2")
     log.result("r2", (*TWICE, 2 * PRICE), (*ONE, PRICE))
 
@@ -290,7 +286,7 @@ def test_a_result_that_is_told_twice_counts_once(log: Any, read: Read) -> None:
 
 
 def test_growing_totals_are_turned_into_differences(maker: Maker, read: Read) -> None:
-    """LOG-23: results printed as JSON, one file for each turn of a session. Seen elsewhere: they are not read."""
+    """LOG-23: results printed as JSON, one file for each turn in a session. Seen elsewhere: they are not read."""
     logs = [maker() for _ in range(3)]
     for log, number in zip(logs, (2, 1, 3), strict=True):
         log.result(f"r{number}", (100 * number, 20 * number, 0, 0, 0, 0.1 * number))
@@ -311,7 +307,7 @@ def test_an_error_costs_nothing_and_is_counted(log: Any, read: Read) -> None:
 
 
 def test_messages_of_the_sdk_are_read_like_a_stream(log: Any, as_object: Callable[..., object]) -> None:
-    """LOG-01: they have no exact differences, so those of the totals are used."""
+    """LOG-01: they have no exact differences, so the totals' differences are used."""
     log.stream("msg_1")
     log.result("r1", (*ONE, PRICE))
     log.stream("msg_2")

@@ -22,7 +22,7 @@ Form: TypeAlias = Callable[[Frame], object]
         ("structured_output", '{"city":"Paris","temp":3}', True, 120),
     ],
 )
-def test_a_recorded_log_converts_and_nothing_is_added_to_what_plain_validation_reads(
+def test_a_recorded_log_converts_as_plain_validation_reads_it(
     recorded: Log, name: str, text: str, tokens: int, caplog: pytest.LogCaptureFixture, *, succeeded: bool
 ) -> None:
     """SDK-ADD-13, SDK-SC-001, SDK-FR-001"""

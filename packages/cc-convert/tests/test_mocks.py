@@ -1,4 +1,4 @@
-"""Test doubles, as in the tests of callers."""
+"""Test doubles, as callers' tests use them."""
 
 from unittest.mock import MagicMock
 

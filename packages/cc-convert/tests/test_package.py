@@ -25,7 +25,7 @@ def test_the_three_functions_are_public() -> None:
 
 
 def test_public_functions_are_annotated() -> None:
-    """SDK-SC-007, SDK-ADD-15: the strict checks of types and of coverage run beside the tests."""
+    """SDK-SC-007, SDK-ADD-15: the strict checks for types and coverage run beside the tests."""
     functions = [getattr(cc_convert, name) for name in cc_convert.__all__]
     functions = [function for function in functions if not isinstance(function, type)]
 
@@ -43,22 +43,22 @@ def test_importing_brings_no_sdk() -> None:
     assert not {"claude_agent_sdk", "mcp", "anyio", "asyncio"} & set(modules)
 
 
-# Dependencies of an extra or another platform only.
+# Dependencies for an extra or another platform only.
 _OF_OTHERS = re.compile(r"extra ==|win32|Windows|emscripten")
 
 
 def test_installing_brings_no_sdk_and_little_else() -> None:
     """LOG-58, SDK-ADD-13, ARCH-09: under 20 MB, counted over all installed files."""
-    wanted, found = ["cc-convert"], set[str]()
+    wanted, packages = ["cc-convert"], set[str]()
     while wanted:
         name = wanted.pop()
-        if name not in found:
-            found.add(name)
+        if name not in packages:
+            packages.add(name)
             required = importlib.metadata.requires(name) or []
             wanted += [re.split(r"[^\w.-]", one)[0] for one in required if not _OF_OTHERS.search(one)]
 
-    files = [file for name in found for file in importlib.metadata.files(name) or ()]
-    assert "claude-agent-sdk" not in found
+    files = [file for name in packages for file in importlib.metadata.files(name) or ()]
+    assert "claude-agent-sdk" not in packages
     assert sum(file.size or 0 for file in files) < 20_000_000
 
 
@@ -67,24 +67,24 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "output"),
     [
         (0, "request claude-sonnet-5 100 1 0.00021\nrequest claude-sonnet-5 100 1 0.00021\n"),
         (1, "The file says: sunny, 21 degrees.\n200 40 0.0008\n"),
     ],
 )
-def test_the_examples_of_the_readme_run(number: int, said: str) -> None:
+def test_the_examples_of_the_readme_run(number: int, output: str) -> None:
     log = Path(__file__).parent / "logs" / "tool_call.jsonl"
 
     done = subprocess.run(
         [sys.executable, "-c", blocks("python")[number], str(log)], capture_output=True, check=True, text=True
     )
 
-    assert done.stdout.startswith(said)
+    assert done.stdout.startswith(output)
 
 
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
-    """LOG-48: as printed there, in one folder, one after the other."""
+    """LOG-48: as printed there, in one folder, in order."""
     logs = Path(__file__).parent / "logs"
     shutil.copytree(logs, tmp_path / "claude" / "projects" / "p")
     shutil.copytree(logs, tmp_path / "runs")

@@ -13,13 +13,13 @@ from cc_convert.prices import PriceFileError
 
 @pytest.fixture
 def row(maker: Callable[..., Any]) -> Callable[..., Row]:
-    """Return the row of an answer with this usage."""
+    """Return the row for an answer with this usage."""
 
     def make(model: str = "claude-sonnet-5", **usage: object) -> Row:
         log = maker()
         log.answer(model=model, usage=log.usage(**usage))
-        [found] = read_logs(log.write()).rows
-        return found
+        [answer] = read_logs(log.write()).rows
+        return answer
 
     return make
 
@@ -63,11 +63,19 @@ TWO_STEPS: dict[str, object] = {
 def test_each_kind_of_token_region_tier_speed_and_length_has_its_price(
     row: Make, model: str, usage: dict[str, object], cost: float
 ) -> None:
-    """LOG-28: searches cost the same everywhere, and 1,300 tokens of cache are part of a long prompt.
+    """LOG-28: searches cost the same everywhere, and 1,300 cache tokens are part of a long prompt.
 
     Seen elsewhere: the region is ignored, a tenth missing; searches are free.
     """
     assert Prices().cost(row(f"claude-{model}", **usage)) == pytest.approx(cost)
+
+
+def test_counts_have_a_price_without_a_row() -> None:
+    """LOG-28"""
+    counts = (100, 20, 1000, 200, 100, 0, 0)
+
+    assert Prices().cost_of(counts, "claude-sonnet-5") == pytest.approx(SONNET)
+    assert Prices().cost_of(counts, "claude-opus-5", ("", "", "fast")) == pytest.approx(OPUS_FAST)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +119,14 @@ def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: str) -> None
     path = tmp_path / "prices.json"
     path.write_text(content)
 
-    with pytest.raises(PriceFileError, match="no price list"):
+    with pytest.raises(PriceFileError, match="not a price list"):
         Prices.from_file(path)
 
 
 # --- whose figures
 
 
-def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(log: Any) -> None:
+def test_costs_by_old_versions_are_used_except_in_calculate_mode(log: Any) -> None:
     """LOG-42"""
     log.answer(costUSD=0.5)
     logs = read_logs(log.write())

@@ -1,4 +1,4 @@
-"""Properties that hold for any output of the CLI."""
+"""Properties that hold for any CLI output."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""Sums by period, block and tool, and the selection of their requests."""
+"""Sums by period, block and tool, and the selection of requests."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
@@ -21,7 +21,7 @@ Maker: TypeAlias = Callable[..., Any]
 
 @pytest.fixture
 def buckets(maker: Maker) -> Callable[..., list[Bucket]]:
-    """Return the buckets of requests at these times."""
+    """Return the buckets for requests at these times."""
 
     def make(*times: str) -> list[Bucket]:
         log = maker()
@@ -48,9 +48,9 @@ Buckets: TypeAlias = Callable[..., list[Bucket]]
 )
 def test_days_are_those_of_the_zone(buckets: Buckets, zone: tzinfo | None, days: list[str]) -> None:
     """LOG-41: Kathmandu is 5:45 ahead; `None` is this machine's zone. Seen elsewhere: another fixed zone by default."""
-    found = group(buckets("2026-11-19T18:20:00Z", "2026-11-20T04:00:00Z"), "day", zone)
+    lines = group(buckets("2026-11-19T18:20:00Z", "2026-11-20T04:00:00Z"), "day", zone)
 
-    assert [line.key for line in found] == days
+    assert [line.key for line in lines] == days
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_days_are_those_of_the_zone(buckets: Buckets, zone: tzinfo | None, days:
 )
 def test_weeks_and_months_are_named_by_their_start(buckets: Buckets, by: GroupBy, start: int, keys: list[str]) -> None:
     """LOG-40: 15 November 2026 is a Sunday."""
-    found = buckets("2026-11-15T12:00:00Z", "2026-11-16T12:00:00Z", "2026-12-01T12:00:00Z")
+    weekly = buckets("2026-11-15T12:00:00Z", "2026-11-16T12:00:00Z", "2026-12-01T12:00:00Z")
 
-    assert [line.key for line in group(found, by, UTC, week_start=start)] == keys
+    assert [line.key for line in group(weekly, by, UTC, week_start=start)] == keys
 
 
 def test_lines_add_up_to_the_whole(maker: Maker, tmp_path: Path) -> None:
@@ -75,17 +75,17 @@ def test_lines_add_up_to_the_whole(maker: Maker, tmp_path: Path) -> None:
         log.answer(model=model)
         log.answer(model="<synthetic>", isApiErrorMessage=True)
         log.write(tmp_path / f"{number}.jsonl")
-    found = fill_buckets(read_logs(tmp_path).priced())
+    everything = fill_buckets(read_logs(tmp_path).priced())
 
     for by in ("day", "week", "month", "session", "model", "project"):
-        whole = total(group(found, by, UTC))
+        whole = total(group(everything, by, UTC))
         assert (whole.requests, whole.errors, whole.input, whole.unpriced) == (4, 4, 400, 1420)
-        assert whole.cost == pytest.approx(sum(bucket.cost for bucket in found))
-    assert [line.key for line in group(found, "model")][:2] == ["claude-opus-5", "claude-sonnet-5"]
-    assert [line.key for line in group(found, "project")] == ["/home/user/p0", "/home/user/p1"]
+        assert whole.cost == pytest.approx(sum(bucket.cost for bucket in everything))
+    assert [line.key for line in group(everything, "model")][:2] == ["claude-opus-5", "claude-sonnet-5"]
+    assert [line.key for line in group(everything, "project")] == ["/home/user/p0", "/home/user/p1"]
 
 
-def test_what_has_no_time_has_a_line_of_its_own_and_the_share_of_the_cache_is_that_of_all_input(
+def test_usage_without_time_has_a_line_and_hits_cover_all_input(
     buckets: Buckets,
 ) -> None:
     lines = group(buckets("never", "2026-11-20T12:00:00Z"), "day", UTC)
@@ -114,13 +114,13 @@ def test_what_has_no_time_has_a_line_of_its_own_and_the_share_of_the_cache_is_th
     ],
     ids=["full hour", "half past in a zone with half an hour", "five hours without a request"],
 )
-def test_a_block_starts_at_the_full_hour_of_utc_and_ends_after_five_and_a_pause_is_a_gap(
+def test_blocks_start_at_full_utc_hours_and_pauses_are_gaps(
     buckets: Buckets, times: list[str], zone: str, lines: list[tuple[str, str, str, int]]
 ) -> None:
     """LOG-43"""
-    found = blocks(buckets(*(f"2026-11-20T{time}Z" for time in times)), ZoneInfo(zone))
+    cut = blocks(buckets(*(f"2026-11-20T{time}Z" for time in times)), ZoneInfo(zone))
 
-    assert [(line.key, line.about["ends"], line.about["kind"], line.requests) for line in found] == [
+    assert [(line.key, line.about["ends"], line.about["kind"], line.requests) for line in cut] == [
         (f"2026-11-20 {start}", f"2026-11-20 {end}", kind, requests) for start, end, kind, requests in lines
     ]
 
@@ -128,11 +128,11 @@ def test_a_block_starts_at_the_full_hour_of_utc_and_ends_after_five_and_a_pause_
 def test_the_block_of_the_present_is_marked(buckets: Buckets) -> None:
     """LOG-43"""
     start = datetime(2026, 11, 20, 10, 10, tzinfo=UTC).timestamp()
-    found = buckets("2026-11-20T10:10:00Z")
+    active = buckets("2026-11-20T10:10:00Z")
 
-    assert blocks(found, UTC, now=start + 600)[-1].about["kind"] == "active"
-    assert blocks(found, UTC, now=start + 5 * 3600)[-1].about["kind"] == "block"
-    assert burn_rate(blocks(found, UTC)[-1], start + 1800) == (2840, pytest.approx(0.003))
+    assert blocks(active, UTC, now=start + 600)[-1].about["kind"] == "active"
+    assert blocks(active, UTC, now=start + 5 * 3600)[-1].about["kind"] == "block"
+    assert burn_rate(blocks(active, UTC)[-1], start + 1800) == (2840, pytest.approx(0.003))
 
 
 # --- filters
@@ -164,7 +164,7 @@ def test_a_span_counts_whole_days_and_today_is_one(text: str, time: str) -> None
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "7x", "0d", "99999999d"])
 def test_what_is_no_span_is_refused(text: str) -> None:
-    with pytest.raises(FilterError, match="no span"):
+    with pytest.raises(FilterError, match="not a span"):
         last_days(text, UTC, datetime.now(UTC))
 
 
@@ -176,13 +176,13 @@ def test_filters_let_through_what_they_name(maker: Maker, tmp_path: Path) -> Non
         log.write(tmp_path / f"{number}.jsonl")
     rows = read_logs(tmp_path).rows
 
-    def left(**wanted: Any) -> str:
-        return "".join(row.session[0] for row in Filter(**wanted).of(rows, lambda row: row.time))
+    def accepted(**wanted: Any) -> str:
+        return "".join(row.session[0] for row in Filter(**wanted).select(rows, lambda row: row.time))
 
-    assert left() == "0123"
-    assert left(since=moment("2026-11-21", UTC), until=moment("2026-11-22", UTC, end=True)) == "12"
-    assert left(since=moment("2026-11-21T12:00", UTC), until=moment("2026-11-22T12:00", UTC)) == "1"
-    assert (left(project="/p2"), left(model="opus-3"), left(session="0-")) == ("2", "3", "0")
+    assert accepted() == "0123"
+    assert accepted(since=moment("2026-11-21", UTC), until=moment("2026-11-22", UTC, end=True)) == "12"
+    assert accepted(since=moment("2026-11-21T12:00", UTC), until=moment("2026-11-22T12:00", UTC)) == "1"
+    assert (accepted(project="/p2"), accepted(model="opus-3"), accepted(session="0-")) == ("2", "3", "0")
 
 
 # --- tools and events

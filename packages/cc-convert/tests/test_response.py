@@ -22,7 +22,7 @@ def result(**fields: object) -> Frame:
     return RESULT | fields
 
 
-def said(*texts: str, parent: str | None = None) -> Frame:
+def assistant(*texts: str, parent: str | None = None) -> Frame:
     content = [{"type": "text", "text": text} for text in texts]
     return {"type": "assistant", "message": {"model": "m", "content": content}, "parent_tool_use_id": parent}
 
@@ -41,7 +41,7 @@ def test_the_text_the_metadata_and_the_usage_are_in_the_response(form: Form) -> 
         **plain,
     )
 
-    response = convert_sdk_messages_to_cli_response([form(said("Let me see.")), form(full)])
+    response = convert_sdk_messages_to_cli_response([form(assistant("Let me see.")), form(full)])
 
     assert response == CLIResponse(
         subtype="success", is_error=False, duration_ms=203, duration_api_ms=81, num_turns=1, session_id="s1",
@@ -56,7 +56,7 @@ def test_the_text_the_metadata_and_the_usage_are_in_the_response(form: Form) -> 
 
 def test_the_last_result_wins(form: Form) -> None:
     """SDK-US1-2"""
-    messages = [result(result="first", session_id="s1"), said("and"), result(result="second", session_id="s2")]
+    messages = [result(result="first", session_id="s1"), assistant("and"), result(result="second", session_id="s2")]
 
     response = convert_sdk_messages_to_cli_response(form(message) for message in messages)
 
@@ -69,31 +69,29 @@ ONE, NOTHING = result(result="one"), result(result=None)
 @pytest.mark.parametrize(
     ("messages", "text"),
     [
-        ([result(result="done"), said("the next turn begins"), None], "done"),
-        ([said("Let me", "see."), said(), said("Sunny."), NOTHING], "Let me\nsee.\nSunny."),
-        ([said("thinking"), result(result="")], ""),
-        ([said("one"), ONE, said("two"), NOTHING], "two"),
-        ([said("one"), ONE, NOTHING], ""),
-        ([said("Asking."), said("I am a subagent.", parent="toolu_1"), said("Done."), NOTHING], "Asking.\nDone."),
-        ([said("Sunny."), None, NOTHING], "Sunny."),
+        ([result(result="done"), assistant("the next turn begins"), None], "done"),
+        ([assistant("Let me", "see."), assistant(), assistant("Sunny."), NOTHING], "Let me\nsee.\nSunny."),
+        ([assistant("thinking"), result(result="")], ""),
+        ([assistant("one"), ONE, assistant("two"), NOTHING], "two"),
+        ([assistant("one"), ONE, NOTHING], ""),
+        ([assistant("Asking."), assistant("Hi", parent="toolu_1"), assistant("Done."), NOTHING], "Asking.\nDone."),
+        ([assistant("Sunny."), None, NOTHING], "Sunny."),
     ],
     ids=["behind", "several", "empty", "of an earlier turn", "of no turn", "of a subagent", "gap"],
 )
-def test_without_a_text_of_its_own_a_result_takes_the_assistants_text_of_its_turn(
-    form: Form, messages: list[Frame | None], text: str
-) -> None:
+def test_a_result_without_text_takes_the_assistants_text(form: Form, messages: list[Frame | None], text: str) -> None:
     """SDK-US1-2, SDK-US1-3, SDK-SC-003: messages after the last result do not matter, and an empty text is a text.
 
     A gap is the parser's `None`, which the SDK yields for an unknown message before 0.1.44.
     """
-    given = [message and form(message) for message in messages]
+    turn = [message and form(message) for message in messages]
 
-    assert convert_sdk_messages_to_cli_response(given).result == text
+    assert convert_sdk_messages_to_cli_response(turn).result == text
 
 
 def test_a_result_that_lacks_the_field_takes_the_assistants_text() -> None:
     """SDK-US1-3: on an error the CLI omits the field."""
-    assert convert_sdk_messages_to_cli_response([said("Let me see."), result()]).result == "Let me see."
+    assert convert_sdk_messages_to_cli_response([assistant("Let me see."), result()]).result == "Let me see."
 
 
 def test_an_object_is_carried_as_structured_output(form: Form) -> None:
@@ -121,7 +119,7 @@ def test_messages_without_a_result_are_refused(form: Form) -> None:
     with pytest.raises(ValueError, match="no messages to convert"):
         convert_sdk_messages_to_cli_response([])
     with pytest.raises(ValueError, match="None of the 2 messages is a result"):
-        convert_sdk_messages_to_cli_response([form(said("Let me see.")), None])
+        convert_sdk_messages_to_cli_response([form(assistant("Let me see.")), None])
 
 
 def test_the_messages_are_left_as_they_are() -> None:
@@ -180,7 +178,7 @@ def test_a_warning_never_shows_the_value(caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.parametrize("field", ["subtype", "is_error"])
-def test_a_result_that_does_not_say_how_the_turn_ended_is_no_result(form: Form, field: str) -> None:
+def test_a_result_must_state_how_the_turn_ended(form: Form, field: str) -> None:
     """SDK-DP-2: there is no safe value for these two."""
     with pytest.raises(MessageParseError, match=field) as caught:
         convert_sdk_messages_to_cli_response([form(result(**{field: None}))])

@@ -17,7 +17,7 @@ def roles(run: Run, *words: object) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "matches"),
     [
         ("needle", ["call", "answer", "prompt"]),
         ("haystack", ["thinking"]),
@@ -35,11 +35,11 @@ def roles(run: Run, *words: object) -> list[str]:
 )
 @pytest.mark.parametrize("more", [[], ["--no-cache"]])
 def test_every_kind_of_passage_is_found_as_it_reads(
-    run: Run, session: Path, text: str, found: list[str], more: list[str]
+    run: Run, session: Path, text: str, matches: list[str], more: list[str]
 ) -> None:
-    """LOG-80: parts of words, in upper or lower case, without JSON's escapes."""
-    assert roles(run, text, session, *more) == found
-    assert roles(run, text, session, *more) == found
+    """LOG-80: word parts, in upper or lower case, without JSON's escapes."""
+    assert roles(run, text, session, *more) == matches
+    assert roles(run, text, session, *more) == matches
 
 
 def test_a_match_tells_where_it_stands_and_how_to_go_on(run: Run, session: Path) -> None:
@@ -120,22 +120,22 @@ def test_a_regular_expression_is_searched_for_in_any_letters(run: Run, session: 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "error"),
     [
-        (["--regex", "(", "."], "'(' is no regular expression"),
+        (["--regex", "(", "."], "'(' is not a regular expression"),
         (["", "."], "empty"),
-        (["x", "nowhere"], "nowhere is not there"),
+        (["x", "nowhere"], "no such file: nowhere"),
         (["x", "-"], "standard input"),
         (["x", ".", "--since", "never"], "never"),
         (["x", ".", "--limit", "-1"], "-1"),
     ],
 )
-def test_a_search_that_makes_no_sense_is_refused(run: Run, tmp_path: Path, words: list[str], said: str) -> None:
+def test_a_search_that_makes_no_sense_is_refused(run: Run, tmp_path: Path, words: list[str], error: str) -> None:
     """LOG-47, LOG-80"""
     done = run("search", *[tmp_path if word == "." else word for word in words])
 
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert error in done.err
 
 
 def test_nothing_found_is_told_by_the_exit_code(run: Run, session: Path) -> None:
@@ -193,7 +193,7 @@ def test_the_folder_to_resume_in_is_that_of_the_start(run: Run, log: Any) -> Non
 
 @pytest.mark.parametrize("name", ["--dangerous", "x; rm -rf /", "$(id)", "a\nb", "", "\x1b[2J"])
 def test_no_log_gives_a_command_of_its_own(run: Run, maker: Maker, name: str) -> None:
-    """LOG-83: nor moves the cursor of a terminal."""
+    """LOG-83: nor moves a terminal's cursor."""
     log = maker(name, project="/x'; id #\x1b[2J")
     log.user("needle \x1b]0;title\x07")
     good = maker(SESSION, project="/x'; id #")

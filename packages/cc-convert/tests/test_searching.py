@@ -11,7 +11,7 @@ letters = st.binary(max_size=300).map(lambda data: bytes(byte % 3 for byte in da
 
 @given(st.data())
 def test_both_searches_find_the_same_places(data: st.DataObject) -> None:
-    """LOG-54: so the extra `fast` changes only the speed of a report."""
+    """LOG-54: so the extra `fast` changes only a report's speed."""
     pytest.importorskip("stringzilla")
     content = bytearray(data.draw(letters))
     needle = data.draw(letters.filter(bool))[:5]

@@ -1,4 +1,4 @@
-"""The store of scans: few files, private, current, and of no effect on a report if it is damaged."""
+"""The store for scans: few files, private, current, and without effect on a report if it is damaged."""
 
 import os
 import stat
@@ -15,11 +15,11 @@ from cc_convert.logs import Cache, read_logs
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[str]:
-    """Return files that exist: the data of others is dropped."""
-    found = [tmp_path / f"{number}.jsonl" for number in range(100)]
-    for path in found:
+    """Return files that exist: entries for other files are dropped."""
+    files = [tmp_path / f"{number}.jsonl" for number in range(100)]
+    for path in files:
         path.touch()
-    return [str(path) for path in found]
+    return [str(path) for path in files]
 
 
 def packs(folder: Path) -> list[Path]:
@@ -27,9 +27,9 @@ def packs(folder: Path) -> list[Path]:
 
 
 def entries(store: Store, paths: list[str]) -> dict[str, bytes | None]:
-    found = {path: store.get(path) for path in paths}
+    contents = {path: store.get(path) for path in paths}
     store.close()
-    return found
+    return contents
 
 
 def test_the_last_entry_of_each_name_is_kept_in_few_files(tmp_path: Path, paths: list[str]) -> None:
@@ -62,7 +62,7 @@ def test_the_data_of_a_log_goes_away_with_it(tmp_path: Path, paths: list[str]) -
 
 @pytest.mark.parametrize("at", [0, 30, -1, -6, -12, -20, None])
 def test_a_damaged_entry_is_missing_and_others_stay(tmp_path: Path, paths: list[str], at: int | None) -> None:
-    """LOG-06: one byte of it, of the index or of its size, or the whole content."""
+    """LOG-06: one byte in the entry, in the index or in its size, or the whole content."""
     store = Store(str(tmp_path / "store"))
     store.add({paths[0]: b"first" * 9, paths[1]: b"second" * 9})
     [pack] = packs(tmp_path / "store")
@@ -73,10 +73,10 @@ def test_a_damaged_entry_is_missing_and_others_stay(tmp_path: Path, paths: list[
         content[at] ^= 0x81
     pack.write_bytes(content)
 
-    found = entries(Store(str(tmp_path / "store")), paths[:2])
+    contents = entries(Store(str(tmp_path / "store")), paths[:2])
 
-    assert found[paths[0]] is None
-    assert found[paths[1]] == (b"second" * 9 if at in (0, 30) else None)
+    assert contents[paths[0]] is None
+    assert contents[paths[1]] == (b"second" * 9 if at in (0, 30) else None)
     store.add({paths[0]: b"again"})
     assert entries(store, paths[:1]) == {paths[0]: b"again"}
 

@@ -73,7 +73,7 @@ NO_COUNT: dict[str, object] = {"cache_creation": {"ephemeral_1h_input_tokens": "
     [
         *(
             ({"input_tokens": 1, field: 3}, CLIUsage(input_tokens=1),
-             f"Left out usage.{field}: a value of type int is of no use there")
+             f"Left out usage.{field}: a value of type int cannot be used there")
             for field in ("server_tool_use", "cache_creation", "service_tier", "speed", "iterations")
         ),
         ({"input_tokens": 12.75}, CLIUsage(input_tokens=12),
@@ -83,7 +83,7 @@ NO_COUNT: dict[str, object] = {"cache_creation": {"ephemeral_1h_input_tokens": "
     ],
     ids=["server_tool_use", "cache_creation", "service_tier", "speed", "iterations", "fraction", "nested"],
 )  # fmt: skip
-def test_a_warning_names_the_place_and_the_type_and_the_rest_is_kept(
+def test_a_warning_names_place_and_type_and_other_values_stay(
     usage: dict[str, object], expected: CLIUsage, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SDK-EC-1, SDK-DP-2, SDK-ADD-07, SDK-ADD-08: of a fraction, the number itself is not lost."""

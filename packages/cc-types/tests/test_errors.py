@@ -18,7 +18,7 @@ from cc_types import (
 
 
 class RefusedByPolicyError(ControlTimeoutError):
-    """An error of another package, with a constructor of its own."""
+    """An error in another package, with its own constructor."""
 
     def __init__(self, tool: str, *, rule: int) -> None:
         super().__init__(subtype=f"policy {tool}", seconds=1.5)
@@ -86,7 +86,7 @@ def test_repr_shows_the_facts() -> None:
     assert len(repr(CLIJSONDecodeError(line="x" * 1_000_000, reason="Expecting value"))) < 300
 
 
-def test_a_missing_cli_is_a_connection_error_with_the_searched_places_and_advice() -> None:
+def test_a_missing_cli_is_an_error_with_places_and_advice() -> None:
     error, other = CLINotFoundError(path="/opt/claude"), CLINotFoundError(searched=["/usr/bin", "/usr/local/bin"])
 
     assert isinstance(error, CLIConnectionError)
@@ -115,20 +115,18 @@ def test_only_the_tail_of_stderr_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "signal", "said"),
+    ("exit_code", "signal", "phrases"),
     [
         *((code, "SIGKILL", ["was ended by SIGKILL", "memory"]) for code in (-9, 137)),
         *((code, None, [f"exited with code {code}"]) for code in (0, 1, 127, 128, 255)),
         (None, None, ["Claude Code exited. It wrote nothing to stderr"]),
     ],
 )
-def test_an_exit_code_names_the_signal_and_an_unknown_one_is_left_out(
-    exit_code: int | None, signal: str | None, said: list[str]
-) -> None:
+def test_an_exit_code_names_a_known_signal(exit_code: int | None, signal: str | None, phrases: list[str]) -> None:
     error = ProcessExitedError(exit_code=exit_code)
 
     assert error.signal == signal
-    assert all(words in str(error) for words in said)
+    assert all(words in str(error) for words in phrases)
 
 
 def test_an_invalid_json_line_is_quoted_in_part() -> None:

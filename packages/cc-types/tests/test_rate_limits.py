@@ -48,7 +48,7 @@ def hear(info: dict[str, JsonValue]) -> RateLimits:
     return limits
 
 
-def test_the_windows_of_a_plan_are_read_from_headers_and_unknown_ones_are_kept() -> None:
+def test_plan_windows_are_read_from_headers_also_unknown_windows() -> None:
     """SDK-ADD-16."""
     limits = read(HEADERS)
 
@@ -68,7 +68,7 @@ def test_the_windows_of_a_plan_are_read_from_headers_and_unknown_ones_are_kept()
     assert (limits.exhausted, limits.exhausted_until) == (None, None)
 
 
-def test_a_window_of_a_name_that_is_new_is_read_under_that_name() -> None:
+def test_a_window_with_a_new_name_is_read() -> None:
     """SDK-ADD-16."""
     kinds = {"7d_oi": "seven_day_overage_included", "30d": "30d", "7d_new": "7d_new"}
 
@@ -79,7 +79,7 @@ def test_a_window_of_a_name_that_is_new_is_read_under_that_name() -> None:
 
 
 def test_the_limits_of_an_api_key_are_read_from_headers() -> None:
-    """SDK-ADD-16: the documented headers of the API."""
+    """SDK-ADD-16: the API's documented headers."""
     limits = read(
         {
             "anthropic-ratelimit-requests-limit": "50",
@@ -128,7 +128,7 @@ def test_of_several_used_up_windows_the_last_one_to_reset_counts() -> None:
     assert read(USED_UP).exhausted_until == at(RESET)
 
 
-def test_a_plan_that_is_used_up_without_a_window_is_so_until_its_reset() -> None:
+def test_a_plan_can_be_used_up_without_a_window() -> None:
     limits = read(
         {"anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": str(RESET)},
     )

@@ -56,7 +56,7 @@ def test_a_recorded_success_has_its_cost_and_duration() -> None:
     assert response.model_usage["claude-sonnet-5"].cost_usd == response.total_cost_usd == 0.0008
 
 
-def test_an_api_error_is_no_success_despite_its_subtype_and_neither_is_a_limit() -> None:
+def test_api_errors_and_limits_are_not_success() -> None:
     error, limit = map(CLIResponse.model_validate_json, LINES[1:3])
 
     assert not error.succeeded and not limit.succeeded
@@ -88,7 +88,7 @@ def test_unknown_fields_are_kept_and_written_back(unknown: dict[str, JsonValue])
     assert CLIResponse.model_validate_json(response.model_dump_json()) == response
 
 
-def test_both_names_of_a_field_are_read_and_the_cli_s_is_written() -> None:
+def test_fields_are_read_by_both_names_and_written_by_the_clis() -> None:
     """SDK-ADD-01"""
     wire = CLIResponse.model_validate(
         {"subtype": "success", "is_error": False, "modelUsage": {"m": {"inputTokens": 3, "costUSD": 0.5}}}
@@ -110,7 +110,7 @@ def test_missing_and_null_fields_have_a_default() -> None:
 
 
 def test_a_lone_surrogate_in_the_text_does_not_make_it_unwritable() -> None:
-    """SDK-ADD-02: JavaScript can cut a string in the middle of an emoji, and JSON escapes carry that."""
+    """SDK-ADD-02: JavaScript can cut a string inside an emoji, and JSON escapes carry that."""
     half: dict[str, object] = {"né \ud83d": ["\ud83d", 3]}
     denial = {"tool_name": "Write", "tool_use_id": "toolu_1", "tool_input": half}
 

@@ -1,7 +1,7 @@
-"""One isolated patch of the message parser in claude-agent-sdk. Importing this package applies it.
+"""An isolated patch for the message parser in claude-agent-sdk. Importing this package applies it.
 
-With the patch, a message of a type that the installed SDK does not know causes a warning and no longer ends the stream.
-`cc_compat.patch` names the upstream issue, the versions that need the patch, and the condition for its removal.
+With the patch, a message type that the installed SDK does not know causes a warning and no longer ends the stream.
+`cc_compat.patch` names the upstream issue, the versions that need the patch, and the condition for removing it.
 """
 
 from .patch import apply
@@ -13,5 +13,5 @@ _status = apply()
 
 
 def status() -> Status:
-    """Return whether the patch was applied on import, and the reason."""
+    """Return true if the patch was applied on import, and the reason."""
     return _status

@@ -1,6 +1,6 @@
-"""The patch of claude-agent-sdk's private `parse_message`, in the only module that uses internals of the SDK.
+"""The patch for claude-agent-sdk's private `parse_message`, in the only module that uses the SDK's internals.
 
-Expected: the SDK skips messages of unknown types, which a newer CLI may send at any time.
+Expected: the SDK skips messages with unknown types, which a newer CLI may send at any time.
 Actual: up to 0.1.39 `parse_message` raises `MessageParseError("Unknown message type: …")`, the generator that called it
 is finished, and the result that follows is lost. From 0.1.44 on it returns `None` and logs at debug level only.
 Upstream: https://github.com/anthropics/claude-agent-sdk-python/issues/599, and 603 in the same place.
@@ -47,7 +47,7 @@ def _apply_to(package: str, parser: ModuleType, version: str | None) -> Status:
     error_type = getattr(parser, "MessageParseError", None)
     if not _is_parser(parse) or not _is_error_type(error_type):
         return Status(applied=False, reason="The SDK has no parser at the known place.", sdk_version=version)
-    # One layer only: below our wrapper there may be the wrapper of another package.
+    # A single layer: below our wrapper there may be another package's wrapper.
     original: _Parser = getattr(parse, "__wrapped__", parse) if is_wrapped(parse) else parse
     skips = _skips_unknown(original, error_type)
     if skips is None:
@@ -63,7 +63,7 @@ def _apply_to(package: str, parser: ModuleType, version: str | None) -> Status:
 
 
 def _skips_unknown(parse: _Parser, error_type: type[Exception]) -> bool | None:
-    """Return `True` if the parser skips an unknown type, `False` if it raises the known error, `None` for all else."""
+    """Return true if the parser skips an unknown type, `False` if it raises the known error, `None` for all else."""
     try:
         return True if parse(_PROBE) is None else None
     except Exception as error:
@@ -72,7 +72,7 @@ def _skips_unknown(parse: _Parser, error_type: type[Exception]) -> bool | None:
 
 
 def _put_in_place(package: str, original: _Parser, wrapper: _Parser) -> tuple[str, ...]:
-    """Replace every reference in the loaded modules of the SDK, and return their names."""
+    """Replace every reference in the SDK's loaded modules, and return their names."""
     places: list[str] = []
     for module_name, module in sorted(sys.modules.copy().items()):
         if module_name == package or module_name.startswith(f"{package}."):

@@ -51,7 +51,7 @@ def surviving_unknown_types(
 
 
 def is_wrapped(parse: object) -> bool:
-    """Return whether a parser has been wrapped already."""
+    """Return true if a parser has been wrapped already."""
     return hasattr(parse, _MARK)
 
 

@@ -1,6 +1,6 @@
 """Claude Code messages and logs into typed responses and usage.
 
-The functions here are pure. They know the shape of SDK messages and of stream-json,
+The functions here are pure. They know the shape of SDK and stream-json messages,
 and no SDK, process, file or framework. `cc_convert.logs` reads whole logs and computes their sums.
 """
 

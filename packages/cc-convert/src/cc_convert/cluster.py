@@ -1,7 +1,7 @@
 """Read logs on a Dask cluster: for logs that are too large for one machine, on any store that fsspec supports.
 
 Workers read files and send back rows; the same code as for local files computes the sums here. If a worker dies,
-another one reads its files again.
+another worker reads its files again.
 """
 
 import os
@@ -11,24 +11,25 @@ from functools import partial
 from typing import Any
 
 from .extras import need
+from .forks import group_by_size
 from .log_files.cache import Packed, pack_scan, unpack_scan
+from .log_files.rows import FileScan, unreadable
 from .log_files.scan import scan_stream
 from .log_files.sources import ENDINGS, LogsNotFoundError
-from .log_files.streams import Blocks, Readable, unpacked
+from .log_files.streams import Blocks, Readable, begins_packed, open_gzip
 from .log_files.titles import Titles, best_titles, find_titles
 from .logs import Logs, merge
-from .rows import FileScan, Problem
 
 __all__ = ["connect", "read_logs_on", "read_titles_on", "scan_urls", "titles_of_urls"]
 
 # Large enough to justify a message to a worker, small enough to be read again if the worker dies.
 _TASK = 32_000_000
-# Workers come and go; a file that kills each of its readers must not be retried for ever.
+# Workers come and go; a file that kills every reader must not be retried for ever.
 _RETRIES = 4
 
 
 def connect(address: str) -> Any:
-    """Return a client of the scheduler at an address.
+    """Return a client for the scheduler at an address.
 
     Raises:
         MissingExtraError: Dask is not installed.
@@ -41,9 +42,9 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
     """Read logs as `cc_convert.logs.read_logs` does, on a cluster.
 
     Args:
-        client: A `distributed.Client`. Its workers need cc-convert with the extra `dask`, and access to the store.
-        sources: URLs of files, folders or patterns, such as `s3://bucket/logs`; all of one store.
-        storage_options: Options of fsspec for the store.
+        client: A `distributed.Client`. The workers need cc-convert with the extra `dask`, and access to the store.
+        sources: URLs: files, folders or patterns, such as `s3://bucket/logs`; all in the same store.
+        storage_options: fsspec's options for the store.
 
     Returns:
         The same result as for local files.
@@ -53,14 +54,14 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
         MissingExtraError: The extra `dask` is not installed.
     """
     options = dict(storage_options or {})
-    tasks = _tasks(list(_found(sources, options)))
+    tasks = group_by_size(_sizes(sources, options), _TASK)
     # Not pure: the files may have grown by the next call.
     futures = client.map(scan_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
     return merge(unpack_scan(packed) for part in client.gather(futures) for packed in part)
 
 
 def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Packed]:
-    """Read files one after another, on a worker. `cache.unpack_scan` unpacks the results."""
+    """Read files in order, on a worker. `cache.unpack_scan` unpacks the results."""
     fsspec = need("fsspec", "Reading from a store")
     scans: list[Packed] = []
     for url in urls:
@@ -68,8 +69,7 @@ def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = N
             with fsspec.open(url, "rb", **(storage_options or {})) as file:
                 scans.append(pack_scan(_scan(file, url)))
         except OSError as error:
-            problem = Problem(url, -1, error.strerror or type(error).__name__, True)
-            scans.append(pack_scan(FileScan(url, [], [], [problem], 0, 0, False, (), "", {}, {})))
+            scans.append(pack_scan(unreadable(url, error)))
     return scans
 
 
@@ -81,20 +81,20 @@ def read_titles_on(
     Same arguments and errors as `read_logs_on`.
     """
     options = dict(storage_options or {})
-    tasks = _tasks(list(_found(sources, options)))
+    tasks = group_by_size(_sizes(sources, options), _TASK)
     futures = client.map(titles_of_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
     return best_titles(titles for part in client.gather(futures) for titles in part)
 
 
 def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Titles]:
-    """Find the titles of files, on a worker."""
+    """Find the titles in files, on a worker."""
     fsspec = need("fsspec", "Reading from a store")
-    found: list[Titles] = []
+    titles: list[Titles] = []
     for url in urls:
         with suppress(OSError), fsspec.open(url, "rb", **(storage_options or {})) as file:
-            size = 0 if _is_packed(file) else file.seek(0, os.SEEK_END)
-            found.append(find_titles(partial(_content, file), size))
-    return found
+            size = 0 if begins_packed(file) else file.seek(0, os.SEEK_END)
+            titles.append(find_titles(partial(_content, file), size))
+    return titles
 
 
 def _scan(file: Any, url: str) -> FileScan:
@@ -102,48 +102,31 @@ def _scan(file: Any, url: str) -> FileScan:
         return scan_stream(content, url)
 
 
-def _is_packed(file: Any) -> bool:
-    file.seek(0)
-    return file.read(2) == b"\x1f\x8b"
-
-
 @contextmanager
 def _content(file: Any, offset: int = 0) -> Generator[Readable]:
-    packed = _is_packed(file)
+    packed = begins_packed(file)
     file.seek(offset)
     if packed:
-        with unpacked(file) as content:
+        with open_gzip(file) as content:
             yield content
     else:
         yield Blocks(file.read)
 
 
-def _found(sources: Iterable[str], options: dict[str, Any]) -> Iterable[tuple[str, int]]:
+def _sizes(sources: Iterable[str], options: dict[str, Any]) -> list[tuple[str, int]]:
     """Return the selected files, each once, with their sizes."""
     fsspec = need("fsspec", "Reading from a store")
     files: dict[str, int] = {}
     for source in sources:
         store, path = fsspec.core.url_to_fs(source, **options)
-        found: dict[str, Any]
+        infos: dict[str, Any]
         if any(mark in path for mark in "*?["):
-            found = {name: info for name, info in store.glob(path, detail=True).items() if info["type"] == "file"}
+            infos = {name: info for name, info in store.glob(path, detail=True).items() if info["type"] == "file"}
         elif store.isfile(path):
-            found = {path: store.info(path)}
+            infos = {path: store.info(path)}
         else:
-            found = {name: info for name, info in store.find(path, detail=True).items() if name.endswith(ENDINGS)}
-        if not found:
+            infos = {name: info for name, info in store.find(path, detail=True).items() if name.endswith(ENDINGS)}
+        if not infos:
             raise LogsNotFoundError(f"no logs at {source}")
-        files |= {store.unstrip_protocol(name): info.get("size") or 0 for name, info in found.items()}
+        files |= {store.unstrip_protocol(name): info.get("size") or 0 for name, info in infos.items()}
     return sorted(files.items())
-
-
-def _tasks(files: list[tuple[str, int]]) -> list[list[str]]:
-    tasks: list[list[str]] = []
-    held = _TASK
-    for url, size in files:
-        if held >= _TASK:
-            tasks.append([])
-            held = 0
-        tasks[-1].append(url)
-        held += size
-    return tasks

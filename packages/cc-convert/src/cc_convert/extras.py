@@ -7,11 +7,11 @@ from types import ModuleType
 __all__ = ["EXTRAS", "MissingExtraError", "has_extra", "need"]
 
 EXTRAS = {"rich": "rich", "duckdb": "sql", "distributed": "dask", "fsspec": "dask"}
-"""The extra of each module."""
+"""Modules, each with the extra that installs it."""
 
 
 class MissingExtraError(ImportError):
-    """Raised if the module of an extra is not installed."""
+    """Raised if an extra's module is not installed."""
 
     def __init__(self, module: str, purpose: str) -> None:
         self.module = module
@@ -21,20 +21,12 @@ class MissingExtraError(ImportError):
 
 
 def has_extra(module: str) -> bool:
-    """Return whether a module is installed."""
+    """Return true if a module is installed."""
     return find_spec(module) is not None
 
 
 def need(module: str, purpose: str) -> ModuleType:
-    """Import the module of an extra.
-
-    Args:
-        module: The module.
-        purpose: Its user, as the beginning of a sentence.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Import an extra's module, or raise `MissingExtraError`, whose text begins with the purpose."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -9,7 +9,7 @@ __all__ = ["no_collections"]
 
 @contextmanager
 def no_collections() -> Generator[None]:
-    """Rows form no cycles, and searching hundreds of thousands for some takes as long as reading them."""
+    """Rows form no cycles, and a garbage collection among hundreds of thousands takes as long as reading them."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
-"""Read logs of Claude Code and compute their sums: the entry point for programs.
+"""Read Claude Code's logs and compute their sums: the entry point for programs.
 
-`read_logs` takes any output of Claude Code and the SDK and gives one `Row` for each request to the API, each request
+`read_logs` takes any output from Claude Code and the SDK and gives one `Row` for each request to the API, each request
 once. Reading knows no prices; `Logs.priced` applies them.
 """
 
@@ -13,12 +13,12 @@ from .garbage import no_collections
 from .log_files.cache import Cache
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
+from .log_files.model_names import canonical_model
+from .log_files.rows import LABELS, FileScan, Kind, Problem, Row, make_row
 from .log_files.sources import LogsNotFoundError, hosts_of
-from .model_names import canonical_model
 from .prices import Prices
-from .rows import LABELS, FileScan, Kind, Problem, Row, make_row
-from .totals.lineage import attribute
-from .totals.remainders import SessionTotal, settle
+from .totals.lineage import assign_sessions
+from .totals.remainders import SessionTotal, find_unlogged
 from .totals.session_totals import places_of
 
 __all__ = [
@@ -27,29 +27,29 @@ __all__ = [
 ]  # fmt: skip
 
 CostMode: TypeAlias = Literal["auto", "calculate", "logged"]
-"""Source of a row's cost.
+"""Source for a row's cost.
 
-`calculate`: its tokens and the price list. `auto`: the cost that the log states for the request, as old versions of the
-CLI wrote it, else as `calculate`. `logged`: the CLI's own figures alone; a session's total is spread over its rows.
+`calculate`: its tokens and the price list. `auto`: the cost that the log states for the request, as old CLI versions
+wrote it, else as `calculate`. `logged`: only the CLI's own figures; a session's total is spread over its rows.
 """
 
 
-_HOST = Row._fields.index("host")
+_HOST, _TIME = Row._fields.index("host"), Row._fields.index("time")
 
 
 class Logs(NamedTuple):
-    """Content of a set of logs."""
+    """Content of logs."""
 
     rows: list[Row]
-    """Each request once, oldest first, and rows for the part of the CLI's totals that is in no request."""
+    """Each request once, oldest first, and rows for usage that is in the CLI's totals and in no request."""
     problems: list[Problem]
     """Lines and files with defects."""
     totals: dict[str, SessionTotal]
-    """Spending of each session according to the CLI, if it noted a total."""
+    """Spending by session according to the CLI, if it noted a total."""
     files: list[str]
     """The files that were read."""
     places: dict[str, list[str]]
-    """Files with requests of each session."""
+    """Files with requests, by session."""
     unfinished: list[str]
     """Files whose last line is still being written."""
     size: int
@@ -64,17 +64,18 @@ class Logs(NamedTuple):
         """Return the rows with their cost; `None` stays without a price.
 
         Args:
-            prices: The price list; the built-in one by default.
-            mode: Source of the cost.
+            prices: The price list; the built-in list by default.
+            mode: Source for the cost.
         """
         costs = self.costs(prices, mode)
+        # The cost is the last field.
         return [make_row((*row[:-1], cost)) for row, cost in zip(self.rows, costs, strict=True)]
 
     def costs(self, prices: Prices | None = None, mode: CostMode = "auto") -> list[float | None]:
-        """Return the cost of each row, in order, as in `priced`."""
+        """Return the rows' costs, in order, as in `priced`."""
         price = (prices or Prices()).cost
         if mode == "logged":
-            return list(_logged(self.rows, self.totals, prices or Prices()))
+            return list(_logged_costs(self.rows, self.totals, prices or Prices()))
         if mode == "calculate":
             return [price(row) for row in self.rows]
         return [price(row) if row.logged_cost is None else row.logged_cost for row in self.rows]
@@ -88,15 +89,15 @@ def read_logs(
     progress: Progress | None = None,
     hosts: Mapping[str, str] | None = None,
 ) -> Logs:
-    """Read logs of any kind.
+    """Read logs in any format.
 
     Args:
-        sources: Files, folders, patterns, or `-` for the standard input: stream-json, transcripts with those of their
-            sub-agents, output of `--output-format json`; packed with gzip or not. None means the transcripts of
-            Claude Code on this machine.
+        sources: Files, folders, patterns, or `-` for the standard input: stream-json, transcripts with their
+            sub-agents' transcripts, output from `--output-format json`; packed with gzip or not. By default Claude
+            Code's transcripts on this machine.
         cache: Stores scans, so that the next call reads only new lines.
         processes: Largest number of processes.
-        strict: Decode every line, also those without usage, to find all defects of a log.
+        strict: Decode every line, also without usage, to find all defects in a log.
         progress: Callback with bytes done and bytes in all.
         hosts: The machine that a source was copied from, by the source. Without sources, it is this machine.
 
@@ -106,14 +107,14 @@ def read_logs(
     Raises:
         LogsNotFoundError: A source does not exist.
     """
-    found = hosts_of(sources, hosts)
+    files = hosts_of(sources, hosts)
     with no_collections():
-        scans = read_files(list(found), cache=cache, processes=processes, strict=strict, progress=progress)
-        return merge(scans, found)
+        scans = read_files(list(files), cache=cache, processes=processes, strict=strict, progress=progress)
+        return merge(scans, files)
 
 
 def read_messages(messages: Iterable[object]) -> Logs:
-    """Read messages of the SDK, or dicts of stream-json, as `read_logs` reads files."""
+    """Read SDK messages, or dicts from stream-json, as `read_logs` reads files."""
     # Imported here: message shapes need pydantic's models, which are slow to import; reading files does not.
     from .log_files.messages import scan_messages
 
@@ -121,17 +122,17 @@ def read_messages(messages: Iterable[object]) -> Logs:
 
 
 def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> Logs:
-    """Merge the scans of several logs, from any machine.
+    """Merge scans of logs from any machine.
 
     Args:
-        scans: The scan of each log.
-        hosts: The machine that a log comes from, by its path.
+        scans: A scan for each log.
+        hosts: The machine that a log comes from, by path.
     """
-    scans = attribute(list(scans))
+    scans = assign_sessions(list(scans))
     rows: dict[str, Row] = {}
     for scan in scans:
         host = (hosts or {}).get(scan.path, "")
-        # Rows of an archive may have a machine.
+        # Archive rows may have a machine.
         new = {
             row.key: row if row.host or not host else make_row((*row[:_HOST], host, *row[_HOST + 1 :]))
             for row in scan.rows
@@ -140,37 +141,37 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
             new[key] = better(rows[key], new[key])
         rows |= new
     # An archive may already contain them.
-    missing, totals = settle(scans, rows)
-    missing = _labelled([row for row in missing if row.key not in rows], rows)
+    missing, totals = find_unlogged(scans, rows)
+    missing = _copy_labels([row for row in missing if row.key not in rows], rows)
     return Logs(
-        rows=_oldest_first([*rows.values(), *missing]),
+        rows=_sort_by_time([*rows.values(), *missing]),
         problems=[problem for scan in scans for problem in scan.problems],
         totals=totals,
         files=[scan.path for scan in scans],
-        places={session: [scan.path for scan in found] for session, found in places_of(scans).items()},
+        places={session: [scan.path for scan in session_scans] for session, session_scans in places_of(scans).items()},
         unfinished=[scan.path for scan in scans if scan.unfinished],
         size=sum(scan.size for scan in scans),
     )
 
 
-def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
-    """Copy the labels of each session's last request to its unlogged rows."""
+def _copy_labels(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
+    """Copy the labels from each session's last request to its unlogged rows."""
     if not missing:
         return missing
-    known = {row.session: row for row in rows.values()}
+    last_rows = {row.session: row for row in rows.values()}
     return [
-        row._replace(**{name: getattr(known[row.session], name) for name in LABELS}) if row.session in known else row
+        row._replace(**{name: getattr(last, name) for name in LABELS}) if (last := last_rows.get(row.session)) else row
         for row in missing
     ]
 
 
-def _oldest_first(rows: list[Row]) -> list[Row]:
+def _sort_by_time(rows: list[Row]) -> list[Row]:
     dated = [row for row in rows if row.time is not None]
-    dated.sort(key=itemgetter(2))
+    dated.sort(key=itemgetter(_TIME))
     return dated if len(dated) == len(rows) else dated + [row for row in rows if row.time is None]
 
 
-def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:
+def _logged_costs(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:
     """Yield logged costs: a session has only a total, which its rows share in proportion to calculated cost."""
     owners = {key: session for session, total in totals.items() for key in total.covered or ()}
     sessions = [_total_of(row, totals, owners) for row in rows]

@@ -4,24 +4,13 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import TextIO
 
-from .log_files.events import Event, read_events
+from .log_files.events import KIND_NAMES, Event, read_events
 
 __all__ = ["write_markdown"]
 
-_TITLES = {
-    "prompt": "User", "text": "Claude", "thinking": "Thinking", "call": "Tool call", "result": "Tool result",
-    "compaction": "Compaction", "error": "Error",
-}  # fmt: skip
-
 
 def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]) -> None:
-    """Write the transcripts of sessions.
-
-    Args:
-        file: Output file.
-        paths: The logs.
-        sessions: Ids of the sessions.
-    """
+    """Write the transcripts for sessions."""
     session = None
     for path in paths:
         for event in read_events(path):
@@ -36,7 +25,7 @@ def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]
 def _entry(event: Event) -> str:
     when = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if event.time else ""
     facts = [fact for fact in (event.name, event.agent and f"sub-agent {event.agent}", when) if fact]
-    title = _TITLES[event.kind] + (" (failed)" if event.failed else "")
+    title = KIND_NAMES[event.kind] + (" (failed)" if event.failed else "")
     head = f"## {title}{' · ' if facts else ''}{' · '.join(facts)}\n\n"
     if event.kind == "compaction":
         return f"{head}{event.tokens:,} tokens were replaced by a summary.\n\n"

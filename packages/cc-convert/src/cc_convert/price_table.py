@@ -1,4 +1,4 @@
-"""The list prices of Anthropic's models, in US dollars per million tokens, as of the day named here.
+"""The list prices for Anthropic's models, in US dollars per million tokens, on the day named here.
 
 A model's entry is (input, output, cache read, 5-minute write, 1-hour write). The CLI bills by the same figures; the
 integration tests run each model through it and compare. `Prices.from_file` reads another table in the same form.
@@ -45,12 +45,12 @@ FAST: dict[str, tuple[float, float, float, float, float]] = {
     "claude-fable-5-2": (16, 80, 0.4, 20, 32),
     "claude-mythos-5-2": (16, 80, 0.4, 20, 32),
 }
-"""Prices of `speed: fast`. A model that is not here has no fast mode and costs the same."""
+"""Prices with `speed: fast`. A model that is not here has no fast mode and costs the same."""
 
 LONG: dict[str, tuple[int, tuple[float, float, float, float, float]]] = {
     "claude-haiku-5-5": (100_000, (0.5, 2.5, 0.05, 0.625, 1)),
 }
-"""Prices of a whole request whose prompt, cache included, has more than this many tokens."""
+"""Prices for a whole request whose prompt, cache included, has more than this many tokens."""
 
 GEO = {"us": 1.1}
 """Factors on all tokens for processing that is bound to a region."""
@@ -59,4 +59,4 @@ TIERS = {"batch": 0.5}
 """Factors on all tokens by service tier."""
 
 WEB_SEARCH = 0.01
-"""Price of one web search, for any model."""
+"""Price per web search, for any model."""

@@ -1,4 +1,4 @@
-"""The cost of a row, by a dated price list. A model that is not on the list has no price; nothing is guessed."""
+"""Costs by a dated price list. A model that is not on the list has no price; nothing is guessed."""
 
 import json
 import os
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 from . import price_table
-from .model_names import canonical_model
-from .rows import Row
+from .log_files.model_names import canonical_model
+from .log_files.rows import Counts, Row, Steps
 
 __all__ = ["PriceFileError", "Prices"]
 
@@ -28,8 +28,8 @@ class Prices:
         long: By model: a number of prompt tokens, and the prices from this number on.
         geo: Factors by region.
         tiers: Factors by service tier.
-        web_search: The price of one web search.
-        as_of: The day of the list.
+        web_search: The price per web search.
+        as_of: The day when the list was made.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Prices:
             path: An object with `models`, and optionally `fast`, `long`, `geo`, `tiers`, `web_search`, `as_of`.
 
         Returns:
-            The list, which replaces the built-in one completely.
+            The list, which replaces the built-in list completely.
 
         Raises:
             PriceFileError: The file does not hold such a list.
@@ -77,7 +77,7 @@ class Prices:
                 as_of=str(fields.get("as_of", os.path.basename(path))),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise PriceFileError(f"{path} is no price list ({type(error).__name__}: {error})") from error
+            raise PriceFileError(f"{path} is not a price list ({type(error).__name__}: {error})") from error
 
     @property
     def identity(self) -> str:
@@ -85,42 +85,44 @@ class Prices:
         return repr((self.as_of, self._models, self._fast, self._long, self._geo, self._tiers, self._web_search))
 
     def knows(self, model: str) -> bool:
-        """Return whether a model has a price."""
+        """Return true if a model has a price."""
         return self._name(model) in self._models
 
     def cost(self, row: Row) -> float | None:
-        """Return the cost of a row in US dollars; `None` if its model has no price and some usage is charged."""
+        """Return a row's cost in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
-        rates = self._rates_of(row)
+        # Fields by position: their names take longer, and this runs for each row.
+        return self.cost_of(row[9:16], row.model, row[16:19], row.steps)
+
+    def cost_of(
+        self, counts: Counts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
+    ) -> float | None:
+        """Return a request's cost in US dollars; `None` if the model has no price and some usage is charged.
+
+        Args:
+            counts: Counts for the whole request.
+            model: The model's name.
+            traits: Service tier, region and speed.
+            steps: Counts by sampling, if the API ran several.
+        """
+        tier, geo, speed = traits
+        tokens, searches = counts[:5], counts[6]
+        name = self._name(model)
+        rates = (self._fast.get(name) if speed == "fast" else None) or self._models.get(name)
         if rates is None:
-            return None if row.tokens or row.web_searches else 0.0
-        if not row.steps and canonical_model(row.model) not in self._long:
-            # The fast path for nearly all rows; there may be hundreds of thousands.
-            factor = self._geo.get(row.geo, 1.0) * self._tiers.get(row.tier, 1.0)
-            return _tokens_cost(row[9:14], rates) * factor / _MILLION + row.web_searches * self._web_search
-        parts = row.steps or (row[9:14],)
-        tokens = sum(_tokens_cost(part, self._by_length(row, part, rates)) for part in parts)
-        if row.steps:
-            tokens += self._unstepped_write(row, rates)
-        factor = self._geo.get(row.geo, 1.0) * self._tiers.get(row.tier, 1.0)
-        return tokens * factor / _MILLION + row.web_searches * self._web_search
-
-    def _rates_of(self, row: Row) -> Rates | None:
-        name = self._name(row.model)
-        return (self._fast.get(name) if row.speed == "fast" else None) or self._models.get(name)
-
-    def _by_length(self, row: Row, part: tuple[int, ...], rates: Rates) -> Rates:
-        long = self._long.get(self._name(row.model))
-        if long is None or row.speed == "fast" or part[0] + sum(part[2:5]) <= long[0]:
-            return rates
-        return long[1]
-
-    @staticmethod
-    def _unstepped_write(row: Row, rates: Rates) -> float:
-        """Return the cost of cache writes whose lifetime the steps do not state."""
-        short, hour = (sum(step[at] for step in row.steps) for at in (3, 4))
-        return (row.cache_write_5m - short) * rates[3] + (row.cache_write_1h - hour) * rates[4]
+            return None if any(tokens) or searches else 0.0
+        long = self._long.get(name) if speed != "fast" else None
+        amount = 0.0
+        for step in steps or (tokens,):
+            is_long = long is not None and step[0] + sum(step[2:5]) > long[0]
+            amount += _tokens_cost(step, long[1] if long and is_long else rates)
+        if steps:
+            # Cache writes whose lifetime the steps do not state.
+            short, hour = (counts[at] - sum(step[at] for step in steps) for at in (3, 4))
+            amount += short * rates[3] + hour * rates[4]
+        factor = self._geo.get(geo, 1.0) * self._tiers.get(tier, 1.0)
+        return amount * factor / _MILLION + searches * self._web_search
 
     def _name(self, model: str) -> str:
         return model if model in self._models else canonical_model(model)

@@ -3,35 +3,35 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 from .logs import Logs
 from .prices import Prices
-from .rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 from .totals.remainders import SessionTotal
 
 __all__ = ["CENT", "KINDS", "Comparison", "reconcile"]
 
 KINDS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "thinking", "web_searches")
-"""The kinds of counts, in order."""
+"""The kinds in `Counts`, in order."""
 CENT = 0.01
 """Smallest reported difference in cost: below it, both round to the same or neighbouring cents."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of one session."""
+    """Comparison for one session."""
 
     session: str
     project: str
     requests: Counts
-    """Sum of the requests that the CLI's total covers."""
+    """Sum over the requests that the CLI's total covers."""
     unlogged: Counts
-    """Part of the CLI's total that is in no request, such as a compaction; a row of its own in every report."""
+    """Part that is in the CLI's total and in no request, such as a compaction; a separate row in every report."""
     stated: Counts
     """The CLI's total, without the part that a fork inherited."""
     outside: Counts
-    """Requests of the session that no total covers: of a killed or running process. Not a difference."""
+    """Requests in the session that no total covers: from a killed or running process. Not a difference."""
     cost: float
-    """Cost of requests and unlogged together, by the price list."""
+    """Cost by the price list, for requests and unlogged usage together."""
     stated_cost: float
     """Cost according to the CLI."""
     doubtful: int
@@ -39,20 +39,24 @@ class Comparison:
 
     @property
     def difference(self) -> Counts:
-        """Return the counts of the rows minus those of the CLI, by kind."""
+        """Return the rows' counts minus the CLI's counts, by kind."""
         rows = add_counts(self.requests, self.unlogged)
         a, b, c, d, e, f, g = (mine - its for mine, its in zip(rows, self.stated, strict=True))
         return (a, b, c, d, e, f, g)
 
+    def by_kind(self) -> Iterable[tuple[str, int, int, int, int, int]]:
+        """Return each kind with the numbers of requests, unlogged, stated, difference and outside."""
+        return zip(KINDS, self.requests, self.unlogged, self.stated, self.difference, self.outside, strict=True)
+
     @property
     def cost_difference(self) -> float:
-        """Return the cost of the rows minus that of the CLI."""
+        """Return the rows' cost minus the CLI's cost."""
         return self.cost - self.stated_cost
 
     @property
     def agrees(self) -> bool:
-        """Return whether both are equal, to the token and to the cent."""
-        # Transcripts of some versions do not count thinking separately, and it is part of the output anyway.
+        """Return true if both are equal, to the token and to the cent."""
+        # Some versions' transcripts do not count thinking separately, and it is part of the output anyway.
         counts = [difference for kind, difference in zip(KINDS, self.difference, strict=True) if kind != "thinking"]
         return not any(counts) and abs(self.cost_difference) < CENT
 
@@ -70,12 +74,12 @@ def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
 
 def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, Row]) -> Comparison:
     unlogged = [row for row in own if row.kind == "unlogged"]
-    made = [row for row in own if row.kind != "unlogged"]
-    covered = made if total.covered is None else [rows[key] for key in sorted(total.covered)]
+    requests = [row for row in own if row.kind != "unlogged"]
+    covered = requests if total.covered is None else [rows[key] for key in sorted(total.covered)]
     keys = {row.key for row in covered}
     stated = _sum(counts for counts, _ in total.spent.values())
     if not total.splits:
-        # Only the sum of the writes of such a total can be compared.
+        # In such a total, only the sum over both kinds of writes can be compared.
         hour = sum(row.cache_write_1h for row in [*covered, *unlogged])
         stated = (*stated[:3], stated[3] + stated[4] - hour, hour, *stated[5:])
     return Comparison(
@@ -84,7 +88,7 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
         _sum(counts_of(row) for row in covered),
         _sum(counts_of(row) for row in unlogged),
         stated,
-        _sum(counts_of(row) for row in made if row.key not in keys),
+        _sum(counts_of(row) for row in requests if row.key not in keys),
         sum(row.cost or 0.0 for row in [*covered, *unlogged]),
         sum(cost for _, cost in total.spent.values()),
         total.doubtful,

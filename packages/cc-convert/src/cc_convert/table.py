@@ -1,4 +1,4 @@
-"""Rows as a table: its columns, and the transfer to DuckDB."""
+"""Rows as a table: columns, and the transfer to DuckDB."""
 
 import csv
 import os
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .extras import need
-from .rows import Row
+from .log_files.rows import Row
 
 __all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
 
@@ -35,7 +35,7 @@ def record_of(row: Row) -> dict[str, Any]:
 
 
 def values_of(row: Row) -> tuple[Any, ...]:
-    """Return the values of a row in the order of the columns."""
+    """Return a row's values in column order."""
     return tuple(_value(name, getattr(row, name)) for name in COLUMNS)
 
 
@@ -47,11 +47,7 @@ def _value(name: str, value: Any) -> Any:
 
 @contextmanager
 def duckdb_with(rows: Iterable[Row], purpose: str) -> Generator[Any]:
-    """Open a DuckDB connection with the rows as the table `requests`.
-
-    Raises:
-        MissingExtraError: DuckDB is not installed.
-    """
+    """Open a DuckDB connection with the rows as the table `requests`."""
     duckdb = need("duckdb", purpose)
     # Through a file, much faster than single values; only this user can read it.
     handle, path = tempfile.mkstemp(suffix=".csv")

@@ -1,8 +1,8 @@
-"""Exceptions for failures between a caller and Claude Code: one base, and a class for each reaction of a caller.
+"""Exceptions for failures between a caller and Claude Code: a base, and a class for each reaction by a caller.
 
 Every error takes facts as keyword arguments, stores them as attributes and builds its own message: the failure, and the
-action to take. Errors can be sent between processes and survive `copy` and `pickle`, also subclasses with constructors
-of their own. This module depends on no SDK and on none of its callers.
+action to take. Errors can be sent between processes and survive `copy` and `pickle`, also subclasses with other
+constructors. This module depends on neither SDKs nor callers.
 """
 
 import reprlib
@@ -33,7 +33,7 @@ _repr.maxstring = _repr.maxother = 200
 
 
 class ClaudeCodeError(Exception):
-    """A failure between the caller and Claude Code. The base class of all errors of these packages."""
+    """A failure between the caller and Claude Code. The base class for all errors in these packages."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -88,7 +88,7 @@ class ProcessExitedError(CLIConnectionError):
     exit_code: int | None
     """The exit code; negative for a signal, as in `subprocess`; `None` if unknown."""
     stderr_tail: str
-    """The last 4,000 characters of the process's stderr."""
+    """The last 4,000 characters in the process's stderr."""
     phase: str | None
     """The phase in which the process exited, such as `initialize` or `turn`."""
 
@@ -135,7 +135,7 @@ class CLIJSONDecodeError(ClaudeCodeError):
     line: str
     """The line, as received."""
     reason: str
-    """The message of the JSON decoder."""
+    """The JSON decoder's message."""
 
     def __init__(self, *, line: str, reason: str) -> None:
         self.line = line
@@ -167,7 +167,7 @@ class ControlTimeoutError(ClaudeCodeError, TimeoutError):
     """The CLI did not answer a control request before the timeout."""
 
     subtype: str
-    """The subtype of the control request, such as `initialize` or `interrupt`."""
+    """The control request's subtype, such as `initialize` or `interrupt`."""
     seconds: float
     """The timeout in seconds."""
 
@@ -184,7 +184,7 @@ class ControlRequestError(ClaudeCodeError):
     """The CLI rejected a control request."""
 
     subtype: str
-    """The subtype of the control request."""
+    """The control request's subtype."""
     message: str
     """The CLI's error message."""
 

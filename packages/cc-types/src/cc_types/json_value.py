@@ -1,4 +1,4 @@
-"""Type of any JSON value: pydantic's own alias, so that nested values are validated as well."""
+"""Type for any JSON value: pydantic's own alias, so that nested values are validated as well."""
 
 from pydantic import JsonValue
 

@@ -1,4 +1,4 @@
-"""Tokens and cost of one model over all threads of a session, under the CLI's field names."""
+"""A model's tokens and cost over all threads in a session, under the CLI's field names."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ __all__ = ["ModelUsage"]
 
 
 class ModelUsage(WireModel):
-    """Tokens and cost of one model."""
+    """A model's tokens and cost."""
 
     input_tokens: Annotated[Count, on_the_wire("inputTokens")] = 0
     """Input tokens that were neither read from the cache nor written to it."""
@@ -21,11 +21,11 @@ class ModelUsage(WireModel):
     cache_creation_ephemeral_5m_input_tokens: Annotated[
         Count | None, on_the_wire("cacheCreationEphemeral5mInputTokens")
     ] = None
-    """Cache writes with a lifetime of five minutes; `None` if the CLI does not report them."""
+    """Cache writes that live for five minutes; `None` if the CLI does not report them."""
     cache_creation_ephemeral_1h_input_tokens: Annotated[
         Count | None, on_the_wire("cacheCreationEphemeral1hInputTokens")
     ] = None
-    """Cache writes with a lifetime of one hour; `None` if the CLI does not report them."""
+    """Cache writes that live for an hour; `None` if the CLI does not report them."""
     thinking_tokens: Annotated[Count | None, on_the_wire("thinkingTokens")] = None
     """Thinking tokens, included in the output tokens; `None` if the CLI does not report them."""
     web_search_requests: Annotated[Count, on_the_wire("webSearchRequests")] = 0
@@ -33,12 +33,12 @@ class ModelUsage(WireModel):
     cost_usd: Annotated[USDollars, on_the_wire("costUSD")] = 0.0
     """Total cost."""
     context_window: Annotated[Count, on_the_wire("contextWindow")] = 0
-    """Context window of the model, in tokens."""
+    """The model's context window, in tokens."""
     max_output_tokens: Annotated[Count, on_the_wire("maxOutputTokens")] = 0
-    """Most output tokens of one response."""
+    """Most output tokens in a response."""
     canonical_model: Annotated[str | None, on_the_wire("canonicalModel")] = None
     """The model whose price was applied, if the name in use is an alias."""
     provider: str | None = None
-    """Provider of the model, such as `firstParty` or `bedrock`."""
+    """The model's provider, such as `firstParty` or `bedrock`."""
     cost_basis: Annotated[str | None, on_the_wire("costBasis")] = None
     """Price list that was applied, such as `list`."""

@@ -1,8 +1,8 @@
-"""Limits of an account as the API reports them with each response: plan windows, and limits of an API key.
+"""An account's limits as the API reports them with each response: plan windows, and limits for an API key.
 
 With an API key the API sends its documented headers `anthropic-ratelimit-{requests,tokens,…}-{limit,remaining,reset}`.
 With a subscription it sends `anthropic-ratelimit-unified-*`, which it does not document; the names here come from the
-CLI of the tested version and from public reports. Unknown headers are kept.
+tested CLI and from public reports. Unknown headers are kept.
 """
 
 import re
@@ -21,10 +21,10 @@ __all__ = ["LimitWindow", "RateLimit", "RateLimits"]
 
 _PREFIX = "anthropic-ratelimit-"
 _UNIFIED = "unified-"
-_OF_WINDOW = re.compile(r"(?P<window>\d+[a-z]+(?:_\w+)?|overage)-(?P<fact>utilization|reset|status)")
-_OF_RATE = re.compile(r"(?P<kind>.+)-(?P<fact>limit|remaining|reset)")
+_WINDOW_HEADER = re.compile(r"(?P<window>\d+[a-z]+(?:_\w+)?|overage)-(?P<fact>utilization|reset|status)")
+_RATE_HEADER = re.compile(r"(?P<kind>.+)-(?P<fact>limit|remaining|reset)")
 
-# Names of the windows in headers, and in the CLI and the SDK.
+# Window names in headers, and in the CLI and the SDK.
 _KINDS = {
     "5h": "five_hour",
     "7d": "seven_day",
@@ -35,25 +35,25 @@ _KINDS = {
 _OVERAGE = "overage"
 _REJECTED = "rejected"
 
-# Larger values are milliseconds: in seconds this one is in the year 5138.
+# Larger values are milliseconds: in seconds this value is in the year 5138.
 _LATEST_SECOND = 1e11
 
 
 class LimitWindow(WireModel):
-    """A window of a plan, such as the last five hours."""
+    """A plan's window, such as the last five hours."""
 
     kind: str
     """`five_hour`, `seven_day`, `seven_day_overage_included`, `overage` (extra usage), or the name in the header."""
     utilization: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Used share of the limit: 0.42 is 42 %. It can be above 1."""
     resets_at: AwareDatetime | None = None
-    """Time of the window's reset."""
+    """Time when the window is reset."""
     status: str | None = None
     """`allowed`, `allowed_warning` or `rejected`."""
 
 
 class RateLimit(WireModel):
-    """A limit of an API key, which is replenished continuously."""
+    """A limit for an API key, which is replenished continuously."""
 
     kind: str
     """`requests`, `tokens`, `input_tokens`, `output_tokens`, or the name in the header."""
@@ -66,22 +66,22 @@ class RateLimit(WireModel):
 
 
 class RateLimits(WireModel):
-    """All limits in one response."""
+    """All limits in a response."""
 
     observed_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
-    """Time of the response."""
+    """Time when the response came."""
     status: str | None = None
-    """The status of the request in the plan: `allowed`, `allowed_warning` or `rejected`."""
+    """The plan's status for the request: `allowed`, `allowed_warning` or `rejected`."""
     resets_at: AwareDatetime | None = None
-    """Reset of the window that determined the status."""
+    """Reset time for the window that determined the status."""
     decided_by: str | None = None
-    """Kind of the window that determined the status (the header `…-unified-representative-claim`)."""
+    """Kind of window that determined the status (the header `…-unified-representative-claim`)."""
     windows: tuple[LimitWindow, ...] = ()
-    """Windows of a plan, shortest first as the API names them; empty with an API key."""
+    """A plan's windows, shortest first as the API names them; empty with an API key."""
     rates: tuple[RateLimit, ...] = ()
-    """Limits of an API key; empty with a subscription."""
+    """Limits for an API key; empty with a subscription."""
     other: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """All other facts: headers under their full names, or fields of the CLI's event."""
+    """All other facts: headers under their full names, or fields in the CLI's event."""
 
     @property
     def age(self) -> float:
@@ -89,12 +89,12 @@ class RateLimits(WireModel):
         return max(0.0, (datetime.now(UTC) - self.observed_at).total_seconds())
 
     def window(self, kind: str) -> LimitWindow | None:
-        """Return the window of a kind, or None if the response has none."""
+        """Return the window with this kind, or None if the response has none."""
         return next((window for window in self.windows if window.kind == kind), None)
 
     @property
     def exhausted(self) -> LimitWindow | None:
-        """Return the used-up window, of several the one that resets last. Extra usage may pay for requests then."""
+        """Return the used-up window, among several the last to reset. Extra usage may still pay for requests."""
         rejected = [one for one in self.windows if one.status == _REJECTED and one.kind != _OVERAGE]
         if not rejected and self.status == _REJECTED:
             return LimitWindow(kind=self.decided_by or "plan", resets_at=self.resets_at, status=_REJECTED)
@@ -102,13 +102,13 @@ class RateLimits(WireModel):
 
     @property
     def exhausted_until(self) -> datetime | None:
-        """Return the reset of the used-up window; None if none is used up, or the time is unknown."""
+        """Return the used-up window's reset time; None if no window is used up, or the time is unknown."""
         window = self.exhausted
         return None if window is None else window.resets_at or self.resets_at
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str], *, observed_at: datetime | None = None) -> Self | None:
-        """Read the headers of a response; None if they contain no limits. Never raises for invalid values."""
+        """Read a response's headers; None if they contain no limits. Never raises for invalid values."""
         facts = {
             name.lower().removeprefix(_PREFIX): value
             for name, value in headers.items()
@@ -127,15 +127,15 @@ class RateLimits(WireModel):
             {
                 **_observed(observed_at),
                 **top,
-                "windows": [{"kind": _KINDS.get(kind, kind), **known} for kind, known in sorted(windows.items())],
-                "rates": [{"kind": kind, **known} for kind, known in rates.items()],
+                "windows": [{"kind": _KINDS.get(kind, kind), **fields} for kind, fields in sorted(windows.items())],
+                "rates": [{"kind": kind, **fields} for kind, fields in rates.items()],
                 "other": other,
             }
         )
 
     @classmethod
     def from_event(cls, info: Mapping[str, JsonValue], *, observed_at: datetime | None = None) -> Self | None:
-        """Read the `rate_limit_info` of the CLI's `rate_limit_event`, which is `RateLimitInfo.raw` in the SDK.
+        """Read `rate_limit_info` in the CLI's `rate_limit_event`, which is `RateLimitInfo.raw` in the SDK.
 
         The CLI sends it with a subscription, after a change. None if it has neither a window nor a time: the CLI then
         found no limits in a response. Never raises for invalid values.
@@ -145,9 +145,9 @@ class RateLimits(WireModel):
         resets_at, utilization = _time(rest.pop("resetsAt", None)), _share(rest.pop("utilization", None))
         windows: dict[str, dict[str, object]] = {}
         unified = rest.pop("unifiedWindows", None)
-        for name, fields in (unified if isinstance(unified, dict) else {}).items():
-            known = fields if isinstance(fields, dict) else {}
-            windows[name] = _window(known.get("utilization"), known.get("resetsAt"), known.get("status"))
+        for name, value in (unified if isinstance(unified, dict) else {}).items():
+            fields = value if isinstance(value, dict) else {}
+            windows[name] = _window(fields.get("utilization"), fields.get("resetsAt"), fields.get("status"))
         if kind and kind not in windows:
             windows[kind] = {"utilization": utilization, "resets_at": resets_at, "status": status}
         if (overage := _text(rest.pop("overageStatus", None))) is not None:
@@ -162,7 +162,7 @@ class RateLimits(WireModel):
                 "status": status,
                 "resets_at": resets_at,
                 "decided_by": kind,
-                "windows": [{"kind": name, **known} for name, known in windows.items()],
+                "windows": [{"kind": name, **fields} for name, fields in windows.items()],
                 "other": rest,
             }
         )
@@ -175,17 +175,17 @@ def _sort_in(
     rates: dict[str, dict[str, object]],
     top: dict[str, object],
 ) -> bool:
-    """Store a header's value in its field; False if the header is unknown."""
+    """Store a header's value in its field; return false if the header is unknown."""
     if not name.startswith(_UNIFIED):
-        found = _OF_RATE.fullmatch(name)
-        known = None if found is None else _time(value) if found["fact"] == "reset" else _count(value)
-        if found is None or known is None:
+        match = _RATE_HEADER.fullmatch(name)
+        amount = None if match is None else _time(value) if match["fact"] == "reset" else _count(value)
+        if match is None or amount is None:
             return False
-        rates.setdefault(found["kind"].replace("-", "_"), {})[_FIELDS.get(found["fact"], found["fact"])] = known
+        rates.setdefault(match["kind"].replace("-", "_"), {})[_FIELDS.get(match["fact"], match["fact"])] = amount
         return True
     name = name.removeprefix(_UNIFIED)
-    if found := _OF_WINDOW.fullmatch(name):
-        fact, holder = found["fact"], windows.setdefault(found["window"], {})
+    if match := _WINDOW_HEADER.fullmatch(name):
+        fact, holder = match["fact"], windows.setdefault(match["window"], {})
     elif name in _TOP:
         fact, holder = name, top
     else:
@@ -227,7 +227,7 @@ def _text(value: object) -> str | None:
 
 
 def _time(value: object) -> datetime | None:
-    """Read seconds since 1970, or a time in the form of RFC 3339."""
+    """Read seconds since 1970, or a time as in RFC 3339."""
     number = _number(value)
     with suppress(ValueError, OverflowError, OSError):
         if number is not None:

@@ -1,4 +1,4 @@
-"""The CLI's result message: how a turn ended, its result, time and cost."""
+"""The CLI's result message: how a turn ended, with result, time and cost."""
 
 from typing import Annotated, Literal
 
@@ -16,22 +16,22 @@ class PermissionDenial(WireModel):
     """A tool call that was denied."""
 
     tool_name: str
-    """Name of the tool."""
+    """The tool's name."""
     tool_use_id: str
-    """The model's id of the call."""
+    """The model's id for the call."""
     tool_input: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """Arguments of the call."""
+    """The call's arguments."""
 
 
 class DeferredToolUse(WireModel):
     """A tool call that a hook deferred; the run stopped before it."""
 
     id: str
-    """The model's id of the call."""
+    """The model's id for the call."""
     name: str
-    """Name of the tool."""
+    """The tool's name."""
     input: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """Arguments of the call."""
+    """The call's arguments."""
 
 
 def _empty_if_null(value: object) -> object:
@@ -43,26 +43,26 @@ def _unused_if_null(value: object) -> object:
 
 
 class CLIResponse(WireModel):
-    """Result of a turn, as the CLI reports it.
+    """A turn's result, as the CLI reports it.
 
     `subtype` alone does not show success: a turn that ended with an API error has the subtype `success`. Use
     `succeeded`.
     """
 
     type: Literal["result"] = "result"
-    """Type of the message."""
+    """The message's type."""
     subtype: str
     """`success`, or the limit or failure that ended the turn, such as `error_max_turns`."""
     is_error: bool
-    """`True` if the turn failed."""
+    """True if the turn failed."""
     duration_ms: Count = 0
-    """Wall-clock time of the turn, in milliseconds."""
+    """The turn's wall-clock time, in milliseconds."""
     duration_api_ms: Count = 0
     """Time spent in API requests, in milliseconds."""
     num_turns: Count = 0
     """Number of requests to the model; 0 for a message that needed none."""
     session_id: str | None = None
-    """Session of the turn."""
+    """The turn's session."""
     result: Annotated[str, BeforeValidator(_empty_if_null), Whole] = ""
     """Final text; empty if the CLI reports none."""
     stop_reason: str | None = None
@@ -70,11 +70,11 @@ class CLIResponse(WireModel):
     terminal_reason: str | None = None
     """Reason why the turn ended, such as `completed`, `max_turns` or `aborted_tools`."""
     total_cost_usd: USDollars | None = None
-    """Cost of the session so far, earlier turns included: subtract to get the cost of one turn."""
+    """The session's cost so far, earlier turns included: subtract to get a single turn's cost."""
     usage: Annotated[CLIUsage, BeforeValidator(_unused_if_null)] = Field(default_factory=CLIUsage)
-    """Tokens of this turn, main thread only."""
+    """Tokens in this turn, main thread only."""
     model_usage: Annotated[dict[str, ModelUsage] | None, on_the_wire("modelUsage")] = None
-    """Tokens and cost by model, all threads, over the session so far: subtract to get those of one turn."""
+    """Tokens and cost by model, all threads, over the session so far: subtract to get a single turn's."""
     model_usage_since_last_result: dict[str, ModelUsage] | None = None
     """The same since the previous result. Only in stream-json, not in the SDK's messages."""
     structured_output: JsonObject | None = None
@@ -94,9 +94,9 @@ class CLIResponse(WireModel):
     startup_failure_reason: str | None = None
     """Reason why the CLI could not start the session."""
     uuid: str | None = None
-    """Id of this message."""
+    """This message's id."""
     origin: dict[str, JsonValue] | None = None
-    """Trigger of the turn, if it was not a prompt of the caller."""
+    """The turn's trigger, if it was not a prompt by the caller."""
     user_message_uuid: str | None = None
     """Id of the prompt that started the turn."""
     user_message_uuids: list[str] | None = None
@@ -104,11 +104,11 @@ class CLIResponse(WireModel):
     queued_turn_count: int | None = None
     """Number of prompts in the queue."""
     result_index: int | None = None
-    """Index of this result in its process, from 0."""
+    """This result's index in the process, from 0."""
     ttft_ms: int | None = None
     """Time to the first token, in milliseconds."""
     ttft_stream_ms: int | None = None
-    """Time to the first event of the stream, in milliseconds."""
+    """Time to the first event in the stream, in milliseconds."""
     time_to_request_ms: int | None = None
     """Time until the first API request was sent, in milliseconds."""
     first_content_frame_ms: int | None = None
@@ -118,9 +118,9 @@ class CLIResponse(WireModel):
     safety_stops: int | None = None
     """How often a safeguard stopped the turn."""
     interrupted_by_shutdown: bool | None = None
-    """`True` if the CLI was shut down during the turn."""
+    """True if the CLI was shut down during the turn."""
     stopped_by_permission_check: bool | None = None
-    """`True` if a permission check ended the turn."""
+    """True if a permission check ended the turn."""
     fast_mode_state: str | None = None
     """`off`, `cooldown` or `on`."""
     fast_mode_disabled_reason: str | None = None
@@ -128,5 +128,5 @@ class CLIResponse(WireModel):
 
     @property
     def succeeded(self) -> bool:
-        """Return whether the turn ended without an error."""
+        """Return true if the turn ended without an error."""
         return self.subtype == "success" and not self.is_error

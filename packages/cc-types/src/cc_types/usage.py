@@ -1,4 +1,4 @@
-"""Token usage of one turn of the main thread, under the field names of the Messages API."""
+"""A turn's token usage in the main thread, under the Messages API's field names."""
 
 from .json_value import JsonValue
 from .wire import Count, WireModel
@@ -19,9 +19,9 @@ class CacheCreation(WireModel):
     """Tokens written to the prompt cache, by lifetime."""
 
     ephemeral_1h_input_tokens: Count = 0
-    """Lifetime of one hour."""
+    """Tokens that live for an hour."""
     ephemeral_5m_input_tokens: Count = 0
-    """Lifetime of five minutes."""
+    """Tokens that live for five minutes."""
 
 
 class OutputTokensDetails(WireModel):
@@ -32,7 +32,7 @@ class OutputTokensDetails(WireModel):
 
 
 class CLIUsage(WireModel):
-    """Tokens of one turn, main thread only; `CLIResponse.model_usage` includes subagents."""
+    """Tokens in a turn, main thread only; `CLIResponse.model_usage` includes subagents."""
 
     input_tokens: Count = 0
     """Input tokens that were neither read from the cache nor written to it."""
@@ -45,16 +45,16 @@ class CLIUsage(WireModel):
     server_tool_use: ServerToolUse | None = None
     """Tool calls that ran on the API's side."""
     service_tier: str | None = None
-    """Service tier of the request: `standard`, `priority` or `batch`."""
+    """The request's service tier: `standard`, `priority` or `batch`."""
     cache_creation: CacheCreation | None = None
     """Tokens written to the cache, by lifetime."""
     output_tokens_details: OutputTokensDetails | None = None
     """Breakdown of the output tokens."""
     inference_geo: str | None = None
-    """Region of the inference, which can change the price."""
+    """Region where the model ran, which can change the price."""
     speed: str | None = None
     """`standard` or `fast`, which can change the price."""
     iterations: list[JsonValue] | None = None
-    """Usage of each sampling iteration, when the API ran several for one request."""
+    """Usage by sampling iteration, when the API ran several for the request."""
     fallback_credit: JsonValue = None
-    """Outcome of the fallback credit that the request presented."""
+    """Outcome for the fallback credit that the request presented."""

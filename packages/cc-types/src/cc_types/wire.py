@@ -1,4 +1,4 @@
-"""Base class and field types for values of the wire format: frozen, read by either name, unknown fields kept."""
+"""Base class and field types for the wire format: frozen, read by either name, unknown fields kept."""
 
 from typing import Annotated, ClassVar, cast
 
@@ -32,7 +32,7 @@ Count = Annotated[int, BeforeValidator(_zero_if_null), Field(ge=0)]
 """A count. The API writes `null` where nothing was counted; that is read as 0."""
 
 USDollars = Annotated[float, Field(allow_inf_nan=False)]
-"""An amount of money, in US dollars."""
+"""An amount in US dollars."""
 
 
 def _whole(value: object) -> object:
@@ -53,5 +53,5 @@ JsonObject = Annotated[dict[str, JsonValue], Whole]
 
 
 def on_the_wire(name: str) -> FieldInfo:
-    """Declare the CLI's name of a field. Not with `alias=`, which would hide the Python name from type checkers."""
+    """Declare a field's name in the CLI. Not with `alias=`, which would hide the Python name from type checkers."""
     return FieldInfo(validation_alias=name, serialization_alias=name)

@@ -21,23 +21,16 @@ INTERRUPTED = 130
 
 
 def run() -> NoReturn:
-    """Run the command line of this process, and end the process."""
+    """Run this process's command line, and end the process."""
     code = main()
     with suppress(OSError, ValueError):  # already reported
         sys.stdout.flush()
-    # To free hundreds of thousands of rows one by one takes as long as to read some megabytes.
+    # Freeing hundreds of thousands of rows takes as long as reading some megabytes.
     os._exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line.
-
-    Args:
-        arguments: The words after the command's name; `sys.argv[1:]` by default.
-
-    Returns:
-        The exit code.
-    """
+    """Run a command line, by default `sys.argv[1:]`, and return the exit code."""
     # A command ends soon, and is done a tenth earlier.
     with no_collections():
         return _main(arguments)

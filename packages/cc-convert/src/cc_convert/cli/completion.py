@@ -11,21 +11,21 @@ def run(options: Namespace) -> int:
     """Print the script."""
     commands = _commands()
     make = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell]
-    print(make(commands))  # noqa: T201 - the output of the command
+    print(make(commands))  # noqa: T201 - the command's output
     return 0
 
 
 def _commands() -> dict[str, list[str]]:
-    """Return the options and fixed words of each command."""
-    found: dict[str, list[str]] = {}
+    """Return each command's options and fixed words."""
+    words_by_command: dict[str, list[str]] = {}
     for action in make_parser()._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way
         choices: object = action.choices
         if isinstance(choices, dict):
             commands = cast("dict[str, argparse.ArgumentParser]", choices)
-            found |= {name: _words(command) for name, command in commands.items()}
-    # The `by` of a report is parsed from the sources, so that both may come in any order.
-    found["report"] += BY
-    return found
+            words_by_command |= {name: _words(command) for name, command in commands.items()}
+    # A report's `by` is parsed from the sources, so that both may come in any order.
+    words_by_command["report"] += BY
+    return words_by_command
 
 
 def _words(command: argparse.ArgumentParser) -> list[str]:

@@ -4,8 +4,8 @@ import os
 import tempfile
 from argparse import Namespace
 
-from ..archive import to_archive
-from ..rows import Row
+from ..log_files.archive import to_archive
+from ..log_files.rows import Row
 from ..table import COLUMNS, duckdb_with, record_of
 from .inputs import load_rows, load_titles, mention, overview, with_costs
 from .output import RefusedError, check_free, say, write_output, write_records
@@ -24,13 +24,13 @@ def run(options: Namespace) -> int:
     if form == "parquet":
         _write_parquet(rows, options)
     else:
-        # Read before the file is opened: it may be one of the logs.
+        # Read before the file is opened, which may be among the logs.
         titles = load_titles(options) if form == "jsonl" else {}
         with write_output(options.output, force=options.force) as file:
             if form == "csv":
                 write_records(file, [record_of(row) for row in rows], "csv", COLUMNS)
             else:
-                # The first row of a session has its title.
+                # A session's first row has its title.
                 file.writelines(f"{to_archive(row, titles.pop(row.session, ''))}\n" for row in rows)
     if options.output != "-":
         say(f"{len(rows):,} rows written to {options.output}")
@@ -42,7 +42,7 @@ def _form_of(output: str) -> str:
         return "jsonl"
     form = _ENDINGS.get(os.path.splitext(output)[1].lower())
     if form is None:
-        raise RefusedError(f"the ending of {output} tells no form; use {', '.join(_ENDINGS)} or --format")
+        raise RefusedError(f"no format has the ending of {output}; use {', '.join(_ENDINGS)} or --format")
     return form
 
 
@@ -56,11 +56,11 @@ def _write_parquet(rows: list[Row], options: Namespace) -> None:
         duckdb_with(rows, "Writing Parquet") as database,
         tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as private,
     ):
-        made = os.path.join(private, "rows.parquet")
-        quoted = made.replace("'", "''")
+        temporary = os.path.join(private, "rows.parquet")
+        quoted = temporary.replace("'", "''")
         database.execute(f"copy requests to '{quoted}' (format parquet)")
-        os.chmod(made, 0o600)
-        os.replace(made, target)
+        os.chmod(temporary, 0o600)
+        os.replace(temporary, target)
 
 
 def _write_transcripts(options: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`cc-convert doctor`: report the setup, unreadable lines, and gaps of the sums."""
+"""`cc-convert doctor`: report the setup, unreadable lines, and gaps in the sums."""
 
 from argparse import Namespace
 from collections import Counter
@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
 
 
 def _tell(what: str, text: str) -> None:
-    print(f"{what:<12}{text}")  # noqa: T201 - the output of the command
+    print(f"{what:<12}{text}")  # noqa: T201 - the command's output
 
 
 def _kinds(logs: Logs) -> str:
@@ -48,12 +48,13 @@ def _problems(logs: Logs, *, show_all: bool) -> bool:
     if not logs.problems:
         return False
     shown = logs.problems if show_all else logs.problems[:_SHOWN]
+    lines = line_numbers([(problem.path, problem.offset) for problem in shown])
     table = [["File", "Line", "", "Reason"]]
     table += [
-        [one.path, str(line) if line else "", "lost" if one.lost else "read", one.reason]
-        for one, line in zip(shown, line_numbers([(one.path, one.offset) for one in shown]), strict=True)
+        [problem.path, str(line) if line else "", "lost" if problem.lost else "read", problem.reason]
+        for problem, line in zip(shown, lines, strict=True)
     ]
-    print(f"\n{text_of(table)}")  # noqa: T201 - the output of the command
+    print(f"\n{text_of(table)}")  # noqa: T201 - the command's output
     if len(shown) < len(logs.problems):
         _tell("", f"and {len(logs.problems) - len(shown):,} more; --all lists them")
     return True
@@ -62,11 +63,11 @@ def _problems(logs: Logs, *, show_all: bool) -> bool:
 def _doubts(logs: Logs, prices: Prices) -> bool:
     unknown = Counter(row.model for row in logs.rows if prices.cost(row) is None)
     for model, number in unknown.most_common():
-        _tell("no price", f"{model[:80]!r}: {number:,} requests; --prices FILE can tell it")
+        _tell("no price", f"{model[:80]!r}: {number:,} requests; add one with --prices FILE")
     partial = sum(not row.final for row in logs.rows)
     if partial:
         _tell("partial", f"{partial:,} requests of streams that ended without a result; their output is not known")
-    differing = [one for one in reconcile(logs, prices) if not one.agrees or one.doubtful]
+    differing = [comparison for comparison in reconcile(logs, prices) if not comparison.agrees or comparison.doubtful]
     if differing:
         _tell("totals", f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile")
     else:
@@ -75,7 +76,7 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
 
 
 def line_numbers(places: list[tuple[str, int]]) -> list[int | None]:
-    """Return the line number, from 1, of each offset in each file; `None` if unknown."""
+    """Return the line number, from 1, for each file and offset; `None` if unknown."""
     numbers: list[int | None] = []
     for path, offset in places:
         try:

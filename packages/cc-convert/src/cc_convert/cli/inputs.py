@@ -1,41 +1,38 @@
-"""Shared code of the commands: from options to rows, or to buckets where these are enough."""
+"""Code that commands share: from options to rows, or to buckets where these are enough."""
 
 import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from ..log_files.cache import Cache, identity_of
-from ..log_files.files import Progress
+from ..log_files.files import Progress, read_files
+from ..log_files.rows import FileScan, Row
 from ..log_files.sources import STDIN, default_folders, find_logs
 from ..logs import Logs, read_logs
 from ..prices import Prices
+from ..report.blocks import blocks
 from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
-from ..rows import Row
+from ..report.groups import group
+from ..report.sums import Line
 from . import FINDINGS, OK
 from .output import RefusedError, say
 
 __all__ = [
-    "Overview",
-    "chosen_filter",
-    "chosen_prices",
-    "chosen_zone",
-    "load_buckets",
-    "load_logs",
-    "load_rows",
-    "load_titles",
-    "mention",
-    "with_progress",
-]
+    "Overview", "chosen_filter", "chosen_prices", "chosen_zone", "current_lines", "load_buckets", "load_logs",
+    "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_costs", "with_progress",
+]  # fmt: skip
 
 # Seconds. Shorter work needs no progress line; it is redrawn at intervals.
 _PATIENCE = 1.0
 _REDRAW = 0.1
+# Older logs affect neither today nor the current block, in any time zone.
+_RECENT = 2 * 86400
 
 
 class Overview(NamedTuple):
@@ -50,17 +47,13 @@ class Overview(NamedTuple):
     unfinished: int
     """Number of files whose last line is still being written."""
     unpriced: dict[str, int]
-    """Tokens by model, of models without a price."""
+    """Tokens by model, for models without a price."""
     example: str
-    """The first problem: its file and reason."""
+    """The first problem: file and reason."""
 
 
 def chosen_zone(options: Namespace) -> tzinfo | None:
-    """Return the time zone of the days; `None` for the local one.
-
-    Raises:
-        FilterError: There is no such zone.
-    """
+    """Return the time zone for days, `None` for the local zone; an unknown name raises `FilterError`."""
     if not options.tz:
         return None
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -68,7 +61,7 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
     try:
         return ZoneInfo(options.tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise FilterError(f"{options.tz!r} is no time zone; write one such as Europe/Berlin or UTC") from None
+        raise FilterError(f"{options.tz!r} is not a time zone; write a name such as Europe/Berlin or UTC") from None
 
 
 def chosen_prices(options: Namespace) -> Prices:
@@ -77,20 +70,16 @@ def chosen_prices(options: Namespace) -> Prices:
 
 
 def chosen_filter(options: Namespace) -> Filter:
-    """Return the filter of the options.
-
-    Raises:
-        FilterError: The options are invalid.
-    """
+    """Return the filter in the options; invalid options raise `FilterError`."""
     zone = chosen_zone(options)
     since = moment(options.since, zone) if options.since else None
     if options.last:
         if options.since:
-            raise FilterError("--last and --since both say where to begin")
+            raise FilterError("--last and --since exclude each other; use one of them")
         since = last_days(options.last, zone, datetime.now().astimezone())
     until = moment(options.until, zone, end=True) if options.until else None
     if since is not None and until is not None and since >= until:
-        raise FilterError("nothing lies between the two bounds")
+        raise FilterError("the end is not after the start; change --since, --last or --until")
     return Filter(
         since, until, options.project, options.model, options.session, options.branch, options.host,
         options.entrypoint, options.cli_version,
@@ -133,7 +122,7 @@ def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
     """Return the priced rows that pass the filter, and their logs."""
     logs = load_logs(options)
     rows = logs.priced(chosen_prices(options), options.cost)
-    return chosen_filter(options).of(rows, lambda row: row.time), logs
+    return chosen_filter(options).select(rows, lambda row: row.time), logs
 
 
 def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
@@ -144,21 +133,38 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         return fill_buckets(rows), overview(logs, with_costs(rows))
     facts = None if options.no_cache or options.strict or options.dask else _facts(options)
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
-    kept = Cache().load(name) if facts else None
-    if kept and kept[0] == facts:
-        buckets, seen = [Bucket(*one) for one in kept[1]], Overview(*kept[2])
+    entry = Cache().load(name) if facts else None
+    if entry and entry[0] == facts:
+        buckets, summary = [Bucket(*values) for values in entry[1]], Overview(*entry[2])
     else:
         logs = load_logs(options)
         costs = logs.costs(chosen_prices(options), options.cost)
-        buckets, seen = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
+        buckets, summary = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
         # A file that could not be opened may be readable the next time, without any other change.
-        if facts and not seen.unfinished and all(problem.offset >= 0 for problem in logs.problems):
-            _keep(name, facts, buckets, seen)
-    return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
+        if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
+            _store(name, facts, buckets, summary)
+    return chosen.select(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
+
+
+def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:
+    """Return the scans of logs that changed in the last two days."""
+    recent: list[str] = []
+    for path in find_logs(sources):
+        with suppress(OSError):  # deleted meanwhile
+            if os.path.getmtime(path) >= time.time() - _RECENT:
+                recent.append(path)
+    return read_files(recent, cache=cache)
+
+
+def current_lines(buckets: list[Bucket], zone: tzinfo | None, now: float) -> tuple[Line, Line | None]:
+    """Return today's line, and the active block's line, if there is a block."""
+    today = datetime.fromtimestamp(now, zone).date().isoformat()
+    day = next((line for line in group(buckets, "day", zone) if line.key == today), Line(today))
+    return day, next((line for line in blocks(buckets, zone, now=now) if line.about["kind"] == "active"), None)
 
 
 def load_titles(options: Namespace) -> dict[str, str]:
-    """Return the titles of the sessions in the logs that the options name."""
+    """Return the session titles in the logs that the options name."""
     if getattr(options, "dask", None):
         from ..cluster import connect, read_titles_on
 
@@ -170,14 +176,14 @@ def load_titles(options: Namespace) -> dict[str, str]:
     return read_titles(find_logs(options.sources), cache, repr(("titles", options.sources)))
 
 
-def _keep(name: str, facts: str, buckets: list[Bucket], seen: Overview) -> None:
+def _store(name: str, facts: str, buckets: list[Bucket], summary: Overview) -> None:
     # A failed write only means computing them again next time.
     with suppress(OSError):
-        Cache().store(name, (facts, list(map(tuple, buckets)), tuple(seen)))
+        Cache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
 
 
 def _facts(options: Namespace) -> str | None:
-    """Return a fingerprint of the content of all logs; `None` if unknown."""
+    """Return a fingerprint of all logs' content; `None` if unknown."""
     paths = find_logs(options.sources)
     try:
         return None if STDIN in paths else repr([(path, *identity_of(path)) for path in paths])
@@ -202,16 +208,16 @@ def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
     return Overview(len(logs.files), logs.size, len(lost), odd, len(logs.unfinished), unpriced, example)
 
 
-def mention(seen: Overview) -> int:
-    """Report missing or uncertain parts of the sums on stderr; return the exit code."""
-    if seen.lost:
-        first = f"the first: {seen.example}"
-        say(f"note: lines that could not be read: {seen.lost:,}; {first}; cc-convert doctor lists them")
-    elif seen.odd:
-        say(f"note: lines that are damaged but were read: {seen.odd:,}; cc-convert doctor lists them")
-    for model, tokens in sorted(seen.unpriced.items()):
-        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; --prices FILE can tell it")
-    return FINDINGS if seen.lost else OK
+def mention(summary: Overview) -> int:
+    """Report missing or uncertain parts on stderr; return the exit code."""
+    if summary.lost:
+        first = f"the first: {summary.example}"
+        say(f"note: lines that could not be read: {summary.lost:,}; {first}; cc-convert doctor lists them")
+    elif summary.odd:
+        say(f"note: lines that are damaged but were read: {summary.odd:,}; cc-convert doctor lists them")
+    for model, tokens in sorted(summary.unpriced.items()):
+        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; add one with --prices FILE")
+    return FINDINGS if summary.lost else OK
 
 
 class _ProgressLine:

@@ -11,23 +11,12 @@ from typing import Any, TextIO, TypeAlias
 from ..extras import has_extra, need
 
 __all__ = [
-    "RefusedError",
-    "Table",
-    "is_too_wide",
-    "say",
-    "shortened",
-    "spell_cost",
-    "spell_count",
-    "spell_short",
-    "visible",
-    "without_empty",
-    "write_output",
-    "write_records",
-    "write_table",
-]
+    "RefusedError", "Table", "is_too_wide", "say", "shortened", "spell_cost", "spell_count", "spell_short", "visible",
+    "without_empty", "write_output", "write_records", "write_table",
+]  # fmt: skip
 
 Table: TypeAlias = Sequence[Sequence[str]]
-"""Rows of cells; the first row has the headings."""
+"""Rows with cells; the first row has the headings."""
 
 
 class RefusedError(ValueError):
@@ -43,10 +32,7 @@ def say(text: str) -> None:
 def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     """Open a text file that only this user can read, or the standard output.
 
-    An existing file is replaced at the end, so an error leaves it as it was.
-
-    Raises:
-        RefusedError: The file exists and must not be overwritten.
+    An error leaves an existing file as it was. Without `force`, an existing file raises `RefusedError`.
     """
     if path in (None, "-"):
         yield sys.stdout
@@ -70,13 +56,13 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
 def check_free(path: str, *, force: bool) -> None:
     """Raise `RefusedError` if a file exists that must not be overwritten."""
     if not force and os.path.exists(path) and os.path.isfile(path):
-        raise RefusedError(f"{path} is there; --force writes over it")
+        raise RefusedError(f"{path} exists; --force overwrites it")
 
 
 def write_records(
     file: TextIO, records: Sequence[Mapping[str, Any]], form: str, headings: Iterable[str] | None = None
 ) -> None:
-    """Write records as `json` (one document), `csv`, or `md`; without `headings`, those of the records."""
+    """Write records as `json` (one document), `csv`, or `md`; without `headings`, the records' names."""
     if form == "json":
         file.write(json.dumps(list(records), indent=1, default=str) + "\n")
         return
@@ -104,12 +90,7 @@ def _text(value: object) -> str:
 def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool = False, title: str = "") -> None:
     """Write a table: on a terminal with rich, if it is installed, otherwise in plain columns.
 
-    Args:
-        file: Output file.
-        table: Headings and rows.
-        form: `table` or `md`.
-        last: Whether the last row is a sum.
-        title: Heading of the table.
+    `form` is `table` or `md`. With `last`, the last row is a sum.
     """
     clean = [[visible(cell) for cell in row] for row in table]
     if form == "md":
@@ -123,7 +104,7 @@ def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool =
 
 def visible(cell: str) -> str:
     """Replace control characters: a log could otherwise move a terminal's cursor or change its colours."""
-    return cell if cell.isprintable() else "".join(one if one.isprintable() else "�" for one in cell)
+    return cell if cell.isprintable() else "".join(character if character.isprintable() else "�" for character in cell)
 
 
 def _write_markdown(file: TextIO, table: Table) -> None:
@@ -192,12 +173,12 @@ def spell_short(number: int) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most `most` characters, with an ellipsis if it was cut."""
+    """Return a text with at most `most` characters, with an ellipsis if it was cut."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
 def is_too_wide(file: TextIO, table: Table) -> bool:
-    """Return whether the table goes to a terminal that is too narrow for it."""
+    """Return true if the table goes to a terminal that is too narrow for it."""
     if not (file is sys.stdout and file.isatty()):
         return False
     widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]

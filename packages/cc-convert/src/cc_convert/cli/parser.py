@@ -1,4 +1,4 @@
-"""The parser of the command line. Each command names its function, imported when it runs."""
+"""The command line's parser. Each command names its function, imported when it runs."""
 
 import argparse
 import os
@@ -15,8 +15,10 @@ _Add: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-_BY_HELP = f"what a line stands for ({', '.join(BY)}; default: day)"
+_BY_HELP = f"meaning of a line ({', '.join(BY)}; default: day)"
 _SOURCES_HELP = "files, folders, patterns, or - for standard input (default: Claude Code's own transcripts)"
+_FORCE_HELP = "overwrite an existing file"
+_ZONE_HELP = "time zone for days, such as Europe/Berlin (default: this machine's)"
 _EXAMPLES = """\
 examples:
   cc-convert report                             what each day cost
@@ -33,7 +35,7 @@ exit codes: 0 done, 1 done with findings, 2 not done, 130 interrupted
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal. argparse makes one for each option, and would import `shutil` for the width."""
+    """Help as wide as the terminal; argparse would import `shutil` for the width, and create help for each option."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
@@ -49,7 +51,7 @@ def _columns() -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command."""
+    """Return the parser for the whole command."""
     parser = argparse.ArgumentParser(
         prog="cc-convert",
         description="Logs of Claude Code and the Agent SDK: read, summed up, converted.",
@@ -92,14 +94,16 @@ def _by_and_sources(parser: argparse.ArgumentParser, words: list[str]) -> tuple[
     """Return the kind of report, usually the first word, and the sources; after a source, the word names a file."""
     at = [place for place, word in enumerate(words) if word in BY and (not place or not os.path.exists(word))]
     if len(at) > 1:
-        parser.error(f"a report is by one of {' and '.join(words[place] for place in at)}; a file is ./{words[at[1]]}")
+        parser.error(f"choose one of {', '.join(words[place] for place in at)}; write ./{words[at[1]]} for a file")
     return (words[at[0]], words[: at[0]] + words[at[0] + 1 :]) if at else ("day", words)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+def _number_from(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not {least} or more")
+        return int(text)
+
     return number
 
 
@@ -118,13 +122,6 @@ def _origin(text: str) -> tuple[str, str]:
     return host, path
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
-    return number
-
-
 class _Version(argparse.Action):
     """Looks up the version only on demand: this takes longer than a short report."""
 
@@ -132,7 +129,7 @@ class _Version(argparse.Action):
         parser.exit(message=f"cc-convert {import_module('importlib.metadata').version('cc-convert')}\n")
 
 
-def _late(module: str) -> Callable[[argparse.Namespace], int]:
+def _imported_on_use(module: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         return import_module(f".{module}", __package__).run(options)
 
@@ -140,9 +137,8 @@ def _late(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _command(add: _Add, name: str, module: str, help: str) -> argparse.ArgumentParser:
-
     command = add(name, help=help, description=f"{help[0].upper()}{help[1:]}.", formatter_class=_Help)
-    command.set_defaults(run=_late(module), command=name)
+    command.set_defaults(run=_imported_on_use(module), command=name)
     return command
 
 
@@ -154,8 +150,7 @@ def _add_report(add: _Add) -> None:
     _add_prices(report)
     form = report.add_argument_group("form")
     form.add_argument("--format", choices=("table", "json", "csv", "md", "html"), default="table")
-    form.add_argument("-o", "--output", metavar="FILE", help="write to a file (default: standard output)")
-    form.add_argument("--force", action="store_true", help="write over a file that is there")
+    _add_output(form)
     form.add_argument("--week-start", choices=WEEKDAYS, default="monday", metavar="DAY", help="default: monday")
     _add_reading(report)
     report.add_argument("--dask", metavar="ADDRESS", help="read on a Dask cluster; sources may be URLs")
@@ -168,7 +163,7 @@ def _add_convert(add: _Add) -> None:
         "-o", "--output", metavar="FILE", default="-", help="the ending tells the form; - is standard output"
     )
     convert.add_argument("--format", choices=("jsonl", "csv", "parquet", "html", "md"), help="in place of the ending")
-    convert.add_argument("--force", action="store_true", help="write over a file that is there")
+    convert.add_argument("--force", action="store_true", help=_FORCE_HELP)
     _add_filters(convert)
     _add_prices(convert)
     _add_reading(convert)
@@ -181,7 +176,7 @@ def _add_responses(add: _Add) -> None:
 
 
 def _add_reconcile(add: _Add) -> None:
-    compare = _command(add, "reconcile", "reconcile", "set requests against the CLI's own totals")
+    compare = _command(add, "reconcile", "reconcile", "compare requests with the CLI's own totals")
     _add_sources(compare)
     compare.add_argument("--prices", metavar="FILE", help="a price list in JSON")
     compare.add_argument("--all", action="store_true", help="show the sessions that agree, too")
@@ -192,11 +187,9 @@ def _add_reconcile(add: _Add) -> None:
 def _add_live(add: _Add) -> None:
     watch = _command(add, "watch", "watch", "show today and the current block, and keep them up to date")
     _add_sources(watch)
-    watch.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between looks (default: 2)")
-    watch.add_argument("--once", action="store_true", help="look once")
-    watch.add_argument(
-        "--tz", metavar="ZONE", help="whose days they are, such as Europe/Berlin (default: this machine's)"
-    )
+    watch.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between refreshes (default: 2)")
+    watch.add_argument("--once", action="store_true", help="show once")
+    watch.add_argument("--tz", metavar="ZONE", help=_ZONE_HELP)
     _add_prices(watch)
     line = _command(
         add, "statusline", "statusline", "print the line for Claude Code's status line, from its JSON on stdin"
@@ -206,12 +199,12 @@ def _add_live(add: _Add) -> None:
 
 
 def _add_doctor(add: _Add) -> None:
-    doctor = _command(add, "doctor", "doctor", "read every line and say what is wrong")
+    doctor = _command(add, "doctor", "doctor", "read every line and report defects")
     _add_sources(doctor)
-    doctor.add_argument("--all", action="store_true", help="list every line that is wrong, not only the first ones")
-    doctor.add_argument("--clear-cache", action="store_true", help="forget what was read before")
+    doctor.add_argument("--all", action="store_true", help="list every defect, not only the first ones")
+    doctor.add_argument("--clear-cache", action="store_true", help="clear the cache first")
     doctor.add_argument("--prices", metavar="FILE", help="a price list in JSON")
-    doctor.add_argument("--jobs", type=_positive, metavar="N", help=argparse.SUPPRESS)
+    doctor.add_argument("--jobs", type=_number_from(1), metavar="N", help=argparse.SUPPRESS)
 
 
 def _add_sql(add: _Add) -> None:
@@ -238,17 +231,24 @@ def _add_search(add: _Add) -> None:
         help="look only there; may be repeated (default: everywhere)",
     )  # fmt: skip
     search.add_argument(
-        "-C", "--context", type=_count, default=0, metavar="N", help="show N lines before and behind (default: 0)"
+        "-C",
+        "--context",
+        type=_number_from(0),
+        default=0,
+        metavar="N",
+        help="show N lines before and behind (default: 0)",
     )
     search.add_argument(
-        "--limit", type=_count, default=30, metavar="N", help="show the newest N matches; 0 shows all (default: 30)"
+        "--limit",
+        type=_number_from(0),
+        default=30,
+        metavar="N",
+        help="show the newest N matches; 0 shows all (default: 30)",
     )
     search.add_argument("--format", choices=("text", "json"), default="text")
-    search.add_argument("-o", "--output", metavar="FILE", help="write to a file (default: standard output)")
-    search.add_argument("--force", action="store_true", help="write over a file that is there")
+    _add_output(search)
     _add_filters(search)
-    search.add_argument("--no-cache", action="store_true", help="read everything anew, and keep nothing")
-    search.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: one for each processor)")
+    _add_reading(search, strict=False)
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
@@ -263,14 +263,17 @@ def _add_origins(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _add_output(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file (default: standard output)")
+    parser.add_argument("--force", action="store_true", help=_FORCE_HELP)
+
+
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     filters = parser.add_argument_group("filters")
     filters.add_argument("--since", metavar="DAY", help="from this day, or time, on: 2026-11-20, 2026-11-20T14:00")
     filters.add_argument("--until", metavar="DAY", help="up to the end of this day, or before this time")
     filters.add_argument("--last", metavar="SPAN", help="the last days, weeks or hours, today among them: 7d, 2w, 36h")
-    filters.add_argument(
-        "--tz", metavar="ZONE", help="whose days they are, such as Europe/Berlin (default: this machine's)"
-    )
+    filters.add_argument("--tz", metavar="ZONE", help=_ZONE_HELP)
     filters.add_argument("--project", default="", metavar="PART", help="projects with this in their folder")
     filters.add_argument("--model", default="", metavar="PART", help="models with this in their name")
     filters.add_argument("--session", default="", metavar="ID", help="sessions whose id begins so")
@@ -289,8 +292,11 @@ def _add_prices(parser: argparse.ArgumentParser) -> None:
     prices.add_argument("--prices", metavar="FILE", help="a price list in JSON, in place of the built-in one")
 
 
-def _add_reading(parser: argparse.ArgumentParser) -> None:
+def _add_reading(parser: argparse.ArgumentParser, *, strict: bool = True) -> None:
     reading = parser.add_argument_group("reading")
-    reading.add_argument("--no-cache", action="store_true", help="read everything anew, and keep nothing")
-    reading.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: one for each processor)")
-    reading.add_argument("--strict", action="store_true", help="decode every line, also those that count nothing")
+    reading.add_argument("--no-cache", action="store_true", help="read all lines again, and store nothing")
+    reading.add_argument(
+        "--jobs", type=_number_from(1), metavar="N", help="processes (default: one for each processor)"
+    )
+    if strict:
+        reading.add_argument("--strict", action="store_true", help="decode every line, also those that count nothing")

@@ -1,6 +1,6 @@
-"""Usage windows of a plan: as Claude Code passes them to its status line, and as stream-json notes them.
+"""A plan's usage windows: as Claude Code passes them to its status line, and as stream-json notes them.
 
-Transcripts lack them. So the observations of the last day are cached, for `watch` and for forecasts.
+Transcripts lack them. So a day's observations are cached, for `watch` and for forecasts.
 """
 
 import json
@@ -13,10 +13,10 @@ from cc_types import JsonValue, RateLimits
 
 from ..log_files.cache import Cache
 from ..log_files.extract import time_of
+from ..log_files.rows import FileScan
 from ..report.forecast import Forecast, WindowUse, forecast, newest_uses
-from ..rows import FileScan
 
-__all__ = ["keep_uses", "kept_uses", "logged_uses", "running_uses", "spell_windows", "told_uses"]
+__all__ = ["logged_uses", "running_uses", "spell_windows", "status_line_uses", "store_uses", "stored_uses"]
 
 # Not a path of a log.
 _ENTRY = "windows of the plan"
@@ -29,20 +29,20 @@ _LONG_SPAN = 7200.0
 _LONGEST = 40
 
 
-def told_uses(rate_limits: object, now: datetime) -> list[WindowUse]:
-    """Read `rate_limits` of the status line's input."""
+def status_line_uses(rate_limits: object, now: datetime) -> list[WindowUse]:
+    """Read `rate_limits` in the status line's input."""
     if not isinstance(rate_limits, dict):
         return []
     windows: dict[str, JsonValue] = {}
     for kind, window in cast("dict[str, object]", rate_limits).items():
-        told = cast("dict[str, JsonValue]", window if isinstance(window, dict) else {})
-        if isinstance(used := told.get("used_percentage"), int | float):
-            windows[kind] = {"utilization": used / 100, "resetsAt": told.get("resets_at")}
+        fields = cast("dict[str, JsonValue]", window if isinstance(window, dict) else {})
+        if isinstance(used := fields.get("used_percentage"), int | float):
+            windows[kind] = {"utilization": used / 100, "resetsAt": fields.get("resets_at")}
     return _uses({"unifiedWindows": windows}, now)
 
 
 def logged_uses(scans: Iterable[FileScan]) -> list[WindowUse]:
-    """Return the observations in logs of stream-json, with the times of the records before them."""
+    """Return the observations in stream-json logs, with the times in the records before them."""
     uses: list[WindowUse] = []
     for scan in scans:
         for written, event in scan.limits:
@@ -54,72 +54,68 @@ def logged_uses(scans: Iterable[FileScan]) -> list[WindowUse]:
 
 def _uses(info: dict[str, JsonValue], now: datetime) -> list[WindowUse]:
     limits = RateLimits.from_event(info)
-    return [
-        WindowUse(one.kind, now.timestamp(), one.utilization, one.resets_at.timestamp() if one.resets_at else None)
-        for one in (limits.windows if limits else ())
-        if one.utilization is not None
-    ]
+    uses: list[WindowUse] = []
+    for window in limits.windows if limits else ():
+        if window.utilization is not None:
+            resets = window.resets_at.timestamp() if window.resets_at else None
+            uses.append(WindowUse(window.kind, now.timestamp(), window.utilization, resets))
+    return uses
 
 
-def keep_uses(uses: Sequence[WindowUse], known: Iterable[WindowUse]) -> None:
-    """Store observations and those of the last day before them, if the cache can be written."""
+def store_uses(uses: Sequence[WindowUse], earlier: Iterable[WindowUse]) -> None:
+    """Store observations and those in the day before them, if the cache can be written."""
     newest = max(use.time for use in uses)
-    kept: list[WindowUse] = []
-    for kind in dict.fromkeys(use.kind for use in (*known, *uses)):
+    entries: list[WindowUse] = []
+    for kind in dict.fromkeys(use.kind for use in (*earlier, *uses)):
         steps: list[WindowUse] = []
-        for use in sorted((one for one in (*known, *uses) if one.kind == kind), key=lambda one: one.time):
-            # The newest one of each step, after the first.
+        for use in sorted((use for use in (*earlier, *uses) if use.kind == kind), key=lambda use: use.time):
+            # In each step only the newest observation, after the first.
             if len(steps) > 1 and use.time - steps[-2].time < _STEP:
                 steps.pop()
             if use.time > newest - _KEPT:
                 steps.append(use)
-        kept += steps
+        entries += steps
     with suppress(OSError):
-        Cache().store(_ENTRY, (list(map(tuple, kept)),))
+        Cache().store(_ENTRY, (list(map(tuple, entries)),))
 
 
-def kept_uses() -> list[WindowUse]:
+def stored_uses() -> list[WindowUse]:
     """Return the stored observations."""
     with suppress(TypeError, ValueError):
-        [kept] = Cache().load(_ENTRY)
-        return [WindowUse(*one) for one in kept]
+        [entries] = Cache().load(_ENTRY)
+        return [WindowUse(*values) for values in entries]
     return []
 
 
 def running_uses(uses: Iterable[WindowUse], now: datetime) -> list[WindowUse]:
-    """Return the newest observation of each window that was not reset since."""
-    return [one for one in newest_uses(uses) if one.resets is not None and one.resets > now.timestamp()]
+    """Return each window's newest observation, without windows that were reset since."""
+    return [use for use in newest_uses(uses) if use.resets is not None and use.resets > now.timestamp()]
 
 
 def spell_windows(
     windows: Iterable[WindowUse], uses: Sequence[WindowUse], now: datetime, zone: tzinfo | None, *, brief: bool
 ) -> list[str]:
-    """Format the use of windows for people, with their resets and forecasts.
+    """Format the newest observation of each window for people, with resets, and forecasts from all observations.
 
-    Args:
-        windows: The newest observation of each window.
-        uses: All observations, for the forecasts.
-        now: The present.
-        zone: Time zone of the times.
-        brief: Leave out forecasts of windows that are reset before they are full.
+    With `brief`, forecasts for windows that are reset before they are full are left out.
     """
-    return [_spell(one, forecast(uses, one, now.timestamp()), now, zone, brief=brief) for one in windows]
+    return [_spell(window, forecast(uses, window, now.timestamp()), now, zone, brief=brief) for window in windows]
 
 
-def _spell(window: WindowUse, found: Forecast | None, now: datetime, zone: tzinfo | None, *, brief: bool) -> str:
+def _spell(window: WindowUse, prediction: Forecast | None, now: datetime, zone: tzinfo | None, *, brief: bool) -> str:
     # Logs may contain any name.
-    name = "".join(one for one in window.kind if one.isprintable())[:_LONGEST].replace("_", " ")
+    name = "".join(character for character in window.kind if character.isprintable())[:_LONGEST].replace("_", " ")
     text = f"{_NAMES.get(window.kind, name)} {window.used * 100:.0f}%"
     if window.resets is None or window.resets <= now.timestamp():
         return text
     text += f", resets {_moment(window.resets, now, zone)}"
-    if found is None or (brief and found.full is None):
+    if prediction is None or (brief and prediction.full is None):
         return text
-    span = f"{found.span / 3600:.0f} h" if found.span >= _LONG_SPAN else f"{found.span / 60:.0f} min"
+    span = f"{prediction.span / 3600:.0f} h" if prediction.span >= _LONG_SPAN else f"{prediction.span / 60:.0f} min"
     then = (
-        f"{found.at_reset * 100:.0f}% at the reset"
-        if found.full is None
-        else f"full at {_moment(found.full, now, zone)}"
+        f"{prediction.at_reset * 100:.0f}% at the reset"
+        if prediction.full is None
+        else f"full at {_moment(prediction.full, now, zone)}"
     )
     return f"{text}, at this pace {then}, from the last {span}"
 

@@ -4,7 +4,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from ..reconcile import KINDS, Comparison, reconcile
+from ..reconcile import Comparison, reconcile
 from . import FINDINGS, OK
 from .inputs import chosen_prices, load_logs, mention, overview
 from .output import say, spell_cost, spell_count, without_empty, write_records, write_table
@@ -14,19 +14,19 @@ def run(options: Namespace) -> int:
     """Compare; return 1 if a session differs, or may be counted twice."""
     logs = load_logs(options)
     compared = reconcile(logs, chosen_prices(options))
-    shown = [one for one in compared if options.all or not one.agrees or any(one.unlogged)]
+    shown = [comparison for comparison in compared if options.all or not comparison.agrees or any(comparison.unlogged)]
     if options.format in ("json", "csv"):
-        write_records(sys.stdout, [_record(one) for one in compared], options.format)
+        write_records(sys.stdout, [_record(comparison) for comparison in compared], options.format)
     elif shown:
         write_table(sys.stdout, _table(shown), options.format)
-    differing = [one for one in compared if not one.agrees]
+    differing = [comparison for comparison in compared if not comparison.agrees]
     rows = sum(row.kind != "error" for row in logs.rows)
     without = {row.session for row in logs.rows} - set(logs.totals)
     say(f"{rows:,} rows; {len(compared)} sessions with a total of the CLI's own, {len(differing)} of them differ")
-    doubtful = [one for one in compared if one.doubtful]
-    for one in doubtful:
+    doubtful = [comparison for comparison in compared if comparison.doubtful]
+    for comparison in doubtful:
         say(
-            f"{one.session}: {one.doubtful:,} tokens may be counted twice: "
+            f"{comparison.session}: {comparison.doubtful:,} tokens may be counted twice: "
             "processes were killed or ran at once, or the clock was set back"
         )
     if without:
@@ -36,11 +36,10 @@ def run(options: Namespace) -> int:
     return FINDINGS if differing or doubtful or logs.lost else OK
 
 
-def _record(one: Comparison) -> dict[str, Any]:
-    record: dict[str, Any] = {"session": one.session, "project": one.project, "agrees": one.agrees}
-    record["doubtful"] = one.doubtful
-    columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, one.outside, strict=True)
-    for kind, requests, unlogged, stated, difference, outside in columns:
+def _record(comparison: Comparison) -> dict[str, Any]:
+    record: dict[str, Any] = {"session": comparison.session, "project": comparison.project, "agrees": comparison.agrees}
+    record["doubtful"] = comparison.doubtful
+    for kind, requests, unlogged, stated, difference, outside in comparison.by_kind():
         record |= {
             f"{kind}_requests": requests,
             f"{kind}_unlogged": unlogged,
@@ -49,25 +48,24 @@ def _record(one: Comparison) -> dict[str, Any]:
             f"{kind}_outside": outside,
         }
     return record | {
-        "cost": round(one.cost, 9),
-        "cost_stated": round(one.stated_cost, 9),
-        "cost_difference": round(one.cost_difference, 9),
+        "cost": round(comparison.cost, 9),
+        "cost_stated": round(comparison.stated_cost, 9),
+        "cost_difference": round(comparison.cost_difference, 9),
     }
 
 
 def _table(compared: list[Comparison]) -> list[list[str]]:
     table = [["Session", "Kind", "Requests", "Unlogged", "CLI", "Difference", "In no total"]]
-    for one in compared:
-        name = one.session
-        columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, one.outside, strict=True)
-        for kind, requests, unlogged, stated, difference, outside in columns:
+    for comparison in compared:
+        name = comparison.session
+        for kind, requests, unlogged, stated, difference, outside in comparison.by_kind():
             if requests or stated or difference or outside:
                 cells = [spell_count(number) for number in (requests, unlogged, stated)]
                 spelled = f"{difference:+,}" if difference else "0"
                 table.append([name, kind, *cells, spelled, spell_count(outside) if outside else ""])
                 name = ""
-        off = one.cost_difference
-        table.append(["", "cost", spell_cost(one.cost), "", spell_cost(one.stated_cost), _off(off), ""])
+        off = comparison.cost_difference
+        table.append(["", "cost", spell_cost(comparison.cost), "", spell_cost(comparison.stated_cost), _off(off), ""])
     return without_empty(table, "In no total")
 
 

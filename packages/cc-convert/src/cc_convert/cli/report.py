@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..log_files.rows import LABELS
 from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
-from ..rows import LABELS
 from .inputs import (
     Overview,
     chosen_prices,
@@ -40,8 +40,12 @@ if TYPE_CHECKING:
     from ..report.tools import ToolLine
 
 _TITLE, _SHORT_TITLE = 50, 24
-"""Characters of a title in a table."""
+"""Title characters in a table."""
 _SHORT = {"Requests": "Reqs", "Cache write": "Write", "Cache read": "Read"}
+_COUNTS = (
+    "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
+    "web_searches", "tokens", "cache_hits",
+)  # fmt: skip
 _TITLES = {
     "day": "Day",
     "week": "Week from",
@@ -62,7 +66,7 @@ def run(options: Namespace) -> int:
     if options.by == "tool":
         return _tools(options)
     zone = chosen_zone(options)
-    buckets, seen = load_buckets(options)
+    buckets, summary = load_buckets(options)
     if options.by == "block":
         lines = blocks(buckets, zone, now=time.time())
     else:
@@ -72,11 +76,11 @@ def run(options: Namespace) -> int:
         for line in lines:
             line.about["title"] = titles.get(line.key, "")
     with write_output(options.output, force=options.force) as file:
-        _write(file, lines, options, zone, seen)
-    return mention(seen)
+        _write(file, lines, options, zone, summary)
+    return mention(summary)
 
 
-def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, seen: Overview) -> None:
+def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, summary: Overview) -> None:
     whole = total(line for line in lines if line.about.get("kind") != GAP)
     if options.format == "json":
         document = {
@@ -84,11 +88,11 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
             "lines": [record(line, zone) for line in lines],
             "total": record(whole, zone),
             "prices_as_of": chosen_prices(options).as_of,
-            "files": seen.files,
-            "lines_lost": seen.lost,
-            "lines_damaged": seen.odd,
-            "unfinished": seen.unfinished,
-            "unpriced": seen.unpriced,
+            "files": summary.files,
+            "lines_lost": summary.lost,
+            "lines_damaged": summary.odd,
+            "unfinished": summary.unfinished,
+            "unpriced": summary.unpriced,
         }
         file.write(json.dumps(document, indent=1) + "\n")
     elif options.format == "csv":
@@ -104,27 +108,19 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
 
 def record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
     """Return a line as a record for programs."""
-    return {
-        "key": line.key,
-        **line.about,
-        "requests": line.requests,
-        "errors": line.errors,
-        "input": line.input,
-        "output": line.output,
-        "cache_write_5m": line.cache_write_5m,
-        "cache_write_1h": line.cache_write_1h,
-        "cache_read": line.cache_read,
-        "thinking": line.thinking,
-        "web_searches": line.web_searches,
-        "tokens": line.tokens,
-        "cache_hits": line.cache_hits,
-        "cost": round(line.cost, 9),
-        "unlogged_cost": round(line.unlogged_cost, 9),
-        "unpriced_tokens": line.unpriced,
-        "first": _moment(line.first, zone),
-        "last": _moment(line.last, zone),
-        "models": {model: round(cost, 9) for model, cost in line.models.items()},
-    }
+    fields = vars(line) | {"tokens": line.tokens, "cache_hits": line.cache_hits}
+    return (
+        {"key": line.key, **line.about}
+        | {name: fields[name] for name in _COUNTS}
+        | {
+            "cost": round(line.cost, 9),
+            "unlogged_cost": round(line.unlogged_cost, 9),
+            "unpriced_tokens": line.unpriced,
+            "first": _moment(line.first, zone),
+            "last": _moment(line.last, zone),
+            "models": {model: round(cost, 9) for model, cost in line.models.items()},
+        }
+    )
 
 
 def _moment(time: float, zone: tzinfo | None) -> str | None:
@@ -132,34 +128,20 @@ def _moment(time: float, zone: tzinfo | None) -> str | None:
 
 
 def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:
-    """Return the table for people; for a narrow terminal with rounded counts and parts of names."""
+    """Return the table for people; for a narrow terminal with rounded counts and shortened names."""
     heading = _TITLES.get(by, by.capitalize())
     labels = [] if short else ["Branch", "Host", "Entry point", "CLI version"]
     extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
     models = [] if by == "model" or short else ["Models"]
-    table = [
-        [
-            heading,
-            *extra,
-            "Requests",
-            "Errors",
-            "Input",
-            "Output",
-            "Cache write",
-            "Cache read",
-            "Hits",
-            "Cost",
-            "Unlogged",
-            *models,
-        ]
-    ]
+    sums = ["Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", "Unlogged"]
+    table = [[heading, *extra, *sums, *models]]
     for line in [*lines, whole]:
         is_total = line is whole
         if line.about.get("kind") == GAP:
             table.append([line.key, line.about["ends"], *[""] * 7, "gap", "", *[""] * len(models)])
             continue
         more = [""] * len(extra) if is_total else _more(line, by, zone, short=short)
-        name, *more = [_part(one) for one in (line.key, *more)] if short else [line.key, *more]
+        name, *more = [_part(cell) for cell in (line.key, *more)] if short else [line.key, *more]
         names = [_models(line.models)] if models else []
         table.append([name, *more, *_numbers(line, spell_short if short else spell_count), *names])
     for name in ("Errors", "Unlogged", *extra):
@@ -180,7 +162,7 @@ def _more(line: Line, by: str, zone: tzinfo | None, *, short: bool) -> list[str]
 
 
 def _part(name: str) -> str:
-    """Return the distinctive part of a name: last folder, first part of an id, time without year."""
+    """Return a name's distinctive part: last folder, an id's first part, time without year."""
     last = name.rstrip("/").rpartition("/")[2]
     if len(last) == len("2026-11-20 14:00") and last[10] == " ":
         return last[5:]

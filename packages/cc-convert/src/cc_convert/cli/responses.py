@@ -1,4 +1,4 @@
-"""`cc-convert responses`: convert stream-json to one `CLIResponse` per line, at the end of each turn."""
+"""`cc-convert responses`: convert stream-json to one `CLIResponse` per line, after each turn."""
 
 import json
 from argparse import Namespace
@@ -28,7 +28,7 @@ def run(options: Namespace) -> int:
 
 
 def _convert(lines: Iterable[bytes], path: str, *, text_only: bool) -> bool:
-    """Convert one stream; return whether it had a problem."""
+    """Convert a stream; return true if it had a problem."""
     turn: list[dict[str, Any]] = []
     wrong, results = False, 0
     for number, line in enumerate(lines, start=1):
@@ -57,6 +57,6 @@ def _print(messages: list[dict[str, Any]], path: str, number: int, *, text_only:
         say(f"cc-convert: {path}, line {number}: {error.reason}")
         return False
     line = response.result if text_only else json.dumps(response.model_dump(mode="json", exclude_unset=True))
-    # Flush at the end of the turn: a reader of the pipe may wait for it.
-    print(line, flush=True)  # noqa: T201 - the output of the command
+    # Flush after the turn: a pipe's reader may wait for it.
+    print(line, flush=True)  # noqa: T201 - the command's output
     return True

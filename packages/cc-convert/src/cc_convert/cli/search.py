@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 from ..log_files.cache import Cache
 from ..log_files.sources import STDIN, hosts_of
 from ..log_files.titles import read_titles
-from ..search.find import Found, Match, Query, QueryError, find_passages, passage_of
+from ..search.find import Match, Query, QueryError, SearchResult, find_passages, passage_of
 from ..search.passages import ROLES, Passage
 from .doctor import line_numbers
 from .inputs import chosen_filter, chosen_zone, with_progress
 from .output import RefusedError, say, shortened, visible, write_output, write_records
 
 _WIDTH = 160
-"""Characters shown of a line, around the match."""
+"""Characters in an excerpt line, around the match."""
 _BEFORE = 60
 _MOST_LINES = 3
-"""Matching lines shown of one passage."""
+"""Matching lines in a passage's excerpt."""
 # Logs are untrusted: another id could be an option or a command.
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NAMES = {"call": "tool call", "result": "tool result", "unreadable": "damaged line"}
@@ -46,36 +46,36 @@ def run(options: Namespace) -> int:
         raise RefusedError("standard input cannot be searched: matches are read a second time; write it to a file")
     cache = None if options.no_cache else Cache()
     with with_progress() as progress:
-        found = find_passages(
+        result = find_passages(
             logs, query, cache=cache, processes=options.jobs or os.cpu_count() or 1,
             limit=options.limit or None, progress=progress,
         )  # fmt: skip
-    titles = read_titles(dict.fromkeys(_home(match) for match in found.matches))
-    shown = [_Shown(match, passage_of(match), titles.get(match.context.session, "")) for match in found.matches]
+    titles = read_titles(dict.fromkeys(_main_transcript(match) for match in result.matches))
+    shown = [_Shown(match, passage_of(match), titles.get(match.context.session, "")) for match in result.matches]
     zone = chosen_zone(options)
     with write_output(options.output, force=options.force) as file:
         if options.format == "json":
             write_records(file, list(_records(shown, query, options.context, zone)), "json")
         else:
             file.writelines(f"{visible(line)}\n" for line in _lines(shown, query, options.context, zone))
-    _mention(found)
-    return 0 if found.total else 1
+    _mention(result)
+    return 0 if result.total else 1
 
 
-def _home(match: Match) -> str:
-    """Return the session's own transcript, also for a match in that of a sub-agent."""
+def _main_transcript(match: Match) -> str:
+    """Return the session's own transcript, also for a match in a sub-agent's transcript."""
     main = f"{os.path.dirname(os.path.dirname(match.path))}.jsonl"
     return main if match.context.agent and os.path.isfile(main) else match.path
 
 
-def _mention(found: Found) -> None:
-    if len(found.matches) < found.total:
-        say(f"note: the newest {len(found.matches):,} of {found.total:,} matches; --limit 0 shows all")
-    if found.lost:
-        say(f"note: lines that could not be read, and were searched as they stand: {found.lost:,}")
-    for reason in found.failed:
+def _mention(result: SearchResult) -> None:
+    if len(result.matches) < result.total:
+        say(f"note: the newest {len(result.matches):,} of {result.total:,} matches; --limit 0 shows all")
+    if result.lost:
+        say(f"note: lines that could not be read, and were searched as they stand: {result.lost:,}")
+    for reason in result.failed:
         say(f"note: not searched: {reason}")
-    if not found.total:
+    if not result.total:
         say("nothing found")
 
 
@@ -84,31 +84,31 @@ def _mention(found: Found) -> None:
 
 def _lines(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None) -> Iterator[str]:
     sessions: dict[tuple[str, str], list[_Shown]] = {}
-    for one in shown:
-        sessions.setdefault((one.match.context.host, one.match.context.session), []).append(one)
-    for number, found in enumerate(sessions.values()):
+    for hit in shown:
+        sessions.setdefault((hit.match.context.host, hit.match.context.session), []).append(hit)
+    for number, hits in enumerate(sessions.values()):
         if number:
             yield ""
-        first = found[0]
+        first = hits[0]
         place = first.match.context
         yield shortened(first.title, _WIDTH) or f"Session {place.session or 'unknown'}"
         facts = (first.match.folder or place.project, place.branch, place.host, f"session {place.session}")
         yield f"  {' · '.join(fact for fact in facts if fact)}"
-        for one in reversed(found):
-            yield f"  {' · '.join(_facts(one, zone))}"
-            yield from (f"    {line}" for line in _excerpt(one.passage, query, context))
+        for hit in reversed(hits):
+            yield f"  {' · '.join(_facts(hit, zone))}"
+            yield from (f"    {line}" for line in _excerpt(hit.passage, query, context))
         if command := resume_command(first.match):
             yield f"  resume: {command}"
 
 
-def _facts(one: _Shown, zone: tzinfo | None) -> Iterator[str]:
-    if one.match.time:
-        yield datetime.fromtimestamp(one.match.time, zone).strftime("%Y-%m-%d %H:%M:%S")
-    yield _NAMES.get(one.match.role, one.match.role)
-    if one.passage and one.passage.tool:
-        yield one.passage.tool
-    if one.match.context.agent:
-        yield f"sub-agent {one.match.context.agent}"
+def _facts(hit: _Shown, zone: tzinfo | None) -> Iterator[str]:
+    if hit.match.time:
+        yield datetime.fromtimestamp(hit.match.time, zone).strftime("%Y-%m-%d %H:%M:%S")
+    yield _NAMES.get(hit.match.role, hit.match.role)
+    if hit.passage and hit.passage.tool:
+        yield hit.passage.tool
+    if hit.match.context.agent:
+        yield f"sub-agent {hit.match.context.agent}"
 
 
 def resume_command(match: Match) -> str:
@@ -123,11 +123,11 @@ def resume_command(match: Match) -> str:
 
 
 def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
-    """Return the first matching lines of a passage, with the lines around them."""
+    """Return a passage's first matching lines, with the lines around them."""
     if passage is None:
         return ["(the log has changed)"]
     lines = passage.text.split("\n")
-    starts = _starts(lines, passage.text, query)
+    starts = _match_starts(lines, passage.text, query)
     chosen: dict[int, int] = {}
     for at, start in list(starts.items())[:_MOST_LINES]:
         for number in range(max(0, at - context), min(len(lines), at + context + 1)):
@@ -137,13 +137,13 @@ def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
     for before, number in zip([-1, *sorted(chosen)], sorted(chosen), strict=False):
         if context and before >= 0 and number > before + 1:
             excerpt.append("--")
-        excerpt.append(_window(lines[number], chosen[number]))
+        excerpt.append(_excerpt_line(lines[number], chosen[number]))
     more = len(starts) - _MOST_LINES
     return [*excerpt, f"({more:,} more lines)"] if more > 0 else excerpt
 
 
-def _starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
-    """Return the first match in each matching line; the start of the text if only its lower case matches."""
+def _match_starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
+    """Return the first match in each matching line; the text's start if only the lower case matches."""
     begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts: dict[int, int] = {}
     for match in query.pattern.finditer(text):
@@ -152,7 +152,7 @@ def _starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
     return starts or {0: 0}
 
 
-def _window(line: str, start: int) -> str:
+def _excerpt_line(line: str, start: int) -> str:
     first = max(0, min(start - _BEFORE, len(line) - _WIDTH))
     ellipsis = "\N{HORIZONTAL ELLIPSIS}"
     window = line[first : first + _WIDTH].replace("\t", " ").rstrip("\r")
@@ -163,17 +163,17 @@ def _window(line: str, start: int) -> str:
 
 
 def _records(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None) -> Iterator[dict[str, Any]]:
-    numbers = line_numbers([(one.match.path, one.match.offset) for one in shown])
-    for one, number in zip(shown, numbers, strict=True):
-        match = one.match
+    numbers = line_numbers([(hit.match.path, hit.match.offset) for hit in shown])
+    for hit, number in zip(shown, numbers, strict=True):
+        match = hit.match
         time = datetime.fromtimestamp(match.time, zone).astimezone(zone) if match.time else None
         yield {
             **match.context._asdict(),
-            "title": one.title,
+            "title": hit.title,
             "time": time.isoformat(timespec="seconds") if time else None,
             "role": match.role,
-            "tool": one.passage.tool if one.passage else "",
-            "excerpt": _excerpt(one.passage, query, context),
+            "tool": hit.passage.tool if hit.passage else "",
+            "excerpt": _excerpt(hit.passage, query, context),
             "file": match.path,
             "line": number,
             "folder": match.folder,

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
 
-from ..rows import Row
+from ..log_files.rows import Row
 from ..table import COLUMNS, duckdb_with, values_of
 from .inputs import chosen_prices, load_logs, mention, overview, with_costs
 from .output import RefusedError, write_records
 
 
 def run(options: Namespace) -> int:
-    """Run one query."""
+    """Run a query."""
     logs = load_logs(options)
     rows = logs.priced(chosen_prices(options), options.cost)
     ask = _duckdb if options.engine == "duckdb" else _sqlite
-    headings, found = ask(rows, options.query)
+    headings, table = ask(rows, options.query)
     names = _unique(headings)
-    records = [dict(zip(names, values, strict=True)) for values in found]
+    records = [dict(zip(names, values, strict=True)) for values in table]
     write_records(sys.stdout, records, options.format, names)
     return mention(overview(logs, with_costs(rows)))
 
@@ -52,9 +52,9 @@ def _names(description: Sequence[Sequence[Any]] | None) -> list[str]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return names for columns: `n`, and `n_2` for the second one of this name."""
-    found: list[str] = []
+    """Return column names without repetition: a second `n` is `n_2`."""
+    columns: list[str] = []
     for name in names:
         numbers = (f"{name}_{number}" for number in count(2))
-        found.append(next(one for one in chain([name], numbers) if one not in found))
-    return found
+        columns.append(next(candidate for candidate in chain([name], numbers) if candidate not in columns))
+    return columns

@@ -1,11 +1,10 @@
 """`cc-convert statusline`: one line for Claude Code's status line.
 
-Claude Code calls it with a JSON object on stdin, and shows its output. Calls are frequent, so it reads only the new
-part of recently changed logs.
+Claude Code calls it with a JSON object on stdin, and shows its output. Calls are frequent, so it reads only new
+lines in recently changed logs.
 """
 
 import json
-import os
 import sys
 import time
 from argparse import Namespace
@@ -13,85 +12,75 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from ..log_files.cache import Cache
-from ..log_files.files import read_files
-from ..log_files.sources import LogsNotFoundError, find_logs
+from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
-from ..report.blocks import BLOCK, blocks
+from ..report.blocks import BLOCK
 from ..report.buckets import Bucket, fill_buckets
-from ..report.groups import group
-from .inputs import chosen_prices, chosen_zone
+from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
 from .output import spell_cost
-from .plan_limits import keep_uses, kept_uses, spell_windows, told_uses
-
-_RECENT = 2 * 86400
+from .plan_limits import spell_windows, status_line_uses, store_uses, stored_uses
 
 
 def run(options: Namespace) -> int:
     """Print the line, for any input on stdin."""
-    asked = _asked()
+    payload = _read_payload()
     try:
-        buckets = _buckets(options)
+        logs = merge(recent_scans((), Cache()))
+        buckets = fill_buckets(logs.priced(chosen_prices(options), options.cost))
     except LogsNotFoundError:
         buckets = []
     zone, now = chosen_zone(options), time.time()
-    today = datetime.fromtimestamp(now, zone).date().isoformat()
-    day = next((line for line in group(buckets, "day", zone) if line.key == today), None)
-    block = next((line for line in blocks(buckets, zone, now=now) if line.about.get("kind") == "active"), None)
+    day, block = current_lines(buckets, zone, now)
     parts = [
-        _text(asked, "model", "display_name"),
-        _share("context", asked, "context_window", "used_percentage"),
-        _session(asked, buckets),
-        f"today {spell_cost(day.cost if day else 0.0)}",
+        _text(payload, "model", "display_name"),
+        _share("context", payload, "context_window", "used_percentage"),
+        _session(payload, buckets),
+        f"today {spell_cost(day.cost)}",
     ]
     if block:
-        left = int(block.first // 3600 * 3600 + BLOCK - now) // 60
-        parts.append(f"block {spell_cost(block.cost)}, {left // 60}h{left % 60:02} left")
+        minutes = int(block.first // 3600 * 3600 + BLOCK - now) // 60
+        parts.append(f"block {spell_cost(block.cost)}, {minutes // 60}h{minutes % 60:02} left")
     moment = datetime.now(UTC)
-    if uses := told_uses(asked.get("rate_limits"), moment):
-        known = kept_uses()
-        parts += spell_windows(uses, [*known, *uses], moment, zone, brief=True)
-        keep_uses(uses, known)
-    print(" | ".join(part for part in parts if part))  # noqa: T201 - the output of the command
+    if uses := status_line_uses(payload.get("rate_limits"), moment):
+        earlier = stored_uses()
+        parts += spell_windows(uses, [*earlier, *uses], moment, zone, brief=True)
+        store_uses(uses, earlier)
+    print(" | ".join(part for part in parts if part))  # noqa: T201 - the command's output
     return 0
 
 
-def _asked() -> dict[str, Any]:
+def _read_payload() -> dict[str, Any]:
     if sys.stdin.isatty():
         return {}
     try:
-        asked: object = json.loads(sys.stdin.buffer.read())
+        payload: object = json.loads(sys.stdin.buffer.read())
     except ValueError:
         return {}
-    return cast("dict[str, Any]", asked) if isinstance(asked, dict) else {}
+    return cast("dict[str, Any]", payload) if isinstance(payload, dict) else {}
 
 
-def _value(asked: dict[str, Any], *path: str) -> object:
-    value: object = asked
+def _value(payload: dict[str, Any], *path: str) -> object:
+    value: object = payload
     for name in path:
         value = cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
     return value
 
 
-def _share(name: str, asked: dict[str, Any], *path: str) -> str:
-    value = _value(asked, *path)
+def _share(name: str, payload: dict[str, Any], *path: str) -> str:
+    value = _value(payload, *path)
     return f"{name} {value:.0f}%" if isinstance(value, int | float) else ""
 
 
-def _text(asked: dict[str, Any], *path: str) -> str:
-    value = _value(asked, *path)
-    return "".join(one for one in value if one.isprintable()) if isinstance(value, str) else ""
+def _text(payload: dict[str, Any], *path: str) -> str:
+    value = _value(payload, *path)
+    return "".join(character for character in value if character.isprintable()) if isinstance(value, str) else ""
 
 
-def _session(asked: dict[str, Any], buckets: list[Bucket]) -> str:
+def _session(payload: dict[str, Any], buckets: list[Bucket]) -> str:
     """Prefer Claude Code's own figure, if given; it includes requests that are not in the log yet."""
-    stated = _value(asked, "cost", "total_cost_usd")
+    stated = _value(payload, "cost", "total_cost_usd")
     if isinstance(stated, int | float):
         return f"session {spell_cost(float(stated))}"
-    session = _text(asked, "session_id")
-    return f"session {spell_cost(sum(one.cost for one in buckets if one.session == session))}" if session else ""
-
-
-def _buckets(options: Namespace) -> list[Bucket]:
-    since = time.time() - _RECENT
-    recent = [path for path in find_logs() if os.path.exists(path) and os.path.getmtime(path) >= since]
-    return fill_buckets(merge(read_files(recent, cache=Cache())).priced(chosen_prices(options), options.cost))
+    session = _text(payload, "session_id")
+    cost = sum(bucket.cost for bucket in buckets if bucket.session == session)
+    return f"session {spell_cost(cost)}" if session else ""

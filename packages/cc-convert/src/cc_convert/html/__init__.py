@@ -1,1 +1,1 @@
-"""The report as one static page: charts as inline SVG, transcripts, no network access, usable without scripts."""
+"""The report as a static page: charts as inline SVG, transcripts, no network access, usable without scripts."""

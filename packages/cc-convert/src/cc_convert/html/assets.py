@@ -1,4 +1,4 @@
-"""Style of the page, and a search where scripts are allowed. The policy allows only these two, by their hashes."""
+"""The page's style, and a search where scripts are allowed. The policy allows only these two, by their hashes."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -12,6 +12,6 @@ SCRIPT = Path(__file__).with_name("page.js").read_text("utf-8")
 
 def policy() -> str:
     """Return the content security policy: no loading, and only our own styles and scripts."""
-    style, script = (b64encode(sha256(one.encode()).digest()).decode() for one in (STYLE, SCRIPT))
+    style, script = (b64encode(sha256(content.encode()).digest()).decode() for content in (STYLE, SCRIPT))
     allowed = f"style-src 'sha256-{style}'; script-src 'sha256-{script}'"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-"""Charts over all sessions: cost by day and model, cache hits, hours of the week, five-hour blocks."""
+"""Charts over all sessions: cost by day and model, cache hits, weekly hours, five-hour blocks."""
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
@@ -16,7 +16,7 @@ __all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "mo
 # More days would be thinner than a pixel on a phone; then a column is a week.
 _MOST_DAYS = 92
 _MOST_BLOCKS = 60
-# With fewer columns, the rest of the plot stays empty: a single day must not fill it.
+# With fewer columns, a part of the plot stays empty: a single day must not fill it.
 _FEWEST = 12
 _COLOURS = 8
 # Room for a date, and for a date with a time, in a phone's larger font.
@@ -32,7 +32,7 @@ def model_classes(buckets: list[Bucket]) -> dict[str, str]:
 
 
 def legend(classes: dict[str, str]) -> str:
-    """Return the legend of the colours."""
+    """Return the legend for the colours."""
     items = (f'<li><span class="key {kind}b"></span>{text(model)}</li>' for model, kind in classes.items())
     return f'<ul class="legend">{"".join(items)}</ul>\n'
 
@@ -44,68 +44,69 @@ def _periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line
         return "day", []
     first, last = date.fromisoformat(days[0].key), date.fromisoformat(days[-1].key)
     step, name = (1, "day") if (last - first).days < _MOST_DAYS else (7, "week")
-    found = days if step == 1 else [one for one in group(buckets, "week", zone) if one.key != NO_TIME]
-    by_key = {one.key: one for one in found}
-    start, count = date.fromisoformat(found[0].key), (last - date.fromisoformat(found[0].key)).days // step + 1
-    # A wrong clock must not produce a page of years.
+    lines = days if step == 1 else [period for period in group(buckets, "week", zone) if period.key != NO_TIME]
+    by_key = {period.key: period for period in lines}
+    start, count = date.fromisoformat(lines[0].key), (last - date.fromisoformat(lines[0].key)).days // step + 1
+    # A wrong clock must not produce a page with years.
     keys = [(start + timedelta(step * number)).isoformat() for number in range(count)] if count < 600 else list(by_key)
     return name, [by_key.get(key) or Line(key) for key in keys]
 
 
 def _columns(count: int) -> tuple[float, Callable[[int], float]]:
-    left, _, right, _ = PLOT
-    width = (right - left) / max(count, _FEWEST)
-    return width, lambda number: left + width * number
+    x0, _, x1, _ = PLOT
+    width = (x1 - x0) / max(count, _FEWEST)
+    return width, lambda number: x0 + width * number
 
 
 def _dates(keys: list[str]) -> list[str]:
     width, at = _columns(len(keys))
     one_year = not keys or keys[0][:4] == keys[-1][:4]
     step = max(1, ceil((_DATE if one_year else _MOMENT) / width))
-    lower = PLOT[3]
+    y1 = PLOT[3]
     return [
-        label(at(number) + width / 2, lower + 20, keys[number][5 if one_year else 0 :], "middle")
+        label(at(number) + width / 2, y1 + 20, keys[number][5 if one_year else 0 :], "middle")
         for number in range(0, len(keys), step)
     ]
 
 
 def period_of(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    """Return the period of a column: `day` or `week`."""
+    """Return a column's period: `day` or `week`."""
     return _periods(buckets, zone)[0]
 
 
 def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, str]) -> str:
     """Draw the cost per day or week, stacked by model."""
     name, lines = _periods(buckets, zone)
-    top = nice_ceiling(max((one.cost for one in lines), default=0.0))
+    top = nice_ceiling(max((period.cost for period in lines), default=0.0))
     width, at = _columns(len(lines))
-    _, upper, _, lower = PLOT
+    _, y0, _, y1 = PLOT
     parts = axis(top, Spell("$"))
-    for number, one in enumerate(lines):
-        y = lower
+    for number, period in enumerate(lines):
+        y = y1
         for model, kind in classes.items():
-            cost = one.models.get(model, 0.0)
-            height = (lower - upper) * cost / top
+            cost = period.models.get(model, 0.0)
+            height = (y1 - y0) * cost / top
             if height:
                 y -= height
-                tip = f"{one.key}: ${cost:,.2f} {model}; ${one.cost:,.2f} in all"
+                tip = f"{period.key}: ${cost:,.2f} {model}; ${period.cost:,.2f} in all"
                 parts.append(rect(at(number) + width * 0.1, y, width * 0.8, height, kind, tip))
-    return picture([*parts, *_dates([one.key for one in lines])], f"Cost per {name} by model")
+    return picture([*parts, *_dates([period.key for period in lines])], f"Cost per {name} by model")
 
 
 def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    """Draw the share of the input that came from the cache, per day."""
+    """Draw the input's share from the cache, per day."""
     name, lines = _periods(buckets, zone)
     width, at = _columns(len(lines))
-    _, upper, _, lower = PLOT
+    _, y0, _, y1 = PLOT
     points = [
-        (at(number) + width / 2, lower - (lower - upper) * one.cache_hits, one)
-        for number, one in enumerate(lines)
-        if one.cache_hits is not None
+        (at(number) + width / 2, y1 - (y1 - y0) * period.cache_hits, period)
+        for number, period in enumerate(lines)
+        if period.cache_hits is not None
     ]
     parts = [*axis(100, Spell("", " %")), path([(x, y) for x, y, _ in points], "curve c0s")]
-    parts += [circle(x, y, 3, "c0", f"{one.key}: {one.cache_hits or 0:.1%} of the input") for x, y, one in points]
-    return picture([*parts, *_dates([one.key for one in lines])], f"Share of input from the cache per {name}")
+    for x, y, period in points:
+        parts.append(circle(x, y, 3, "c0", f"{period.key}: {period.cache_hits or 0:.1%} of the input"))
+    return picture([*parts, *_dates([period.key for period in lines])], f"Share of input from the cache per {name}")
 
 
 def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
@@ -117,44 +118,43 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
             counts = (bucket.input, bucket.output, bucket.cache_read, bucket.cache_write_5m, bucket.cache_write_1h)
             sums[when.weekday()][when.hour] += sum(counts)
     top = max(map(max, sums)) or 1
-    left, upper, right, lower = PLOT
-    width, height = (right - left) / 24, (lower - upper) / 7
+    x0, y0, x1, y1 = PLOT
+    width, height = (x1 - x0) / 24, (y1 - y0) / 7
     parts: list[str] = []
     for day, hours in enumerate(sums):
-        y = upper + height * day
-        parts.append(label(left - 8, y + height / 2 + 4, _DAYS[day], "end"))
+        y = y0 + height * day
+        parts.append(label(x0 - 8, y + height / 2 + 4, _DAYS[day], "end"))
         for hour, tokens in enumerate(hours):
-            # A square root, so that a quiet hour differs from an empty one.
+            # A square root, so that a quiet hour differs from an empty hour.
             kind = f"h{round(9 * (tokens / top) ** 0.5)}" if tokens else "h"
             tip = f"{_DAYS[day]} {hour}:00: {tokens:,} tokens"
-            parts.append(rect(left + width * hour + 1, y + 1, width - 2, height - 2, kind, tip))
-    parts += [label(left + width * (hour + 0.5), lower + 20, f"{hour}", "middle") for hour in range(0, 24, 3)]
+            parts.append(rect(x0 + width * hour + 1, y + 1, width - 2, height - 2, kind, tip))
+    parts += [label(x0 + width * (hour + 0.5), y1 + 20, f"{hour}", "middle") for hour in range(0, 24, 3)]
     return picture(parts, "Tokens by weekday and hour")
 
 
 def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
     """Draw the latest five-hour blocks."""
-    lines = [one for one in blocks(buckets, zone, now=now) if one.about["kind"] != GAP][-_MOST_BLOCKS:]
-    top = nice_ceiling(max((one.cost for one in lines), default=0.0))
+    lines = [block for block in blocks(buckets, zone, now=now) if block.about["kind"] != GAP][-_MOST_BLOCKS:]
+    top = nice_ceiling(max((block.cost for block in lines), default=0.0))
     width, at = _columns(len(lines))
-    _, upper, _, lower = PLOT
+    _, y0, _, y1 = PLOT
     parts = axis(top, Spell("$"))
-    for number, one in enumerate(lines):
-        height = (lower - upper) * one.cost / top
-        share = min(1.0, (one.last - one.first) / BLOCK)
-        active = one.about["kind"] == "active"
-        tip = f"{one.key} to {one.about['ends']}: ${one.cost:,.2f}, {one.tokens:,} tokens, {one.requests:,} requests"
-        parts.append(
-            rect(at(number) + width * 0.12, lower - height, width * 0.76, height, "c1" if active else "c0", tip)
-        )
+    for number, block in enumerate(lines):
+        height = (y1 - y0) * block.cost / top
+        share = min(1.0, (block.last - block.first) / BLOCK)
+        active = block.about["kind"] == "active"
+        counts = f"${block.cost:,.2f}, {block.tokens:,} tokens, {block.requests:,} requests"
+        tip = f"{block.key} to {block.about['ends']}: {counts}"
+        parts.append(rect(at(number) + width * 0.12, y1 - height, width * 0.76, height, "c1" if active else "c0", tip))
         # The used part of the five hours.
         parts.append(
-            line(at(number) + width * 0.12, lower + 3, at(number) + width * (0.12 + 0.76 * share), lower + 3, "used")
+            line(at(number) + width * 0.12, y1 + 3, at(number) + width * (0.12 + 0.76 * share), y1 + 3, "used")
         )
     step = max(1, ceil(_MOMENT / width))
     parts += [
-        label(at(number), lower + 20, one.key[5:])
-        for number, one in enumerate(lines)
+        label(at(number), y1 + 20, block.key[5:])
+        for number, block in enumerate(lines)
         if number % step == 0 and at(number) < _LAST
     ]
     return picture(parts, "Cost of each five-hour block")

@@ -1,4 +1,4 @@
-"""The whole page, written in pieces, so that its transcripts need not fit into memory."""
+"""The whole page, written in pieces, so that transcripts need not fit into memory."""
 
 import time
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from datetime import datetime, tzinfo
 from typing import TextIO
 
 from ..log_files.events import Event, read_events
+from ..log_files.rows import LABELS, Row
 from ..log_files.titles import read_titles
 from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
 from ..report.groups import NO_TIME, group, total
 from ..report.sums import Line
-from ..rows import LABELS, Row
 from .assets import SCRIPT, STYLE, policy
 from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, period_of
 from .safe import text
@@ -24,18 +24,10 @@ __all__ = ["write_html"]
 def write_html(
     file: TextIO, rows: list[Row], logs: Logs, *, zone: tzinfo | None = None, transcripts: bool = True
 ) -> None:
-    """Write the page.
-
-    Args:
-        file: Output file.
-        rows: Priced rows.
-        logs: Their logs, read again for the transcripts.
-        zone: Time zone of the days; the local one by default.
-        transcripts: Whether to write a page for each session.
-    """
+    """Write the page; with `transcripts`, each session has a transcript, read again from the logs."""
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
-    # A page without transcripts has no text of the conversations.
+    # A page without transcripts has no text from the conversations.
     titles = read_titles(logs.files) if transcripts else {}
     for line in sessions:
         line.about["title"] = titles.get(line.key, "")
@@ -120,7 +112,7 @@ def _session_row(line: Line, place: str | None, last: str) -> str:
 
 def _link(line: Line, place: str | None) -> str:
     name = text(line.about["title"] or line.key)
-    # The place is our own name, never text of the log.
+    # The place is our own name, never a log's text.
     link = f'<a href="#{place}">{name}</a>' if place else name
     return f'{link}<div class="dim">{text(_labels(line))}</div>'
 
@@ -148,12 +140,12 @@ def _session(line: Line, place: str, paths: list[str], zone: tzinfo | None) -> s
 
 
 def _events(paths: list[str], session: str) -> Iterator[Event]:
-    seen: set[tuple[str, str, str]] = set()
+    keys: set[tuple[str, str, str]] = set()
     for path in paths:
         for event in read_events(path):
             key = (event.kind, event.identity, event.text)
-            if event.session == session and (not event.identity or key not in seen):
-                seen.add(key)
+            if event.session == session and (not event.identity or key not in keys):
+                keys.add(key)
                 yield event
 
 

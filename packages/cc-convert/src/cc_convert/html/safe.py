@@ -1,4 +1,4 @@
-"""Escape texts of logs for the page. No other module puts a log's text into it."""
+"""Escape log texts for the page. No other module puts a log's text into it."""
 
 import re
 from html import escape
@@ -17,7 +17,7 @@ def text(value: str) -> str:
 
 
 def shortened(value: str, most: int) -> str:
-    """Escape a text for a page; cut a long one and count the rest."""
+    """Escape a text for a page; cut a long text and count the cut characters."""
     if len(value) <= most:
         return text(value)
     return f"{text(value[:most])}\n[{len(value) - most:,} more characters are in the log]"

@@ -1,4 +1,4 @@
-"""Shapes of the charts, as SVG text. Colours are classes, so that the page has a dark mode."""
+"""Chart shapes as SVG text. Colours are classes, so that the page has a dark mode."""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ __all__ = ["HEIGHT", "PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_c
 WIDTH, HEIGHT = 640, 190
 """Small units, so that a phone shows the whole chart with readable labels."""
 PLOT = (52.0, 12.0, 632.0, 162.0)
-"""Left, top, right and bottom of the plot area."""
+"""The plot area: `x0` and `y0` are left and top, `x1` and `y1` right and bottom."""
 
 
 def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
@@ -24,23 +24,24 @@ def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
 
 def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> str:
     """Return a rectangle."""
-    inner = f"<title>{text(tip)}</title>" if tip else ""
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}">'
-        f"{inner}</rect>"
+        f"{_title(tip)}</rect>"
     )
 
 
 def circle(x: float, y: float, radius: float, kind: str, tip: str = "") -> str:
     """Return a dot."""
-    inner = f"<title>{text(tip)}</title>" if tip else ""
-    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{inner}</circle>'
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{_title(tip)}</circle>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str, tip: str = "") -> str:
     """Return a straight line."""
-    inner = f"<title>{text(tip)}</title>" if tip else ""
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}">{inner}</line>'
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}">{_title(tip)}</line>'
+
+
+def _title(tip: str) -> str:
+    return f"<title>{text(tip)}</title>" if tip else ""
 
 
 def path(points: Iterable[tuple[float, float]], kind: str) -> str:
@@ -66,17 +67,17 @@ def nice_ceiling(value: float) -> float:
 
 def axis(top: float, spell: "Spell") -> list[str]:
     """Return four lines across the plot, with their values."""
-    left, upper, right, lower = PLOT
+    x0, y0, x1, y1 = PLOT
     parts: list[str] = []
     for number in range(5):
-        y = lower - (lower - upper) * number / 4
-        parts.append(line(left, y, right, y, "grid"))
-        parts.append(label(left - 6, y + 4, spell(top * number / 4), "end"))
+        y = y1 - (y1 - y0) * number / 4
+        parts.append(line(x0, y, x1, y, "grid"))
+        parts.append(label(x0 - 6, y + 4, spell(top * number / 4), "end"))
     return parts
 
 
 class Spell:
-    """Format of a value beside an axis."""
+    """Format for values beside an axis."""
 
     def __init__(self, before: str = "", after: str = "") -> None:
         self._before, self._after = before, after

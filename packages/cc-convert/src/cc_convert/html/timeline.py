@@ -1,4 +1,4 @@
-"""Charts of one session over time: threads with requests and tools, and the size of the model's context."""
+"""Charts over time in a session: threads with requests and tools, and the model's context size."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -30,12 +30,12 @@ class _Scale:
         self.pauses = [now for before, now in zip(self.times, self.times[1:], strict=False) if now - before > _PAUSE]
 
     def __call__(self, time: float) -> float:
-        left, _, right, _ = PLOT
+        x0, _, x1, _ = PLOT
         after = bisect_right(self.times, time)
         place = self._at[max(0, after - 1)] if self._at else 0.0
         if 0 < after < len(self.times):
             place += min(time - self.times[after - 1], _PAUSE)
-        return left + (right - left) * (place / self._at[-1] if self._at[-1] else 0.5)
+        return x0 + (x1 - x0) * (place / self._at[-1] if self._at[-1] else 0.5)
 
 
 def timeline_chart(events: Sequence[Event], zone: tzinfo | None) -> str:
@@ -102,29 +102,27 @@ def _times(scale: _Scale, y: float, zone: tzinfo | None) -> list[str]:
 
 
 def context_chart(events: Sequence[Event]) -> str:
-    """Draw the size of the main thread's context at each answer, with compactions."""
-    seen: set[str] = set()
+    """Draw the main thread's context size at each answer, with compactions."""
+    answers: set[str] = set()
     points: list[Event] = []
     for event in events:
-        fresh = event.kind == "compaction" or (event.tokens and event.identity not in seen and event.kind != "call")
+        fresh = event.kind == "compaction" or (event.tokens and event.identity not in answers and event.kind != "call")
         if not event.agent and (fresh or (event.kind == "call" and event.tokens)):
-            seen.add(event.identity)
+            answers.add(event.identity)
             points.append(event)
     if len(points) < 2:
         return ""
-    left, upper, right, lower = PLOT
+    x0, y0, x1, y1 = PLOT
     top = nice_ceiling(max(event.tokens for event in points))
-    width = (right - left) / (len(points) - 1)
+    width = (x1 - x0) / (len(points) - 1)
     parts = axis(top, Spell())
-    places = [
-        (left + width * number, lower - (lower - upper) * event.tokens / top) for number, event in enumerate(points)
-    ]
+    places = [(x0 + width * number, y1 - (y1 - y0) * event.tokens / top) for number, event in enumerate(points)]
     parts.append(
         path([place for place, event in zip(places, points, strict=True) if event.kind != "compaction"], "curve c0s")
     )
     for (x, _), event in zip(places, points, strict=True):
         if event.kind == "compaction":
-            parts.append(line(x, upper, x, lower, "compaction", f"compaction of {event.tokens:,} tokens"))
-    parts.append(label(left, lower + 20, "first answer"))
-    parts.append(label(right, lower + 20, "last answer", "end"))
+            parts.append(line(x, y0, x, y1, "compaction", f"compaction of {event.tokens:,} tokens"))
+    parts.append(label(x0, y1 + 20, "first answer"))
+    parts.append(label(x1, y1 + 20, "last answer", "end"))
     return picture(parts, "Tokens in the context at each answer")

@@ -3,17 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
-from ..log_files.events import Event
+from ..log_files.events import KIND_NAMES, Event
 from .safe import shortened, text
 
 __all__ = ["search_box", "transcript"]
 
 # Characters. Whole files make a page slow to open; the log has the full text.
 _MOST_CHARACTERS = 20_000
-_TITLES = {
-    "prompt": "User", "text": "Claude", "thinking": "Thinking", "call": "Tool call", "result": "Tool result",
-    "compaction": "Compaction", "error": "Error",
-}  # fmt: skip
 _OPEN = ("prompt", "text", "error", "compaction")
 
 
@@ -24,13 +20,13 @@ def transcript(events: Sequence[Event], place: str, zone: tzinfo | None) -> str:
 
 
 def search_box(place: str, hint: str) -> str:
-    """Return a box that searches the entries of a place; shown only where scripts are allowed."""
+    """Return a box that searches a place's entries; shown only where scripts are allowed."""
     return f'<p class="search"><input type="search" data-in="{place}" placeholder="{hint}" aria-label="{hint}"></p>'
 
 
 def _entry(event: Event, zone: tzinfo | None) -> str:
     kinds = [event.kind, *(["failed"] if event.failed else []), *(["sub"] if event.agent else [])]
-    head = f"{_TITLES[event.kind]}{' (failed)' if event.failed else ''}"
+    head = f"{KIND_NAMES[event.kind]}{' (failed)' if event.failed else ''}"
     facts = [event.name, f"sub-agent {event.agent}" if event.agent else "", _when(event.time, zone)]
     who = text(" · ".join([head, *(fact for fact in facts if fact)]))
     if event.kind == "compaction":

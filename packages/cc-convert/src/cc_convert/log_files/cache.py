@@ -1,8 +1,8 @@
-"""Cache of scanned logs in a private folder, so that only new lines have to be read.
+"""Cache scans in a private folder, so that only new lines have to be read.
 
 An entry is valid for a file with the same inode and an unchanged beginning. If the file only grew, reading continues
-at the old end; after any other change it starts again. Entries of reports hold rows: ids, counts, names of folders, and
-titles of sessions; entries of a search hold the texts of a log.
+at the old end; after any other change it starts again. Entries for reports hold rows: ids, counts, folder names, and
+session titles; entries for a search hold a log's texts.
 """
 
 import marshal
@@ -14,25 +14,16 @@ from contextlib import suppress
 from io import FileIO
 from typing import Any, NamedTuple, TypeAlias
 
-from ..rows import FileScan, Ledger, Problem, make_row
 from .private import write_private
+from .rows import FileScan, Ledger, Problem, make_row
 from .store import Store
 
 __all__ = [
-    "Cache",
-    "Identity",
-    "MemoryCache",
-    "default_cache_folder",
-    "dump_scan",
-    "edges_in",
-    "edges_of",
-    "identity_of",
-    "load_scan",
-    "pack_scan",
-    "unpack_scan",
-]
+    "Cache", "Identity", "MemoryCache", "default_cache_folder", "dump_scan", "edges_in", "edges_of", "identity_of",
+    "load_scan", "pack_scan", "unpack_scan",
+]  # fmt: skip
 
-# Part of the path, so that no version reads an entry of another one. Marshal's format depends on the interpreter.
+# Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
 _FORMAT = f"5-{sys.implementation.cache_tag}"
 _EDGE = 256
 
@@ -41,7 +32,7 @@ Packed: TypeAlias = tuple[Any, ...]
 
 
 class Identity(NamedTuple):
-    """Identity of a file, independent of its content."""
+    """File identity, independent of the content."""
 
     size: int
     time: int
@@ -49,17 +40,13 @@ class Identity(NamedTuple):
 
 
 def identity_of(path: str) -> Identity:
-    """Return the identity of a file.
-
-    Raises:
-        OSError: The file's metadata cannot be read.
-    """
+    """Return a file's identity, or raise `OSError`."""
     status = os.stat(path)
     return Identity(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def default_cache_folder() -> str:
-    """Return the folder of the entries: `CC_CONVERT_CACHE`, or the user's cache folder."""
+    """Return the folder for entries: `CC_CONVERT_CACHE`, or the user's cache folder."""
     if named := os.environ.get("CC_CONVERT_CACHE"):
         return os.path.expanduser(named)
     if sys.platform == "win32":
@@ -83,18 +70,18 @@ def dump_scan(scan: FileScan) -> bytes:
 
 
 def load_scan(content: bytes) -> FileScan:
-    """Return the scan of the bytes of `dump_scan`."""
+    """Return the scan in the bytes from `dump_scan`."""
     return unpack_scan(marshal.loads(content))
 
 
 def unpack_scan(packed: Packed) -> FileScan:
-    """Return the scan of packed tuples."""
+    """Return the scan in packed tuples."""
     path, rows, ledgers, problems, *rest = packed
     return FileScan(
         path,
         [make_row(row) for row in rows],
-        [Ledger(*one) for one in ledgers],
-        [Problem(*one) for one in problems],
+        [Ledger(*values) for values in ledgers],
+        [Problem(*values) for values in problems],
         *rest,
     )
 
@@ -102,7 +89,7 @@ def unpack_scan(packed: Packed) -> FileScan:
 class Cache:
     """A folder with entries that only this user can read.
 
-    Errors of the cache never fail a report: an unreadable entry counts as missing, and a failed write is repeated
+    Cache errors never fail a report: an unreadable entry counts as missing, and a failed write is repeated
     another time.
     """
 
@@ -111,17 +98,17 @@ class Cache:
         self._scans = Store(self.folder)
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
-        """Return the cached scan of a file, and whether it is complete; `None` without a valid entry."""
+        """Return a file's cached scan, and whether it is complete; `None` without a valid entry."""
         with suppress(EOFError, ValueError, TypeError):
             if content := self._scans.get(path):
                 then, packed = marshal.loads(content)
                 scan = load_scan(packed)
-                return (scan, True) if then == tuple(now) else self._continued(path, Identity(*then), now, scan)
+                return (scan, True) if then == tuple(now) else self._partial_entry(path, Identity(*then), now, scan)
         return None
 
     @staticmethod
-    def _continued(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
-        # A packed file, or one rewritten in place, cannot be read from an offset on.
+    def _partial_entry(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
+        # Files that are packed, or rewritten in place, cannot be read from an offset on.
         if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
             return None
         try:
@@ -130,12 +117,8 @@ class Cache:
             return None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
-        """Store scans of files.
-
-        Args:
-            scans: By path: identity of the file, its scan, and the scan as bytes if these are there, see `dump_scan`.
-        """
-        # Without them, they are read again next time.
+        """Store scans by path: the file's identity, its scan, and the scan as bytes if these exist, see `dump_scan`."""
+        # If the write fails, the logs are read again next time.
         with suppress(OSError):
             self._scans.add(
                 {
@@ -150,16 +133,12 @@ class Cache:
             with open(self.path_of(name), "rb") as file:
                 content = file.read()
             if zlib.crc32(content[4:]) == int.from_bytes(content[:4], "big"):
-                kept, value = marshal.loads(memoryview(content)[4:])
-                return value if kept == name else None
+                owner, value = marshal.loads(memoryview(content)[4:])
+                return value if owner == name else None
         return None
 
     def store(self, name: str, value: Packed) -> None:
-        """Store a value of plain types under a name.
-
-        Raises:
-            OSError: The folder cannot be written.
-        """
+        """Store a value with plain types under a name; raise `OSError` if the folder cannot be written."""
         content = marshal.dumps((name, value))
         write_private(self.path_of(name), zlib.crc32(content).to_bytes(4, "big") + content)
 
@@ -175,33 +154,33 @@ class Cache:
                 os.unlink(os.path.join(self.folder, entry))
 
     def path_of(self, name: str) -> str:
-        """Return the path of the file for a name."""
+        """Return the file path for a name."""
         # Only a location: an entry names its log.
         content = os.fsencode(name)
         return os.path.join(self.folder, f"{zlib.crc32(content):08x}{zlib.crc32(content[::-1]):08x}")
 
 
 class MemoryCache(Cache):
-    """The same cache for one process, which reads the same files repeatedly."""
+    """The same cache in memory, for a process that reads the same files repeatedly."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[str, tuple[Identity, FileScan]] = {}
+        self._entries: dict[str, tuple[Identity, FileScan]] = {}
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
-        """Return the cached scan of a file, and whether it is complete; `None` without a valid entry."""
-        if path not in self._kept:
+        """Return a file's cached scan, and whether it is complete; `None` without a valid entry."""
+        if path not in self._entries:
             return None
-        then, scan = self._kept[path]
-        return (scan, True) if then == now else self._continued(path, then, now, scan)
+        then, scan = self._entries[path]
+        return (scan, True) if then == now else self._partial_entry(path, then, now, scan)
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
-        """Store scans of files."""
-        self._kept |= {path: (identity, scan) for path, (identity, scan, _) in scans.items()}
+        """Store scans."""
+        self._entries |= {path: (identity, scan) for path, (identity, scan, _) in scans.items()}
 
 
 def edges_of(path: str, offset: int) -> tuple[int, int]:
-    """Return checksums of the file's beginning and of the end of the part that was read."""
+    """Return checksums for the file's beginning and for the end before the offset."""
     with open(path, "rb", buffering=0) as file:
         return edges_in(file, offset)
 

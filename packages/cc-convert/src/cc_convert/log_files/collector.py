@@ -1,11 +1,10 @@
-"""Collect the records of one file as rows by request, ledgers and problems. The input is records, not bytes."""
+"""Collect the records in one file as rows by request, ledgers and problems. The input is records, not bytes."""
 
 import json
 from contextlib import suppress
 from typing import Literal, TypeAlias, cast
 
-from ..archive import ARCHIVED, from_archive
-from ..rows import Counts, FileScan, Ledger, Problem, Row, make_row
+from .archive import ARCHIVED, from_archive
 from .extract import (
     LATEST,
     declined_parts,
@@ -15,9 +14,10 @@ from .extract import (
     session_of,
     time_of,
     tool_calls,
-    traits_of,
 )
 from .fields import Record, clean_record, clean_totals, clean_usage, count
+from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
+from .usage import Traits, traits_in
 
 __all__ = ["Collector", "Taken", "better"]
 
@@ -28,50 +28,31 @@ _TOOLS = Row._fields.index("tools")
 _WHOLE = frozenset({"result", "cost-state", "stream_event", "system", "rate_limit_event", ARCHIVED})
 # Newer ones replace older ones: a stream can run for weeks.
 _MOST_LIMITS = 1000
-# A repeated call stands near the first one.
+# A repeated call stands near the first call.
 _MOST_TOOL_IDS = 100
 # Seconds. Processes and threads write their records a little later than they note the time.
 _DISORDER = 0.5
+# A request's records may differ in these fields: some lack them.
+_FILLED = ("project", "parent", "agent", "agent_type", "request_id", *LABELS)
 _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 
 class Collector:
-    """Collects the records of one file in their order; `scan` returns the result."""
+    """Collects the records in a file, in order; `scan` returns the result."""
 
     def __init__(self, path: str, before: FileScan | None = None) -> None:
+        before = before or empty_scan(path)
         self.path = path
-        self.rows: dict[str, Row] = {}
-        self.ledgers: list[Ledger] = []
-        self.problems: list[Problem] = []
-        self.origins: dict[str, str] = {}
-        self.compactions: dict[str, int] = {}
-        self.project = ""
-        self._version = ""
-        self._began = self._time = ""
-        self._set_back = False
-        self._open_keys: list[str] = []
-        self._parent = ""
-        self._undated: list[int] = []
-        self._limits: list[tuple[str, str]] = []
-        self._tool_ids: dict[str, None] = {}
-        self._answering: dict[str, str] = {}
-        self._last: Row | None = None
-        if before is not None:
-            self._go_on(before)
-
-    def _go_on(self, before: FileScan) -> None:
         self.rows = {row.key: row for row in before.rows}
         self.ledgers, self.problems = [*before.ledgers], [*before.problems]
-        self.origins, self.project = {**before.origins}, before.project
-        self.compactions, self._began, self._time = {**before.compactions}, before.began, before.last
+        self.origins, self.compactions, self.project = {**before.origins}, {**before.compactions}, before.project
+        self._version, self._began, self._time = before.version, before.began, before.last
         self._set_back = before.set_back
-        self._limits = [*before.limits]
-        self._open_keys = [*before.open_keys]
-        self._parent = next(reversed(self.origins.values()), "")
+        self._open_keys, self._limits = [*before.open_keys], [*before.limits]
+        self._parent: str = next(reversed(before.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
+        self._tool_ids, self._answering = dict.fromkeys(before.tool_ids), dict(before.answering)
         self._last = before.rows[-1] if before.rows else None
-        self._version, self._answering = before.version, dict(before.answering)
-        self._tool_ids = dict.fromkeys(before.tool_ids)
 
     def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
         """Return the collected result."""
@@ -83,7 +64,7 @@ class Collector:
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
-        """Report a defect of a line."""
+        """Report a line's defect."""
         self.problems.append(Problem(self.path, offset, reason, lost))
 
     def take(self, record: Record) -> Taken:
@@ -97,7 +78,7 @@ class Collector:
         return "whole" if kind in _WHOLE else "other"
 
     def take_state(self, record: Record) -> Taken:
-        """Take a clean total of the CLI."""
+        """Take a clean `cost-state` record."""
         if record.get("type") != "cost-state":
             return "whole"
         self.note_time(record.get("timestamp"))
@@ -105,7 +86,7 @@ class Collector:
         return "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
-        """Take a record of any content, with all its fields."""
+        """Take a record with any content and all fields."""
         clean, odd = clean_record(record)
         self.note_time(clean.get("timestamp"))
         kind = clean.get("type") or "assistant"
@@ -113,10 +94,10 @@ class Collector:
             if not self._take_request(clean) and _has_usage(clean):
                 self._take_nameless(clean, offset)
             if odd:
-                self.report(offset, f"{odd} is no count", lost=False)
+                self.report(offset, f"{odd} is not a count", lost=False)
         elif kind == "system":
             self.project = clean.get("cwd") or self.project
-            # A stream names it once, at its start; a transcript in each record.
+            # A stream names it once, at the start; a transcript in each record.
             self._version = clean.get("claude_code_version") or self._version
             if clean.get("subtype") == "compact_boundary" and (uuid := clean.get("uuid")):
                 self.compactions.setdefault(uuid, self._place())
@@ -132,7 +113,7 @@ class Collector:
             self._take_archived(record, offset)
 
     def note_time(self, timestamp: str | None) -> None:
-        """Take the time of a record of any kind: totals have no time of their own."""
+        """Note a record's time, for totals that have none."""
         if timestamp:
             self._began = self._began or timestamp
             # The CLI writes all times in one format, which sorts by time.
@@ -153,7 +134,7 @@ class Collector:
     # --- requests
 
     def add_tool(self, identity: str, name: str) -> None:
-        """Add a tool call of the last answer."""
+        """Add a tool call in the last answer."""
         row = self._last
         if row is not None and (not identity or identity not in self._tool_ids):
             self._tool_ids[identity] = None
@@ -171,26 +152,26 @@ class Collector:
             row = row._replace(version=self._version)
         if row.tools:
             row = row._replace(tools=self._new_tools(record["message"]))
-        known = self.rows.get(row.key)
-        if known is None:
+        earlier = self.rows.get(row.key)
+        if earlier is None:
             self._open_keys.append(row.key)
             if self._undated and row.time is not None:
                 self._close_states(row.time)
         if len(record["message"]["usage"].get("iterations") or ()) > 1:
             self.rows |= {part.key: part for part in declined_parts(record, row)}
-        self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
+        self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
         return True
 
     def _take_nameless(self, record: Record, offset: int) -> None:
         """Take a request without an id: in a transcript, its position identifies it; a stream repeats it per block."""
-        known = "sessionId" in record
-        if known:
+        has_position = "sessionId" in record
+        if has_position:
             self._take_request(record | {"uuid": f"{self.path}:{offset}"})
-        self.report(offset, "a request without an id", lost=not known)
+        self.report(offset, "a request without an id", lost=not has_position)
 
     def _new_tools(self, message: Record) -> tuple[str, ...]:
-        calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]
-        self._tool_ids.update(dict.fromkeys([one for one, _ in calls]))
+        calls = [call for call in tool_calls(message) if not call[0] or call[0] not in self._tool_ids]
+        self._tool_ids.update(dict.fromkeys([identity for identity, _ in calls]))
         return tuple([name for _, name in calls])
 
     def _close_states(self, time: float) -> None:
@@ -199,12 +180,12 @@ class Collector:
         self._undated = []
 
     def _take_event(self, clean: Record, record: Record) -> None:
-        """The last event of an answer has the final counts."""
-        told = event_usage(record.get("event"))
-        if told is None:
+        """Take the final counts, which are in an answer's last event."""
+        usage = event_usage(record.get("event"))
+        if usage is None:
             return
         thread = clean.get("parent_tool_use_id") or ""
-        key, counts = told
+        key, counts = usage
         if key:
             self._answering[thread] = key
             return
@@ -213,10 +194,10 @@ class Collector:
             self.rows[row.key] = _with_final(row, counts)
 
     def _take_limits(self, limits: Record) -> None:
-        known = {name: limits[name] for name in _LIMITS if name in limits}
+        fields = {name: limits[name] for name in _LIMITS if name in limits}
         with suppress(RecursionError):
-            # The record has no time of its own.
-            self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._time, json.dumps(known))]
+            # The record has no time.
+            self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._time, json.dumps(fields))]
 
     # --- the CLI's own totals
 
@@ -224,7 +205,7 @@ class Collector:
         exact: object = record.get("model_usage_since_last_result")
         has_exact = isinstance(exact, dict)
         if not has_exact and "modelUsage" not in record:
-            return  # of an agent, in the journal of a workflow
+            return  # of an agent, in a workflow's journal
         totals, splits = model_totals(clean_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
         self.ledgers.append(
             Ledger(
@@ -269,7 +250,7 @@ class Collector:
         )
         self._set_back = False
 
-    def _traits(self) -> tuple[str, str, str]:
+    def _traits(self) -> Traits:
         return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")
 
 
@@ -284,52 +265,38 @@ def _has_usage(record: Record) -> bool:
     return bool(message.get("usage"))
 
 
-def _stated_traits(usage: object) -> tuple[str, str, str]:
-    return traits_of(clean_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
+def _stated_traits(usage: object) -> Traits:
+    return traits_in(clean_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
 
 
 def better(old: Row, new: Row) -> Row:
-    """Return the more reliable record of one request: final counts first, then more tokens, then the older one."""
+    """Return the more reliable record for a request: final counts first, then more tokens, then the older record."""
     if old.final != new.final:
         chosen, other = (old, new) if old.final else (new, old)
     else:
         chosen, other = (new, old) if new.tokens > old.tokens else (old, new)
+    more = {name: getattr(chosen, name) or getattr(other, name) for name in _FILLED}
     return chosen._replace(
         time=min((time for time in (old.time, new.time) if time is not None), default=None),
-        project=chosen.project or other.project,
-        parent=chosen.parent or other.parent,
-        agent=chosen.agent or other.agent,
-        agent_type=chosen.agent_type or other.agent_type,
         tools=max(chosen.tools, other.tools, key=len),
         logged_cost=other.logged_cost if chosen.logged_cost is None else chosen.logged_cost,
-        request_id=chosen.request_id or other.request_id,
-        branch=chosen.branch or other.branch,
-        host=chosen.host or other.host,
-        entrypoint=chosen.entrypoint or other.entrypoint,
-        version=chosen.version or other.version,
+        **more,
     )
 
 
-def _with_block(known: Row, row: Row) -> Row:
-    """Return a request with one more content block."""
-    tools = known.tools + row.tools
-    if known[9:16] == row[9:16] and known.final == row.final:
-        return known._replace(tools=tools) if row.tools else known
-    return better(known, row)._replace(tools=tools)
+def _with_block(earlier: Row, row: Row) -> Row:
+    """Return a request with another content block."""
+    tools = earlier.tools + row.tools
+    if counts_of(earlier) == counts_of(row) and earlier.final == row.final:
+        return earlier._replace(tools=tools) if row.tools else earlier
+    return better(earlier, row)._replace(tools=tools)
 
 
 def _with_final(row: Row, counts: Counts) -> Row:
     """Return a row with the final counts; counts that only the start has are kept."""
-    fresh, output, read, short, hour, thinking, searches = counts
-    written = row.cache_write_5m + row.cache_write_1h
-    changed = short + hour > written
-    return row._replace(
-        input=max(row.input, fresh),
-        output=max(row.output, output),
-        cache_read=max(row.cache_read, read),
-        cache_write_5m=short if changed else row.cache_write_5m,
-        cache_write_1h=hour if changed else row.cache_write_1h,
-        thinking=max(row.thinking, thinking),
-        web_searches=max(row.web_searches, searches),
-        final=True,
-    )
+    fresh, output, read, short, hour, thinking, searches = map(max, counts_of(row), counts)
+    if sum(counts[3:5]) <= row.cache_write_5m + row.cache_write_1h:
+        short, hour = row.cache_write_5m, row.cache_write_1h
+    else:
+        short, hour = counts[3:5]
+    return with_counts(row, (fresh, output, read, short, hour, thinking, searches))

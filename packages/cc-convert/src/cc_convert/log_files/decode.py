@@ -1,6 +1,6 @@
-"""Decode one line of a log to its record: a fast path for usual records, and a tolerant path for all others.
+"""Decode a line in a log to its record: a fast path for usual records, and a tolerant path for all others.
 
-The fast path decodes only the relevant fields, and accepts a record only if each of them is valid. All other records
+The fast path decodes only the relevant fields, and accepts a record only if each field is valid. All other records
 take the tolerant path, which reads any JSON, repairs defects where possible, and reports them.
 """
 
@@ -27,7 +27,7 @@ from .validator import validator_class
 __all__ = ["Decoded", "Decoder", "decode_line", "fast_decoders"]
 
 Decoder: TypeAlias = Callable[[bytes | bytearray], Record]
-"""Returns the relevant fields of a record, without content. It raises `ValueError` for an unusual record."""
+"""Returns a record's relevant fields, without content. Raises `ValueError` for an unusual record."""
 
 _Schema: TypeAlias = dict[str, object]
 _SALVAGE_STARTS = (b'{"parentUuid":', b'{"type":', b'{"sessionId":')
@@ -36,19 +36,19 @@ _MOST_DIGITS = 400
 
 
 class Decoded(NamedTuple):
-    """The records of a line, and its defect."""
+    """The records in a line, and the line's defect."""
 
     records: list[Record]
-    """Usually one; none if the line cannot be read; several if it holds a list."""
+    """Usually a single record; none if the line cannot be read; several if it holds a list."""
     problem: str | None
-    """Description of the defect, if there is one."""
+    """The defect in words, if there is one."""
     lost: bool
     """True if a part could not be read."""
 
 
 @cache
 def fast_decoders() -> tuple[Decoder, Decoder]:
-    """Return the decoder of records with usage, and that of the CLI's own total, `cost-state`.
+    """Return the decoder for records with usage, and the decoder for `cost-state`, the CLI's own total.
 
     Measured against msgspec, which skips unrequested fields but also accepts invalid UTF-8: with a check for that,
     msgspec is no faster on short lines and slower on long ones.
@@ -59,8 +59,8 @@ def fast_decoders() -> tuple[Decoder, Decoder]:
     def optional(schema: _Schema) -> _Schema:
         return {"type": "typed-dict-field", "schema": {"type": "nullable", "schema": schema}, "required": False}
 
-    def fields(known: dict[str, _Schema]) -> _Schema:
-        return {"type": "typed-dict", "fields": known, "extra_behavior": "ignore"}
+    def fields(members: dict[str, _Schema]) -> _Schema:
+        return {"type": "typed-dict", "fields": members, "extra_behavior": "ignore"}
 
     text, number = optional({"type": "str"}), optional({"type": "int", "strict": True, "ge": 0, "le": MOST})
     nested = {name: optional(fields(dict.fromkeys(names, number))) for name, names in NESTED_COUNTS.items()}
@@ -77,13 +77,13 @@ def fast_decoders() -> tuple[Decoder, Decoder]:
     total = fields(dict.fromkeys(TOTAL_COUNTS, number) | {"costUSD": optional(cost)})
     state = dict.fromkeys(STATE_TEXTS, text) | dict.fromkeys(STATE_VALUES, optional({"type": "any"}))
     state |= {"modelUsage": optional({"type": "dict", "keys_schema": {"type": "str"}, "values_schema": total})}
-    decoders = (make(cast("Any", fields(known))).validate_json for known in (record, state))
+    decoders = (make(cast("Any", fields(members))).validate_json for members in (record, state))
     usual, own = (cast("Decoder", decoder) for decoder in decoders)
     return usual, own
 
 
 def decode_line(line: bytes) -> Decoded:
-    """Decode a line of any kind; never raises.
+    """Decode any line; never raises.
 
     A byte order mark and NUL bytes are removed, invalid UTF-8 becomes replacement characters; all are reported,
     except the mark. If a record follows a cut-off line, the complete record is kept.
@@ -104,7 +104,7 @@ def decode_line(line: bytes) -> Decoded:
     try:
         value, odd = _load(string)
     except ValueError as error:
-        return _salvaged(text, str(error))
+        return _salvage(text, str(error))
     problem = problem or odd
     records, strange = _records(value)
     if strange:
@@ -113,14 +113,14 @@ def decode_line(line: bytes) -> Decoded:
 
 
 def _load(string: str) -> tuple[object, str | None]:
-    """Return the value of a JSON text, and its defect; `ValueError` has the reason in words if there is no value."""
+    """Return the value in a JSON text, and the defect; `ValueError` has the reason in words if there is no value."""
     try:
         try:
             value, odd = json.loads(string), None
         except json.JSONDecodeError:
             raise
         except ValueError:
-            # JSON allows numbers of any length; Python converts a limited number of digits.
+            # JSON allows numbers with any length; Python converts a limited number of digits.
             value, odd = json.loads(string, parse_int=_short_int), "a number that is too long"
         if "\\ud" in string or "\\uD" in string:
             value, halved = _without_half_characters(value)
@@ -150,15 +150,15 @@ def _records(value: object) -> tuple[list[Record], str | None]:
     if isinstance(value, dict):
         return [cast("Record", value)], None
     if isinstance(value, list):
-        # `--output-format json --verbose` writes all messages as one list.
+        # `--output-format json --verbose` writes all messages as a list.
         members = cast("list[object]", value)
         records = [cast("Record", member) for member in members if isinstance(member, dict)]
-        return records, None if len(records) == len(members) else "a list with members that are no objects"
-    return [], f"JSON, but no object: {type(value).__name__}"
+        return records, None if len(records) == len(members) else "a list with members that are not objects"
+    return [], f"JSON, but not an object: {type(value).__name__}"
 
 
-def _salvaged(text: bytes, reason: str) -> Decoded:
-    """Handle the half line of a killed writer, with the next record on the same line."""
+def _salvage(text: bytes, reason: str) -> Decoded:
+    """Handle a killed writer's half line, with the next record on the same line."""
     starts = [at for start in _SALVAGE_STARTS if (at := text.rfind(start, 1)) > 0]
     for at in sorted(starts, reverse=True)[:_MOST_SALVAGES]:
         try:

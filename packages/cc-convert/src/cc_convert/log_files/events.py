@@ -1,6 +1,6 @@
-"""The events of a session in order: prompts, answers, tool calls with their results, compactions.
+"""A session's events in order: prompts, answers, tool calls with their results, compactions.
 
-`scan` looks for usage only; this module decodes every line, for HTML pages and the durations of tools.
+`scan` looks for usage only; this module decodes every line, for HTML pages and the durations of tool calls.
 """
 
 import json
@@ -14,14 +14,19 @@ from .fields import Record, clean_record
 from .sources import open_log
 from .streams import DamagedLogError, lines_of
 
-__all__ = ["Event", "EventKind", "events_of", "read_events"]
+__all__ = ["KIND_NAMES", "Event", "EventKind", "events_of", "read_events", "text_or_empty"]
 
 EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
 """Kind of an event. A `compaction` replaces a conversation by its summary."""
+KIND_NAMES: dict[EventKind, str] = {
+    "prompt": "User", "text": "Claude", "thinking": "Thinking", "call": "Tool call", "result": "Tool result",
+    "compaction": "Compaction", "error": "Error",
+}  # fmt: skip
+"""Headings in transcripts."""
 
 
 class Event(NamedTuple):
-    """An event of a session."""
+    """An event in a session."""
 
     kind: EventKind
     time: float | None
@@ -30,39 +35,35 @@ class Event(NamedTuple):
     agent: str
     """The sub-agent's id; empty for the main thread."""
     text: str
-    """The text, the input of a call, or the result, as a text."""
+    """The text, the call's input, or the result, as a text."""
     name: str = ""
     """The called tool, or the answering model."""
     identity: str = ""
-    """The id of a tool call, or of the message."""
+    """The id of the tool call, or of the message."""
     failed: bool = False
     """True if a tool's result is an error."""
     tokens: int = 0
     """Size of the model's context: at an answer, or before a compaction."""
-    given: object = None
-    """Input of a tool call, any JSON value."""
+    input: object = None
+    """The tool call's input, any JSON value."""
 
 
 def read_events(path: str) -> Iterator[Event]:
-    """Yield the events of a log, in order. Unreadable lines are skipped; reading the rows reports them.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
-    seen: set[tuple[str, str, str]] = set()
+    """Yield a log's events, in order. Unreadable lines are skipped; reading the rows reports them."""
+    keys: set[tuple[str, str, str]] = set()
     with open_log(path) as stream, suppress(DamagedLogError):
         for line in lines_of(stream):
             for event in (event for record in decode_line(line).records for event in events_of(record)):
                 # A fork or a resumed stream repeats events.
                 key = (event.kind, event.identity or event.text[:80], event.text[:200])
-                if event.kind in ("call", "result", "text", "thinking") and key in seen:
+                if event.kind in ("call", "result", "text", "thinking") and key in keys:
                     continue
-                seen.add(key)
+                keys.add(key)
                 yield event
 
 
 def events_of(record: Record, clean: Record | None = None) -> Iterator[Event]:
-    """Yield the events of one record of any content; `clean` is the same record after `clean_record`."""
+    """Yield a record's events; `clean` is the same record after `clean_record`."""
     clean = clean or clean_record(record)[0]
     time, session = time_of(clean.get("timestamp")), session_of(clean)
     agent = clean.get("agentId") or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
@@ -70,7 +71,7 @@ def events_of(record: Record, clean: Record | None = None) -> Iterator[Event]:
         case "assistant":
             yield from _answer(clean, record, Event("text", time, session, agent, ""))
         case "user":
-            yield from _given(record, Event("prompt", time, session, agent, ""))
+            yield from _from_user(record, Event("prompt", time, session, agent, ""))
         case "system" if clean.get("subtype") == "compact_boundary":
             facts = record.get("compactMetadata") or record.get("compact_metadata")
             before = _number(facts, "preTokens", "pre_tokens")
@@ -97,16 +98,17 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
                 tokens=context,
             )
         elif kind == "thinking":
-            yield base._replace(kind="thinking", text=_plain(block.get("thinking")), identity=fields.get("id") or "")
-        elif kind in ("tool_use", "server_tool_use"):
-            name, identity = (_plain(block.get(one)) for one in ("name", "id"))
-            given = block.get("input")
             yield base._replace(
-                kind="call", text=_given_text(given), name=name, identity=identity, tokens=context, given=given
+                kind="thinking", text=text_or_empty(block.get("thinking")), identity=fields.get("id") or ""
             )
+        elif kind in ("tool_use", "server_tool_use"):
+            name, identity = (text_or_empty(block.get(field)) for field in ("name", "id"))
+            value = block.get("input")
+            call = base._replace(kind="call", name=name, identity=identity, tokens=context)
+            yield call._replace(text=_input_text(value), input=value)
 
 
-def _given(record: Record, base: Event) -> Iterator[Event]:
+def _from_user(record: Record, base: Event) -> Iterator[Event]:
     if record.get("isMeta") is True or record.get("isReplay") is True:
         return
     # The summary that replaces a conversation is not a prompt.
@@ -116,17 +118,17 @@ def _given(record: Record, base: Event) -> Iterator[Event]:
     for block in _blocks(content):
         if block.get("type") == "tool_result":
             text, failed = _result_text(block.get("content")), block.get("is_error") is True
-            identity = _plain(block.get("tool_use_id"))
+            identity = text_or_empty(block.get("tool_use_id"))
             yield base._replace(kind="result", text=text, identity=identity, failed=failed)
         elif block.get("type") == "text" and not summary:
-            yield base._replace(text=_plain(block.get("text")), identity=_plain(record.get("uuid")))
+            yield base._replace(text=text_or_empty(block.get("text")), identity=text_or_empty(record.get("uuid")))
 
 
-def _given_text(given: object) -> str:
+def _input_text(tool_input: object) -> str:
     try:
-        return json.dumps(given, ensure_ascii=False, indent=1)
+        return json.dumps(tool_input, ensure_ascii=False, indent=1)
     except RecursionError:  # indenting allows less depth than decoding
-        return json.dumps(given, ensure_ascii=False)
+        return json.dumps(tool_input, ensure_ascii=False)
 
 
 def _blocks(content: object) -> list[Record]:
@@ -141,12 +143,13 @@ def _result_text(content: object) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(
-        _plain(block.get("text")) if block.get("type") == "text" else f"[{_plain(block.get('type'))}]"
+        text_or_empty(block.get("text")) if block.get("type") == "text" else f"[{text_or_empty(block.get('type'))}]"
         for block in _blocks(content)
     )
 
 
-def _plain(value: object) -> str:
+def text_or_empty(value: object) -> str:
+    """Return a text, or an empty text for another type."""
     return value if isinstance(value, str) else ""
 
 

@@ -1,39 +1,38 @@
-"""Extract the usage of a clean record: a row of a request, or totals by model.
+"""Extract usage from a clean record: a request's row, or totals by model.
 
 Knows both dialects, transcripts (`sessionId`) and stream-json (`session_id`), but no files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
 
-from ..model_names import canonical_model
-from ..rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row
 from .fields import Record, clean_usage
+from .model_names import canonical_model
+from .rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
+from .usage import answering_model, counts_in, message_usage, samplings_in
 
 __all__ = [
-    "LATEST", "declined_parts", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls",
-    "traits_of",
+    "LATEST", "SYNTHETIC", "declined_parts", "event_usage", "model_totals", "request_row", "session_of", "time_of",
+    "tool_calls",
 ]  # fmt: skip
 
 SYNTHETIC = "<synthetic>"
-"""The model of messages that the CLI generates itself."""
+"""The model in messages that the CLI generates itself."""
 LATEST = 253_000_000_000
 """In the year 9987: later times are invalid. Before the calendar's end, so that spans and zones do not exceed it."""
 _TOOLS = ("tool_use", "server_tool_use")
-_FALLBACK = "fallback_message"
-_SAMPLINGS = ("message", _FALLBACK)
 _HOURS = "cacheCreationEphemeral1hInputTokens"
 _NO_FORK: Record = {}
 
 
 def time_of(timestamp: str | None) -> float | None:
-    """Return a timestamp of any precision as seconds since 1970; `None` if it is invalid."""
+    """Return a timestamp in any precision as seconds since 1970; `None` if it is invalid."""
     if not timestamp:
         return None
     try:
         moment = datetime.fromisoformat(timestamp)
-        # Without a zone it is UTC, like all of the CLI's times.
+        # Without a zone it is UTC, like all the CLI's times.
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
@@ -41,45 +40,33 @@ def time_of(timestamp: str | None) -> float | None:
 
 
 def session_of(record: Record) -> str:
-    """Return the session of a record."""
+    """Return a record's session."""
     return record.get("sessionId") or record.get("session_id") or ""
 
 
 def request_row(record: Record, project: str, parent: str) -> Row | None:
-    """Return the row of an assistant's message; `None` if the record has no usage.
-
-    Args:
-        record: The clean record.
-        project: Folder for a record that names none.
-        parent: Parent session of this session.
-    """
+    """Return the row for a clean record, or `None` without usage; project and parent are those of earlier records."""
     get = record.get
     message: Record = get("message") or {}
-    usage: Record | None = message.get("usage")
+    usage = message_usage(message)
     uuid, message_id = get("uuid") or "", message.get("id") or ""
     request_id = get("requestId") or get("request_id") or ""
     key = message_id or request_id or uuid
     if usage is None or not key:
         return None
+    failed = message.get("model") == SYNTHETIC or get("isApiErrorMessage") is True
     session = session_of(record)
     # Since 2.1.326 the CLI marks an answer that it copied into a fork; the SDK's `fork_session()` names the parent.
     origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
-    model = message.get("model") or ""
-    failed = model == SYNTHETIC or get("isApiErrorMessage") is True
-    steps = usage.get("iterations") or ()
-    if len(steps) > 1:
-        model = _answering_model(steps) or model
-    model = "" if model == SYNTHETIC else model
-    numbers = NO_COUNTS if failed else _counts(usage)
-    # A transcript is written when an answer is complete; a stream has the counts of its start.
+    # A transcript is written when an answer is complete; a stream has the counts at the start.
     final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
     return make_row(
         (
             uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
-            origin, parent if origin == session else "", get("cwd") or project, *_agent(record), model, *numbers,
-            *traits_of(usage), tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
-            _steps(steps, numbers, model) if len(steps) > 1 else (), get("costUSD"), final,
-            message_id, request_id, uuid,
+            origin, parent if origin == session else "", get("cwd") or project, *_agent(record),
+            "" if usage.model == SYNTHETIC else usage.model, *(NO_COUNTS if failed else usage.counts), *usage.traits,
+            tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
+            () if failed else usage.steps, get("costUSD"), final, message_id, request_id, uuid,
             get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "", None,
         )
     )  # fmt: skip
@@ -91,80 +78,29 @@ def _agent(record: Record) -> tuple[str, str]:
     return agent, record.get("attributionAgent") or record.get("subagent_type") or ""
 
 
-def traits_of(usage: Record) -> tuple[str, str, str]:
-    """Return the price factors in a clean usage: tier, geo and speed."""
-    return usage.get("service_tier") or "", usage.get("inference_geo") or "", usage.get("speed") or ""
-
-
 def tool_calls(message: Record) -> list[tuple[str, str]]:
     """Return ids and names of the tools that a message calls."""
     content = message.get("content") or ()
     return [(block.get("id") or "", block.get("name") or "") for block in content if block.get("type") in _TOOLS]
 
 
-def _counts(usage: Record) -> Counts:
-    get = usage.get
-    written, hour = get("cache_creation_input_tokens") or 0, 0
-    split = get("cache_creation")
-    if split:
-        hour = split.get("ephemeral_1h_input_tokens") or 0
-        # The total takes precedence, as in the CLI; without a total, the parts are used.
-        written = written or hour + (split.get("ephemeral_5m_input_tokens") or 0)
-        hour = min(hour, written)
-    details, server = get("output_tokens_details"), get("server_tool_use")
-    return (
-        get("input_tokens") or 0,
-        get("output_tokens") or 0,
-        get("cache_read_input_tokens") or 0,
-        written - hour,
-        hour,
-        (details.get("thinking_tokens") or 0) if details else 0,
-        (server.get("web_search_requests") or 0) if server else 0,
-    )
-
-
-def _samplings(iterations: Sequence[object]) -> list[tuple[str, Record]]:
-    """Return the samplings of one request, each with its model; empty if it is not stated."""
-    records = [cast("Record", one) for one in iterations if isinstance(one, dict)]
-    messages = [one for one in records if one.get("type") in _SAMPLINGS]
-    return [(model if isinstance(model := one.get("model"), str) else "", one) for one in messages]
-
-
-def _answering_model(iterations: Sequence[object]) -> str:
-    """Return the model that finished a request that another one declined; empty if there is none."""
-    models = [model for model, one in _samplings(iterations) if one["type"] == _FALLBACK]
-    return models[-1] if models else ""
-
-
 def declined_parts(record: Record, row: Row) -> list[Row]:
     """Return the parts of a request before the model that finished it. Without output, a part is not billed."""
     iterations = record["message"]["usage"]["iterations"]
-    if not _answering_model(iterations):
+    if not answering_model(iterations):
         return []
     requested = record.get("requestedModel") or ""
-    parts = [(model or requested, _counts(clean_usage(one)[0])) for model, one in _samplings(iterations)]
+    parts = [(model or requested, counts_in(clean_usage(sampling)[0])) for model, sampling in samplings_in(iterations)]
     parts = [part for part in parts if part[0] and canonical_model(part[0]) != canonical_model(row.model)]
-    empty = row._replace(kind="declined", tools=(), steps=(), logged_cost=None, final=True)
+    empty = row._replace(kind="declined", tools=(), steps=(), logged_cost=None)
     return [
-        make_row(
-            (f"{row.key}{DECLINED}{number}", *empty[1:8], model, *(counts if counts[1] else NO_COUNTS), *empty[16:])
-        )
+        with_counts(empty._replace(key=f"{row.key}{DECLINED}{number}", model=model), counts if counts[1] else NO_COUNTS)
         for number, (model, counts) in enumerate(parts)
     ]
 
 
-def _steps(iterations: Sequence[object], whole: Counts, model: str) -> tuple[tuple[int, ...], ...]:
-    """Return the samplings of one request by the model that finished it if their sum is its counts."""
-    own = canonical_model(model)
-    messages = [one for other, one in _samplings(iterations) if not other or canonical_model(other) == own]
-    steps = [_counts(clean_usage(one)[0])[:5] for one in messages]
-    if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(whole[:3]):
-        return ()
-    return tuple(steps)
-
-
 def event_usage(event: object) -> tuple[str, Counts] | None:
-    """Return the id and counts of an event of the API's stream; an empty id if it has none."""
+    """Return the id and counts in a stream event; an empty id if it has none."""
     if not isinstance(event, dict):
         return None
     fields = cast("Record", event)
@@ -173,18 +109,17 @@ def event_usage(event: object) -> tuple[str, Counts] | None:
         start = cast("Record", message)
         identity, usage = start.get("id"), start.get("usage")
         if isinstance(identity, str) and isinstance(usage, dict):
-            return identity, _counts(clean_usage(cast("Record", usage))[0])
+            return identity, counts_in(clean_usage(cast("Record", usage))[0])
     usage = fields.get("usage")
     if fields.get("type") == "message_delta" and isinstance(usage, dict):
-        return "", _counts(clean_usage(cast("Record", usage))[0])
+        return "", counts_in(clean_usage(cast("Record", usage))[0])
     return None
 
 
 def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, float]], bool]:
     """Return counts and cost by canonical model, from a clean `modelUsage`.
 
-    Returns:
-        The totals, and whether they list cache writes for an hour separately; CLI 2.1.306 does not.
+    Also return true if it lists cache writes for an hour separately; CLI 2.1.306 does not.
     """
     totals: dict[str, tuple[Counts, float]] = {}
     splits = True
@@ -206,7 +141,7 @@ def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, f
         )
         model, cost = canonical_model(name), get("costUSD") or 0.0
         if model in totals:
-            known, spent = totals[model]
-            counts, cost = add_counts(known, counts), spent + cost
+            earlier, spent = totals[model]
+            counts, cost = add_counts(earlier, counts), spent + cost
         totals[model] = (counts, cost)
     return totals, splits

@@ -1,4 +1,4 @@
-"""The relevant fields of a record, their types, and the conversion of any record to this form.
+"""The relevant fields in a record, their types, and the conversion of any record to this form.
 
 The decoders accept only records that have this form; all others are cleaned here. So later code can rely on
 every field.
@@ -14,7 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 Record: TypeAlias = dict[str, Any]
-"""An object of a log, by field."""
+"""An object in a log, by field."""
 
 MOST = 10**12
 """More tokens than any request can have. A larger number is a defect, which must not spoil the sums."""
@@ -43,7 +43,7 @@ NESTED_COUNTS: Mapping[str, tuple[str, ...]] = {
 
 
 def count(value: object) -> int:
-    """Return a value of any type as a count; 0 if it is not a count."""
+    """Return a value as a count; 0 if it is not a count."""
     if type(value) is int:
         return value if 0 <= value <= MOST else 0
     if isinstance(value, bool):
@@ -84,7 +84,7 @@ def _clean_message(message: Record) -> tuple[Record, str | None]:
 
 
 def clean_usage(usage: Record) -> tuple[Record, str | None]:
-    """Return a usage with every count a number, and the name of an invalid count, if there is one."""
+    """Return a usage with numbers as counts, and the name of an invalid count, if there is one."""
     clean = _texts(usage, USAGE_TEXTS)
     clean |= {name: count(usage.get(name)) for name in COUNTS}
     odd = next((name for name in COUNTS if usage.get(name) is not None and clean[name] != usage[name]), None)
@@ -92,14 +92,14 @@ def clean_usage(usage: Record) -> tuple[Record, str | None]:
         nested = usage.get(name)
         if isinstance(nested, dict):
             fields = cast("Record", nested)
-            clean[name] = {one: count(fields.get(one)) for one in counts}
+            clean[name] = {field: count(fields.get(field)) for field in counts}
     if isinstance(usage.get("iterations"), list):
         clean["iterations"] = usage["iterations"]
     return clean, odd
 
 
 def clean_totals(usage: object) -> dict[str, Record]:
-    """Return a `modelUsage` of any content with every count and cost a number."""
+    """Return any `modelUsage` with numbers as counts and costs."""
     totals: dict[str, Record] = {}
     for model, value in cast("Record", usage).items() if isinstance(usage, dict) else ():
         if isinstance(value, dict):
@@ -116,7 +116,7 @@ def _texts(fields: Record, names: tuple[str, ...]) -> Record:
 
 
 def _from_number(value: object) -> str | None:
-    """Return a timestamp from a number of seconds or of milliseconds."""
+    """Return a timestamp from a number, in seconds or in milliseconds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
         return None
     seconds = value / 1000 if value > 1e11 else value

@@ -1,12 +1,12 @@
-"""Scan messages in memory, of the SDK or of stream-json, like a log."""
+"""Scan messages in memory, from the SDK or stream-json, like a log."""
 
 from collections.abc import Iterable, Mapping
 from typing import cast
 
 from ..messages.shapes import is_assistant, is_json_object, is_result, result_fields
-from ..rows import FileScan
 from .collector import Collector
 from .fields import Record
+from .rows import FileScan
 
 __all__ = ["scan_messages"]
 
@@ -14,7 +14,7 @@ _IN_MEMORY = "<messages>"
 
 
 def scan_messages(messages: Iterable[object]) -> FileScan:
-    """Read messages in order, of one or more turns; other kinds of message are allowed."""
+    """Read messages in order, from any number of turns; other kinds of message are allowed."""
     collector = Collector(_IN_MEMORY)
     position = 0
     for position, message in enumerate(messages):
@@ -25,15 +25,15 @@ def scan_messages(messages: Iterable[object]) -> FileScan:
 
 
 def _record(message: object) -> Record | None:
-    """Return a message in the form of stream-json."""
+    """Return a message in stream-json's form."""
     if is_json_object(message):
         return message
     if is_result(message):
         return {"type": "result", **result_fields(message)}
     if is_assistant(message):
         names = ("session_id", "uuid", "parent_tool_use_id", "timestamp", "error")
-        known = {name: value for name in names if isinstance(value := getattr(message, name, None), str)}
-        return {"type": "assistant", "message": _body(message), **known}
+        texts = {name: value for name in names if isinstance(value := getattr(message, name, None), str)}
+        return {"type": "assistant", "message": _body(message), **texts}
     data = getattr(message, "data", None)
     if isinstance(data, Mapping):
         return {"type": "system", **cast("Record", data)}

@@ -7,13 +7,9 @@ __all__ = ["write_private"]
 
 
 def write_private(path: str, content: bytes) -> None:
-    """Write a file and its folder, readable by this user only.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write a file and its folder, readable by this user only."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    # Written to a file of this process and renamed: there is never a partial entry.
+    # Written to a temporary file and renamed: there is never a partial entry.
     temporary = f"{path}.{os.getpid()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

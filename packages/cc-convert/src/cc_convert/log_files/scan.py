@@ -1,15 +1,15 @@
-"""Scan the bytes of one log to a `FileScan`: every line is checked, but only relevant lines are decoded.
+"""Scan a log's bytes to a `FileScan`: every line is checked, but only relevant lines are decoded.
 
-A log is read in pieces through one buffer, so memory does not grow with the file. Of lines without usage, both ends
+A log is read in pieces through one buffer, so memory does not grow with the file. In lines without usage, both ends
 are checked, to detect a cut-off line; lines with usage are decoded.
 """
 
 import json
 import re
 
-from ..rows import FileScan
 from .collector import Collector, Taken
 from .decode import decode_line, fast_decoders
+from .rows import FileScan
 from .searching import Find, finders
 from .streams import DamagedLogError, Readable
 
@@ -26,9 +26,9 @@ _USAGE = b'"usage":'
 _NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
 """Text near the start or the end of records that count without usage, or should have usage."""
 _SHORT = 1024
-"""A shorter line is decoded at once; of a longer one, its start and its end are searched for a name."""
+"""A shorter line is decoded at once; in a longer line, start and end are searched for a name."""
 _MARKS = (b'_tokens"', b'Tokens"', b"\0")
-"""Text in the remains of a damaged usage or result, and in the holes after a crash."""
+"""Text in a damaged usage or result, and in the holes after a crash."""
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _ATTACHMENT = b'"attachment":{"type":'
 _NAMED = b'{"type":"'
@@ -56,14 +56,14 @@ _NOTE = b'{"type":"queue-operation"'
 """The first record of a process in a file, and of a prompt."""
 _INPUT = b'"input'
 _TAIL = 1280
-"""The last input count of an answer, a result or a total is within this many bytes of its end."""
+"""In an answer, a result or a total, the last input count is within this many bytes of the end."""
 _TIME = b'"timestamp":"'
 _TIME_LENGTH = len("2026-11-22T12:00:00.000Z")
 _NEAR = 16_384
 _TOOL_USE = b'"type":"tool_use"'
 _TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
 _NO_REQUEST = b"\n"  # never within a line
-# It contains ids and counts; where these are equal, the rest of a usage is equal too.
+# The text has ids and counts; where these are equal, all other usage is equal too.
 _SAME_USAGE = 200
 _FIRST = 200
 _OPEN = ord("{")
@@ -72,21 +72,11 @@ _ENDS = b"}\r"
 
 
 def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
-    """Read a log from a stream to its end.
+    """Read a log from a stream to the end; any content gives a result.
 
-    Args:
-        stream: The log; its new part if `before` is given.
-        path: Name for reports.
-        before: Earlier scan of the log.
-        strict: Decode every line, also those without usage, to find all defects.
-
-    Returns:
-        The scan. A log of any content gives a result.
-
-    Raises:
-        OSError: Reading failed.
+    After an earlier scan, the stream has only the new part. With `strict`, every line is decoded, to find all defects.
     """
-    # One buffer for all logs: allocating one takes longer than reading a small log.
+    # One buffer for all logs: allocating a buffer takes longer than reading a small log.
     data = _spare.pop() if _spare else bytearray(_PIECE)
     result = _Scanner(path, before, strict=strict).read(stream, data)
     if not _spare:
@@ -99,7 +89,7 @@ _spare: list[bytearray] = []
 
 
 def _may_count(find: Find, start: int, stop: int) -> bool:
-    """Return whether a line without usage should be decoded nevertheless."""
+    """Return true if a line without usage should be decoded nevertheless."""
     head, tail = start + _SHORT, stop - _TAIL
     return (
         stop < head
@@ -121,11 +111,11 @@ class _Scanner:
         self._skipping = False
 
     def read(self, stream: Readable, data: bytearray) -> FileScan:
-        held = 0
+        carry = 0
         find, rfind = finders(data)
-        while came := self._fill(stream, data, held):
-            # The start of a line, which is kept from the piece before, has no newline.
-            start, filled = held, held + came
+        while came := self._fill(stream, data, carry):
+            # The line start that the last piece ended with has no newline.
+            start, filled = carry, carry + came
             if self._skipping:
                 start, filled = 0, self._skip(data, filled)
             end = data.rfind(b"\n", start, filled) + 1
@@ -140,33 +130,33 @@ class _Scanner:
                 else:
                     self._lines(data, end, find, rfind)
                 self._base += end
-                # The rest is the start of a line, and nearly always short.
+                # A line start follows, and is nearly always short.
                 data[: filled - end] = data[end:filled]
-            held = filled - end
-            if held == len(data):
-                held = self._make_room(data)
-        return self._finish(bytes(data[:held]))
+            carry = filled - end
+            if carry == len(data):
+                carry = self._make_room(data)
+        return self._finish(bytes(data[:carry]))
 
-    def _fill(self, stream: Readable, data: bytearray, held: int) -> int:
+    def _fill(self, stream: Readable, data: bytearray, carry: int) -> int:
         with memoryview(data) as view:
             try:
-                return stream.readinto(view[held : held + _PIECE]) or 0
+                return stream.readinto(view[carry : carry + _PIECE]) or 0
             except DamagedLogError as error:
                 self._collector.report(self._base, str(error), lost=True)
                 return 0
 
     def _make_room(self, data: bytearray) -> int:
-        """Enlarge the buffer for a long line, or skip a line that is too long; return the number of bytes kept."""
-        held = len(data)
-        if held < LONGEST_LINE:
+        """Enlarge the buffer for a long line, or skip a line that is too long; return the number of remaining bytes."""
+        carry = len(data)
+        if carry < LONGEST_LINE:
             data *= 2
-            return held
+            return carry
         self._collector.report(self._base, f"longer than {LONGEST_LINE} bytes", lost=True)
         self._skipping = True
-        return self._skip(data, held)
+        return self._skip(data, carry)
 
     def _skip(self, data: bytearray, filled: int) -> int:
-        """Drop the rest of a line that is too long; return the number of bytes after it."""
+        """Drop bytes up to the end of a line that is too long; return the number of bytes after it."""
         end = data.find(b"\n", 0, filled) + 1
         self._skipping = not end
         dropped = end or filled
@@ -175,7 +165,7 @@ class _Scanner:
         return filled - dropped
 
     def _finish(self, tail: bytes) -> FileScan:
-        """Handle the rest after the last newline: a complete record, or an unfinished one."""
+        """Handle the text after the last newline: a complete record, or an unfinished record."""
         unfinished = False
         if tail.strip():
             decoded = decode_line(tail)
@@ -190,7 +180,7 @@ class _Scanner:
     # --- from line to line
 
     def _lines(self, data: bytearray, end: int, find: Find, rfind: Find) -> None:
-        # For one byte, Python's own search is the fastest.
+        # For a single byte, Python's own search is the fastest.
         newline, startswith = data.find, data.startswith
         position = prompt_at = answer_at = 0
         while position < end:
@@ -207,13 +197,13 @@ class _Scanner:
                     self._note_time(data, find(_TIME, position, min(stop, position + _HEAD)))
             else:
                 head = min(stop, position + _HEAD)
-                if (found := find(_PROMPT, position, head)) >= 0:
-                    quiet, prompt_at = whole, found - position
-                elif (found := find(_MESSAGE, position, head)) >= 0:
-                    quiet, answer_at = False, found - position
+                if (at := find(_PROMPT, position, head)) >= 0:
+                    quiet, prompt_at = whole, at - position
+                elif (at := find(_MESSAGE, position, head)) >= 0:
+                    quiet, answer_at = False, at - position
                 else:
                     quiet = whole and find(_ATTACHMENT, position, head) >= 0
-            # Prompts, tool results and the CLI's notes are the bulk of a log, and have no usage. If one was cut off,
+            # Prompts, tool results and the CLI's notes are the bulk in a log, and have no usage. If one was cut off,
             # another record may follow it.
             if quiet:
                 tail = max(position + 1, stop - _TAIL)
@@ -228,7 +218,7 @@ class _Scanner:
             position = stop + 1
 
     def _note_time(self, data: bytearray, at: int) -> None:
-        """Note the time of a record that may not be decoded: the first one, of a prompt, or shortly before a total."""
+        """Note the time of a record that may not be decoded: the first record, a prompt, or a record before a total."""
         if at >= 0:
             at += len(_TIME)
             self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace").partition('"')[0])
@@ -243,10 +233,10 @@ class _Scanner:
     def _line_with_usage(self, data: bytearray, find: Find, start: int, stop: int, marker: int) -> None:
         call = find(_TOOL_USE, start, stop)
         tool = _TOOL_NAME.match(data, call, stop) if call >= 0 else None
-        # The fast decoder skips content. A call of the usual form is read from the bytes, others are not.
+        # The fast decoder skips content. A call in the usual form is read from the bytes, others are not.
         patiently = call >= 0 and (tool is None or find(_TOOL_USE, tool.end(), stop) >= 0)
-        # Each content block of an answer is a line of its own and repeats the usage. The request id follows it, so it
-        # is of the same record, also where the next record follows a cut-off line.
+        # Each content block in an answer has its own line and repeats the usage. The request id follows it, so it
+        # is in the same record, also where the next record follows a cut-off line.
         if patiently or not data.startswith(self._last_usage, marker) or find(self._last_request, marker, stop) < 0:
             self._last_request = _NO_REQUEST
             if self._line(data[start:stop], self._base + start, patiently=patiently) != "request":
@@ -283,16 +273,16 @@ class _Scanner:
         for record in records:
             self._collector.take_whole(record, offset)
 
-    # --- one JSON document over many lines
+    # --- a JSON document over many lines
 
     def _is_document(self, data: bytearray, end: int) -> bool:
-        """Return whether the first lines begin an indented JSON value. The first line of a log may be cut to `{`."""
+        """Return true if the first lines begin an indented JSON value. The first line in a log may be cut to `{`."""
         first, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
         second = second.lstrip().split(b"\n")[0].strip()
         return first.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
 
     def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:
-        """Read indented results, one or more."""
+        """Read indented results."""
         content = data[:filled]
         piece = memoryview(bytearray(_PIECE))
         while (came := stream.readinto(piece)) and len(content) <= LONGEST_LINE:

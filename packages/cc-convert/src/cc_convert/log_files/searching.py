@@ -1,6 +1,6 @@
 """Search in bytes: with the processor's vector instructions if stringzilla is installed, else with Python's own search.
 
-Both give the same results; stringzilla takes a fifth of the time or less.
+Both give the same results; stringzilla needs at most a fifth of the time.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from typing import Any, TypeAlias, cast
 __all__ = ["Find", "finders", "plain_finders"]
 
 Find: TypeAlias = Callable[[bytes, int, int], int]
-"""Returns the position of a needle between two bounds, or -1."""
+"""Returns a needle's position between two bounds, or -1."""
 
 
 def plain_finders(data: bytearray) -> tuple[Find, Find]:
-    """Return the functions that find the first and the last position of a needle."""
+    """Return the functions that find a needle's first and last position."""
     return data.find, data.rfind
 
 
@@ -26,5 +26,5 @@ else:
     _vectors = cast("Any", stringzilla)
 
     def finders(data: bytearray) -> tuple[Find, Find]:
-        """Return the functions that find the first and the last position of a needle."""
+        """Return the functions that find a needle's first and last position."""
         return partial(_vectors.find, data), partial(_vectors.rfind, data)

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from glob import glob, has_magic
 
-from .streams import Readable, unpacked
+from .streams import Readable, begins_packed, open_gzip
 
 __all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "hosts_of", "is_packed", "open_log"]
 
 STDIN = "-"
-"""The name of the standard input among the sources."""
+"""The standard input's name among the sources."""
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-"""File name endings of logs in a folder."""
-_GZIP = b"\x1f\x8b"
+"""File name endings for logs in a folder."""
 
 
 class LogsNotFoundError(FileNotFoundError):
@@ -22,13 +21,13 @@ class LogsNotFoundError(FileNotFoundError):
 
 
 def default_folders() -> list[str]:
-    """Return the folders of Claude Code's transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or the default ones.
+    """Return the folders with Claude Code's transcripts: in each folder in `CLAUDE_CONFIG_DIR`, or the default folders.
 
-    The latter include those of the sessions that Claude Desktop runs (Cowork).
+    The latter include the sessions that Claude Desktop runs (Cowork).
     """
-    named = [one.strip() for one in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if one.strip()]
+    named = [part.strip() for part in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if part.strip()]
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    roots = [os.path.expanduser(one) for one in named or (os.path.join(config, "claude"), "~/.claude")]
+    roots = [os.path.expanduser(folder) for folder in named or (os.path.join(config, "claude"), "~/.claude")]
     if not named:
         roots += _desktop_folders(config)
     folders = [root if os.path.basename(root) == "projects" else os.path.join(root, "projects") for root in roots]
@@ -36,26 +35,22 @@ def default_folders() -> list[str]:
 
 
 def _desktop_folders(config: str) -> list[str]:
-    """Return the folders in which Claude Desktop has Claude Code keep its sessions."""
+    """Return the folders in which Claude Desktop stores its Claude Code sessions."""
     if sys.platform == "win32":
-        # An app of the store has a folder of its own.
+        # A store app has its own folder.
         places = [os.environ.get("APPDATA", ""), "~/AppData/Local/Packages/Claude_*/LocalCache/Roaming"]
     else:
         places = ["~/Library/Application Support" if sys.platform == "darwin" else config]
     sessions = [os.path.join(place, "Claude", "local-agent-mode-sessions", "*", "*") for place in places if place]
-    patterns = [os.path.join(one, *below, "local_*", ".claude") for one in sessions for below in ((), ("agent",))]
+    patterns = [os.path.join(place, *below, "local_*", ".claude") for place in sessions for below in ((), ("agent",))]
     return [folder for pattern in patterns for folder in sorted(glob(os.path.expanduser(pattern)))]
 
 
 def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
     """Return the selected files, each once, sorted by name.
 
-    Args:
-        sources: Paths, patterns, folders (searched recursively for .jsonl, packed or not), or `-`. None means
-            the transcripts of Claude Code.
-
-    Raises:
-        LogsNotFoundError: A source does not exist, or there are neither sources nor transcripts.
+    Sources are paths, patterns, folders (searched recursively for .jsonl, packed or not), or `-`; by default Claude
+    Code's transcripts. A missing source, or no transcripts at all, raises `LogsNotFoundError`.
     """
     return list(hosts_of(sources))
 
@@ -63,12 +58,7 @@ def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
 def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the same files, each with its machine; empty if unknown.
 
-    Args:
-        sources: As for `find_logs`. Without sources, the files are from this machine.
-        hosts: The machine that a source was copied from, by the source.
-
-    Raises:
-        LogsNotFoundError: As `find_logs` does.
+    `hosts` has the machine that a source was copied from. Without sources, the files are from this machine.
     """
     named, hosts = [os.fspath(source) for source in sources], hosts or {}
     if not named:
@@ -76,11 +66,11 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
         if not named:
             raise LogsNotFoundError("no folder with transcripts was found; name one, or set CLAUDE_CONFIG_DIR")
         hosts = dict.fromkeys(named, _this_host())
-    found: dict[str, tuple[str, str]] = {}
+    files: dict[str, tuple[str, str]] = {}
     for name in named:
-        for path, real in _expanded(name):
-            found.setdefault(real, (path, hosts.get(name, "")))
-    return dict(sorted(found.values()))
+        for path, real in _files_of(name):
+            files.setdefault(real, (path, hosts.get(name, "")))
+    return dict(sorted(files.values()))
 
 
 def _this_host() -> str:
@@ -89,30 +79,30 @@ def _this_host() -> str:
     return platform.node()
 
 
-def _expanded(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the files of one source, each with its distinctive path."""
+def _files_of(name: str) -> Iterator[tuple[str, str]]:
+    """Yield a source's files, each with its distinctive path."""
     path = os.path.expanduser(name)
     if name == STDIN:
         yield name, name
     elif os.path.isdir(path):
-        yield from _below(path)
+        yield from _files_below(path)
     elif os.path.exists(path):
         yield path, os.path.realpath(path)
     elif has_magic(path):
         matches = sorted(glob(path, recursive=True))
         if not matches:
-            raise LogsNotFoundError(f"nothing matches {name}")
+            raise LogsNotFoundError(f"no file matches {name}")
         for match in matches:
-            yield from _below(match) if os.path.isdir(match) else [(match, os.path.realpath(match))]
+            yield from _files_below(match) if os.path.isdir(match) else [(match, os.path.realpath(match))]
     else:
-        raise LogsNotFoundError(f"{name} is not there")
+        raise LogsNotFoundError(f"no such file: {name}")
 
 
-def _below(folder: str) -> Iterator[tuple[str, str]]:
+def _files_below(folder: str) -> Iterator[tuple[str, str]]:
     waiting = [folder]
     while waiting:
         at = waiting.pop()
-        # Once per folder, not per file, since it checks every part of a path.
+        # Once per folder, not per file, since it checks every part in a path.
         real = os.path.realpath(at)
         try:
             entries = list(os.scandir(at))
@@ -130,27 +120,23 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def is_packed(path: str) -> bool:
-    """Return whether a file is packed with gzip, by its first bytes."""
+    """Return true if a file is packed with gzip, by the first bytes."""
     with open(path, "rb", buffering=0) as file:
-        return file.read(2) == _GZIP
+        return begins_packed(file)
 
 
 def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
-    """Open a log from an offset on; a packed one is unpacked, and allows only offset 0.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Open a log from an offset on; a packed log is unpacked, and allows only offset 0."""
     if path == STDIN:
         return nullcontext(_Pipe())
     file = open(path, "rb", buffering=0)
     try:
-        packed = file.read(2) == _GZIP
+        packed = begins_packed(file)
         file.seek(0 if packed else offset)
     except BaseException:
         file.close()
         raise
-    return unpacked(file) if packed else file
+    return open_gzip(file) if packed else file
 
 
 class _Pipe:

@@ -1,7 +1,7 @@
-"""Store of many entries in few files, since a file for each log takes longer to write than to read the log.
+"""Store many entries in few files, since a file for each log takes longer to write than to read the log.
 
-Each call of `add` writes one file, a pack: its entries, then an index. Newer packs have precedence. Packs are merged
-when newer ones together reach half the size of an older one, so there are few, and little of them is out of date.
+Each call to `add` writes one file, a pack: entries, then an index. Newer packs have precedence. Packs are merged
+when newer packs together reach half an older pack's size, so there are few packs, and little in them is out of date.
 """
 
 import marshal
@@ -17,11 +17,11 @@ from .private import write_private
 __all__ = ["Store"]
 
 _SUFFIX = ".pack"
-# Of the index, at the end of a pack: size, and checksum.
+# Size and checksum of the index, at a pack's end.
 _TAIL = 12
 
 _Index: TypeAlias = dict[str, tuple[int, int, int]]
-"""Offset, size and checksum of each entry, by name."""
+"""Each entry's offset, size and checksum, by name."""
 
 
 class _Pack(NamedTuple):
@@ -37,11 +37,7 @@ class _Pack(NamedTuple):
 
 
 class Store:
-    """Entries by the path of a file that they are about. An unreadable entry counts as missing.
-
-    Args:
-        folder: Folder of the packs.
-    """
+    """Entries by the path of the file that they are about. An unreadable entry counts as missing."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -49,45 +45,42 @@ class Store:
     @cached_property
     def _packs(self) -> dict[str, _Pack]:
         """The packs by file name, oldest first."""
-        found: dict[str, _Pack] = {}
+        packs: dict[str, _Pack] = {}
         with suppress(OSError):
             for name in sorted(os.listdir(self._folder)):
-                if name.endswith(_SUFFIX) and (pack := _opened(os.path.join(self._folder, name))):
-                    found[name] = pack
-        return found
+                if name.endswith(_SUFFIX) and (pack := _open_pack(os.path.join(self._folder, name))):
+                    packs[name] = pack
+        return packs
 
     @cached_property
     def _places(self) -> dict[str, _Pack]:
         return {name: pack for pack in self._packs.values() for name in pack.entries}
 
     def get(self, name: str) -> bytes | None:
-        """Return the entry of a name, if there is one."""
+        """Return the entry under a name, if there is one."""
         pack = self._places.get(name)
         with suppress(OSError):
             return pack.read(name) if pack else None
         return None
 
     def add(self, entries: Mapping[str, bytes]) -> None:
-        """Write entries, which replace older ones of the same names.
-
-        Raises:
-            OSError: The folder cannot be written.
-        """
+        """Write entries, which replace older ones under the same names; raise `OSError` if that fails."""
         size, merged = sum(map(len, entries.values())), list[str]()
         for name, pack in reversed(self._packs.items()):
-            older = sum(one for _, one, _ in pack.entries.values())
+            older = sum(entry_size for _, entry_size, _ in pack.entries.values())
             if older > 2 * size:
                 break
             size += older
             merged.append(name)
-        kept: dict[str, bytes] = {}
+        older_entries: dict[str, bytes] = {}
         for name in reversed(merged):
             pack = self._packs[name]
             current = [path for path in pack.entries if self._places[path] is pack and path not in entries]
-            # The data kept of a log goes away with it.
-            kept |= {path: content for path in current if os.path.exists(path) and (content := pack.read(path))}
+            # A deleted log takes its entry with it.
+            current = [path for path in current if os.path.exists(path)]
+            older_entries |= {path: content for path in current if (content := pack.read(path))}
         number = max((int(name[:8]) for name in self._packs), default=0) + 1
-        content = _packed({**kept, **entries})
+        content = _pack_entries({**older_entries, **entries})
         self.close()
         write_private(os.path.join(self._folder, f"{number:08}-{os.getpid()}{_SUFFIX}"), content)
         for name in merged:
@@ -101,7 +94,7 @@ class Store:
         self.__dict__.pop("_places", None)
 
 
-def _packed(entries: Mapping[str, bytes]) -> bytes:
+def _pack_entries(entries: Mapping[str, bytes]) -> bytes:
     index: _Index = {}
     offset = 0
     for name, content in entries.items():
@@ -111,7 +104,7 @@ def _packed(entries: Mapping[str, bytes]) -> bytes:
     return b"".join([*entries.values(), end, len(end).to_bytes(8, "big"), zlib.crc32(end).to_bytes(4, "big")])
 
 
-def _opened(path: str) -> _Pack | None:
+def _open_pack(path: str) -> _Pack | None:
     file = None
     with suppress(OSError, EOFError, ValueError, TypeError):
         file = open(path, "rb", buffering=0)

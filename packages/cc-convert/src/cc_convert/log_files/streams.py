@@ -1,12 +1,13 @@
-"""Byte streams of logs, packed with gzip or not, and the lines in them."""
+"""Byte streams from logs, packed with gzip or not, and the lines in them."""
 
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
-__all__ = ["Blocks", "DamagedLogError", "Readable", "lines_of", "placed_lines", "unpacked"]
+__all__ = ["Blocks", "DamagedLogError", "Readable", "begins_packed", "lines_of", "lines_with_offsets", "open_gzip"]
 
+_GZIP = b"\x1f\x8b"
 _PIECE = 1 << 16
 _LONGEST = 1 << 28
 
@@ -24,7 +25,7 @@ class Readable(Protocol):
 
 
 class Blocks:
-    """Fills buffers from a source of blocks of bytes."""
+    """Fills buffers from a source that returns blocks of bytes."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -36,9 +37,15 @@ class Blocks:
         return len(block)
 
 
+def begins_packed(file: Any) -> bool:
+    """Return true if a binary file begins like gzip."""
+    file.seek(0)
+    return file.read(2) == _GZIP
+
+
 @contextmanager
-def unpacked(file: BinaryIO) -> Generator[Readable]:
-    """Open the content of a gzip file; reading raises `DamagedLogError` where it cannot be unpacked.
+def open_gzip(file: BinaryIO) -> Generator[Readable]:
+    """Open a gzip file's content; reading raises `DamagedLogError` where it cannot be unpacked.
 
     The file is closed at the end.
     """
@@ -58,25 +65,16 @@ def unpacked(file: BinaryIO) -> Generator[Readable]:
 
 
 def lines_of(stream: Readable) -> Iterator[bytes]:
-    """Yield lines as they arrive, without newlines; of an endless line only the beginning.
+    """Yield lines as they arrive, without newlines; from an endless line only the beginning.
 
-    Raises:
-        DamagedLogError: After the readable part.
+    After the readable part of a damaged log, `DamagedLogError` is raised.
     """
-    return (line for _, line in placed_lines(stream))
+    return (line for _, line in lines_with_offsets(stream))
 
 
-def placed_lines(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the same lines, each after its start offset.
-
-    Args:
-        stream: The log.
-        offset: Start of the stream in the log, in bytes.
-
-    Raises:
-        DamagedLogError: After the readable part.
-    """
-    buffer, parts, held = bytearray(_PIECE), list[bytes](), 0
+def lines_with_offsets(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield the same lines, each after its start in the log; `offset` is the stream's start, in bytes."""
+    buffer, parts, length = bytearray(_PIECE), list[bytes](), 0
     damage: DamagedLogError | None = None
     while True:
         try:
@@ -86,16 +84,16 @@ def placed_lines(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes
         if not came:
             break
         first, *more = bytes(memoryview(buffer)[:came]).split(b"\n")
-        if held < _LONGEST:
+        if length < _LONGEST:
             parts.append(first)
-        held += len(first)
+        length += len(first)
         if more:
             yield offset, b"".join(parts)
-            offset += held + 1
+            offset += length + 1
             for line in more[:-1]:
                 yield offset, line
                 offset += len(line) + 1
-            parts, held = [more[-1]], len(more[-1])
+            parts, length = [more[-1]], len(more[-1])
     yield offset, b"".join(parts)
     if damage:
         raise damage

@@ -1,4 +1,4 @@
-"""Find the titles of sessions: the title in the log, else the first prompt.
+"""Find session titles: the title in the log, else the first prompt.
 
 Only both ends of a log are read, as Claude Code does: it writes the title again whenever a session is resumed.
 """
@@ -9,33 +9,33 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import TypeAlias, cast
 
-from ..archive import ARCHIVED
+from .archive import ARCHIVED
 from .cache import Cache, Identity, identity_of
 from .decode import decode_line
-from .events import events_of
+from .events import events_of, text_or_empty
 from .extract import session_of
 from .fields import Record, clean_record
 from .sources import STDIN, is_packed, open_log
-from .streams import DamagedLogError, Readable, lines_of, placed_lines
+from .streams import DamagedLogError, Readable, lines_of, lines_with_offsets
 
 __all__ = ["Titles", "best_titles", "find_titles", "noted_title", "read_titles"]
 
 Titles: TypeAlias = dict[str, tuple[int, str]]
-"""By session: rank and text of its best title."""
+"""By session: rank and text of the best title."""
 _Entry: TypeAlias = tuple[tuple[int, ...], Titles]
 
 _HEAD = 1 << 20
 """The first prompt starts within this many bytes."""
 _EDGE = 1 << 16
-"""Titles are within this many bytes of both ends."""
+"""Titles are within this many bytes from both ends."""
 _FIELD = b'itle"'
 _MOST_CHARACTERS = 200
 _PROMPT, _COMMAND = 1, 0
-_NOTED = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIVED: ("title", _PROMPT)}
-"""Kinds of title records: field, and rank. The user's own title outranks a generated one."""
+_TITLE_FIELDS = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIVED: ("title", _PROMPT)}
+"""Kinds of title records: field, and rank. The user's own title outranks a generated title."""
 _ARCHIVED = f'"{ARCHIVED}"'.encode()
 _COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-# Texts that the CLI writes in place of a prompt.
+# Texts that the CLI writes instead of a prompt.
 _NO_PROMPT = re.compile(
     r"\s*(<(local-command-|session-start-hook>|tick>|goal>|system-reminder>|ide_opened_file>|ide_selection>)"
     r"|\[Request interrupted by user|Caveat: The messages below)"
@@ -43,34 +43,32 @@ _NO_PROMPT = re.compile(
 
 
 def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "titles") -> dict[str, str]:
-    """Return titles by session, each one line of at most 200 characters.
+    """Return titles by session, each in one line with at most 200 characters.
 
-    Args:
-        paths: Logs. Unreadable ones and the standard input are skipped.
-        cache: Stores the titles, so that the next call opens only files that changed.
-        name: Key of the titles in the cache.
+    Unreadable logs and the standard input are skipped. With a cache, in which `name` is the key, only changed files are
+    opened.
     """
-    kept = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
+    entries = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
     now: dict[str, _Entry] = {}
     for path in paths:
         with suppress(OSError):
             if path != STDIN:
                 identity = identity_of(path)
-                known = kept.get(path)
-                now[path] = known if known and known[0] == tuple(identity) else _read(path, identity)
-    if cache and now != kept:
+                entry = entries.get(path)
+                now[path] = entry if entry and entry[0] == tuple(identity) else _read(path, identity)
+    if cache and now != entries:
         with suppress(OSError):
             cache.store(name, (now,))
     return best_titles(titles for _, titles in now.values())
 
 
 def best_titles(found_in_logs: Iterable[Titles]) -> dict[str, str]:
-    """Return for each session the title of the highest rank."""
+    """Return each session's title with the highest rank."""
     best: Titles = {}
     for titles in found_in_logs:
-        for session, found in titles.items():
-            if session not in best or found[0] > best[session][0]:
-                best[session] = found
+        for session, title in titles.items():
+            if session not in best or title[0] > best[session][0]:
+                best[session] = title
     return {session: title for session, (_, title) in best.items()}
 
 
@@ -79,19 +77,11 @@ def _read(path: str, identity: Identity) -> _Entry:
 
 
 def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size: int) -> Titles:
-    """Return the titles at the ends of one log.
-
-    Args:
-        open_at: Opens the log from an offset on.
-        size: Its size in bytes; 0 if it can be read from its start only.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return the titles at a log's ends. The size in bytes is 0 if it can be read from the start only."""
     titles: Titles = {}
     started, archived, at = False, False, 0
     with open_at(0) as stream, suppress(DamagedLogError):
-        for at, line in placed_lines(stream):
+        for at, line in lines_with_offsets(stream):
             archived = archived or (at == 0 and _ARCHIVED in line)
             if at >= (_EDGE if started else _HEAD) and not archived:
                 break
@@ -109,17 +99,17 @@ def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size
 
 def _note(line: bytes, titles: Titles) -> None:
     for record in decode_line(line).records:
-        found = _title_of(record)
-        session = _plain(record.get("session")) or session_of(clean_record(record)[0])
-        if found and session:
-            known = titles.get(session, (-1, ""))
-            # A later title replaces an earlier one, but the first prompt stays the first.
-            if found[0] > known[0] or (found[0] == known[0] > _PROMPT):
-                titles[session] = found
+        title = _title_of(record)
+        session = text_or_empty(record.get("session")) or session_of(clean_record(record)[0])
+        if title and session:
+            best = titles.get(session, (-1, ""))
+            # A later title replaces an earlier title, but the first prompt stays the first.
+            if title[0] > best[0] or (title[0] == best[0] > _PROMPT):
+                titles[session] = title
 
 
 def _title_of(record: Record) -> tuple[int, str] | None:
-    if noted := _NOTED.get(_plain(record.get("type"))):
+    if noted := _TITLE_FIELDS.get(text_or_empty(record.get("type"))):
         title = noted_title(record)
         return (noted[1], title) if title else None
     if record.get("isSidechain") is True:
@@ -133,12 +123,8 @@ def _title_of(record: Record) -> tuple[int, str] | None:
 
 def noted_title(record: Record) -> str:
     """Return the title in a title record; empty for other records."""
-    noted = _NOTED.get(_plain(record.get("type")))
-    return _one_line(_plain(record.get(noted[0]))) if noted else ""
-
-
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    noted = _TITLE_FIELDS.get(text_or_empty(record.get("type")))
+    return _one_line(text_or_empty(record.get(noted[0]))) if noted else ""
 
 
 def _one_line(text: str) -> str:

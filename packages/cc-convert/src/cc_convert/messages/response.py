@@ -1,4 +1,4 @@
-"""Convert the messages of a turn to one `CLIResponse`. The result message has nearly all data."""
+"""Convert a turn's messages to one `CLIResponse`. The result message has nearly all data."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -16,19 +16,19 @@ _logger = logging.getLogger(__name__)
 
 
 def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIResponse:
-    """Convert the messages of one or more turns; the last result counts.
+    """Convert the messages in one or more turns; the last result counts.
 
     If that result has no text, the main thread's text since the result before it is used. An unusable field is left
     out after a warning, and so is a `structured_output` that is not an object.
 
     Args:
-        messages: Messages of the SDK, or dicts of stream-json, in order. Other kinds of message may be among them.
+        messages: SDK messages, or dicts from stream-json, in order. Other kinds of message may be among them.
 
     Returns:
         The last result.
 
     Raises:
-        ValueError: There are no messages, or none of them is a result.
+        ValueError: There are no messages, or no message is a result.
         MessageParseError: The result does not state how the turn ended.
     """
     all_messages = list(messages)
@@ -52,7 +52,7 @@ def extract_text_from_assistant_message(message: AssistantMessageLike | Mapping[
     """Extract the model's text, without thinking and tool calls.
 
     Args:
-        message: An assistant message of the SDK, or a dict of stream-json.
+        message: An assistant message from the SDK, or a dict from stream-json.
 
     Returns:
         The text blocks, joined with newlines; empty if there are none.
@@ -73,11 +73,11 @@ def _last_result(messages: list[object]) -> int:
 
 
 def _text_before(messages: list[object], end: int) -> str:
-    said: list[str] = []
+    parts: list[str] = []
     for message in messages[_last_result_before(messages, end) + 1 : end]:
         if is_assistant(message) and not is_from_subagent(message):
-            said.extend(texts(message))
-    return "\n".join(said)
+            parts.extend(texts(message))
+    return "\n".join(parts)
 
 
 def _last_result_before(messages: list[object], end: int) -> int:

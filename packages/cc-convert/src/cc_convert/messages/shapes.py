@@ -1,4 +1,4 @@
-"""Kinds of messages and access to their parts, for objects of the SDK and dicts of stream-json.
+"""Kinds of messages and access to their parts, for SDK objects and dicts from stream-json.
 
 SDK objects are recognised by shape, never by import, so that reading a log needs no SDK.
 """
@@ -10,14 +10,9 @@ from typing import Protocol, TypeGuard, cast
 from cc_types import CLIResponse
 
 __all__ = [
-    "AssistantMessageLike",
-    "is_assistant",
-    "is_from_subagent",
-    "is_json_object",
-    "is_result",
-    "result_fields",
+    "AssistantMessageLike", "is_assistant", "is_from_subagent", "is_json_object", "is_result", "result_fields",
     "texts",
-]
+]  # fmt: skip
 
 # Types that need no further check; testing for them first halves the time for an SDK object.
 _JSON_TYPES = frozenset({bool, dict, float, int, list, str, type(None)})
@@ -33,26 +28,26 @@ class AssistantMessageLike(Protocol):
 
 
 def is_json_object(value: object) -> TypeGuard[dict[str, object]]:
-    """Return whether a value is a JSON object."""
+    """Return true if a value is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_result(message: object) -> bool:
-    """Return whether a message ends a turn."""
+    """Return true if a message ends a turn."""
     if is_json_object(message):
         return message.get("type") == "result"
     return hasattr(message, "num_turns") and hasattr(message, "is_error")
 
 
 def is_assistant(message: object) -> TypeGuard[AssistantMessageLike | Mapping[str, object]]:
-    """Return whether a message is from the model."""
+    """Return true if a message is from the model."""
     if is_json_object(message):
         return message.get("type") == "assistant"
     return hasattr(message, "content") and hasattr(message, "model")
 
 
 def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bool:
-    """Return whether a message is from a subagent."""
+    """Return true if a message is from a subagent."""
     parent = (
         message.get("parent_tool_use_id") if is_json_object(message) else getattr(message, "parent_tool_use_id", None)
     )
@@ -60,7 +55,7 @@ def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bo
 
 
 def result_fields(message: object) -> dict[str, object]:
-    """Return the fields of a result message, under the CLI's names."""
+    """Return a result message's fields, under the CLI's names."""
     if is_json_object(message):
         return message.copy()
     fields = _attributes(message)
@@ -70,7 +65,7 @@ def result_fields(message: object) -> dict[str, object]:
 
 
 def texts(message: AssistantMessageLike | Mapping[str, object]) -> Iterator[str]:
-    """Yield the text blocks of an assistant message, in order."""
+    """Yield an assistant message's text blocks, in order."""
     for block in _blocks(message):
         text = _text(block)
         if text is not None:

@@ -36,20 +36,20 @@ _OPTIONAL_MODEL_COUNTS = (
 
 
 def convert_usage_dict_to_cli_usage(usage: Mapping[str, object] | None) -> CLIUsage:
-    """Convert the usage of a result message.
+    """Convert a result message's usage.
 
     Args:
         usage: The usage, as reported by the SDK or the CLI.
 
     Returns:
-        The readable counts; 0 for `None`, and, with a warning, for a count that is no number. Never raises.
+        The readable counts; 0 for `None`, and, with a warning, for a count that is not a number. Never raises.
     """
     fields = dict(usage) if isinstance(usage, Mapping) else usage
     return read(CLIUsage, clean_usage(fields), where="usage")
 
 
 def clean_usage(usage: object) -> dict[str, object]:
-    """Return the fields of a usage, every count a number."""
+    """Return a usage with numbers as counts."""
     if not is_json_object(usage):
         if usage is not None:
             _logger.warning("usage is of type %s; using 0 for all of it", type(usage).__name__)
@@ -63,7 +63,7 @@ def clean_usage(usage: object) -> dict[str, object]:
 
 
 def clean_model_usage(usage: object, name: str) -> object:
-    """Return the usage of each model, every count a number."""
+    """Return the usage by model, with numbers as counts."""
     if not is_json_object(usage):
         return usage
     return {model: _clean_one_model(fields, f"{name}.{model}") for model, fields in usage.items()}
@@ -72,8 +72,8 @@ def clean_model_usage(usage: object, name: str) -> object:
 def _clean_one_model(usage: object, name: str) -> object:
     if not is_json_object(usage):
         return usage
-    given = [count for count in _OPTIONAL_MODEL_COUNTS if usage.get(count) is not None]
-    return _with_numbers(usage, (*_MODEL_COUNTS, *given), name)
+    optional = [count for count in _OPTIONAL_MODEL_COUNTS if usage.get(count) is not None]
+    return _with_numbers(usage, (*_MODEL_COUNTS, *optional), name)
 
 
 def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -> dict[str, object]:
@@ -88,8 +88,8 @@ def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -
 def _safe_int(value: object, field: str) -> int:
     """Convert any value to a count.
 
-    A bool counts as 1 or 0, a fraction is cut off, and `None` is 0. Any other value that is no count is 0; that and a
-    lost fraction are logged with the name of the field and the type, never with the value.
+    A bool counts as 1 or 0, a fraction is cut off, and `None` is 0. Any other value is 0; that and a
+    lost fraction are logged with the field's name and the type, never with the value.
     """
     if value is None:
         return 0

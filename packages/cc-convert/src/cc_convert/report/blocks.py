@@ -1,4 +1,4 @@
-"""Five-hour blocks, the unit of Claude Code's subscriptions."""
+"""Five-hour blocks, the unit for Claude Code's subscriptions."""
 
 from collections.abc import Iterable
 from datetime import datetime, tzinfo
@@ -11,24 +11,19 @@ __all__ = ["BLOCK", "GAP", "blocks", "burn_rate"]
 BLOCK = 5 * 3600.0
 """Seconds in a block."""
 GAP = "gap"
-"""Value of `about["kind"]` for a line that covers time without requests."""
+"""`about["kind"]` in a line that covers time without requests."""
 _HOUR = 3600
 
 
 def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float | None = None) -> list[Line]:
-    """Cut time into blocks.
+    """Cut time into blocks, without buckets that have no time; the block around `now` is marked as `active`.
 
     A block starts at the full UTC hour of its first request. It ends five hours later, or with its last request if
-    five hours follow without one; such a gap is a line of its own.
-
-    Args:
-        buckets: Buckets to sum up; buckets without a time are left out.
-        zone: Time zone of the starts; the local one by default.
-        now: The present, in seconds since 1970; the block it falls into is marked as `active`.
+    a gap longer than five hours follows; the gap has a separate line.
     """
     lines: list[Line] = []
     start = last = 0.0
-    for bucket in sorted((one for one in buckets if one.quarter is not None), key=lambda one: one.first):
+    for bucket in sorted((bucket for bucket in buckets if bucket.quarter is not None), key=lambda bucket: bucket.first):
         if not lines or bucket.first >= start + BLOCK or bucket.first - last > BLOCK:
             if lines and bucket.first - last > BLOCK:
                 lines.append(_gap(last, bucket.first, zone))
@@ -43,7 +38,7 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
 
 
 def burn_rate(line: Line, now: float) -> tuple[float, float]:
-    """Return tokens and US dollars per hour in a block so far; over at least a minute, so that a start is no peak."""
+    """Return a block's tokens and US dollars per hour so far; over at least a minute, so that a start is not a peak."""
     hours = max(60.0, now - line.first) / 3600
     return line.tokens / hours, line.cost / hours
 

@@ -1,11 +1,11 @@
-"""Filters that select the requests of a report."""
+"""Filters that select a report's requests."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol, TypeVar
 
-from ..model_names import canonical_model
+from ..log_files.model_names import canonical_model
 from .buckets import QUARTER
 
 __all__ = ["Filter", "FilterError", "last_days", "moment"]
@@ -36,18 +36,18 @@ _Any = TypeVar("_Any", bound=_Filtered)
 
 
 class Filter(NamedTuple):
-    """Bounds and parts of names; an empty field accepts everything."""
+    """Bounds and name parts; an empty field accepts everything."""
 
     since: float | None = None
     """Start, in seconds since 1970."""
     until: float | None = None
     """End, exclusive."""
     project: str = ""
-    """A part of the project's folder."""
+    """Part of the project's folder."""
     model: str = ""
-    """A part of the model's name."""
+    """Part of the model's name."""
     session: str = ""
-    """The beginning of the session's id."""
+    """Beginning of the session id."""
     branch: str = ""
     """The git branch; here and below, `*` and `?` stand for any characters, as in file names."""
     host: str = ""
@@ -56,60 +56,58 @@ class Filter(NamedTuple):
 
     @property
     def by_quarters(self) -> bool:
-        """Return whether its bounds are quarters of an hour, so that it can be applied to buckets."""
+        """Return true if the bounds are quarter-hours: then the filter can be applied to buckets."""
         return all(bound is None or bound % QUARTER == 0 for bound in (self.since, self.until))
 
-    def of(self, rows: Iterable[_Any], time: Callable[[_Any], float | None]) -> list[_Any]:
-        """Return the accepted rows. `time` gives a row's time; a row without one passes only without bounds."""
-        return [one for one in rows if self._passes(one, time(one))]
+    def select(self, rows: Iterable[_Any], time: Callable[[_Any], float | None]) -> list[_Any]:
+        """Return the accepted rows. `time` gives a row's time; a row without a time passes only without bounds."""
+        return [row for row in rows if self._passes(row, time(row))]
 
-    def _passes(self, one: _Filtered, time: float | None) -> bool:
+    def _passes(self, row: _Filtered, time: float | None) -> bool:
         if self.since is not None and (time is None or time < self.since):
             return False
         if self.until is not None and (time is None or time >= self.until):
             return False
-        if self.project and self.project not in one.project:
+        if self.project and self.project not in row.project:
             return False
-        if self.model and self.model not in one.model and self.model != canonical_model(one.model):
+        if self.model and self.model not in row.model and self.model != canonical_model(row.model):
             return False
-        if self.session and not one.session.startswith(self.session):
+        if self.session and not row.session.startswith(self.session):
             return False
         labels = (
-            (self.branch, one.branch),
-            (self.host, one.host),
-            (self.entrypoint, one.entrypoint),
-            (self.version, one.version),
+            (self.branch, row.branch),
+            (self.host, row.host),
+            (self.entrypoint, row.entrypoint),
+            (self.version, row.version),
         )
         return all(not pattern or fnmatchcase(label, pattern) for pattern, label in labels)
 
 
 def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
-    """Return the time of a day, or of a day with a time, in a zone; with `end`, the end of the day.
+    """Return the time for a day, or a day with a time, in a zone; with `end`, the end of the day.
 
-    Raises:
-        FilterError: It is neither.
+    Any other text raises `FilterError`.
     """
     try:
         compact = len(text) == 8 and text.isdigit()
-        found = datetime.strptime(text, "%Y%m%d") if compact else datetime.fromisoformat(text)
-        if found.tzinfo is None:
+        date = datetime.strptime(text, "%Y%m%d") if compact else datetime.fromisoformat(text)
+        if date.tzinfo is None:
             if end and (compact or len(text) == 10):
-                found += timedelta(days=1)
-            found = found.replace(tzinfo=zone) if zone else found
-        return found.timestamp()
+                date += timedelta(days=1)
+            date = date.replace(tzinfo=zone) if zone else date
+        return date.timestamp()
     except (ValueError, OverflowError):
-        raise FilterError(f"{text!r} is no day (2026-11-20) and no time (2026-11-20T14:00)") from None
+        raise FilterError(f"{text!r} is not a day or a time: write 2026-11-20 or 2026-11-20T14:00") from None
 
 
 def last_days(text: str, zone: tzinfo | None, now: datetime) -> float:
-    """Return the start of a span such as `7d`, `2w` or `36h`. Days and weeks count whole days, today among them.
+    """Return the start of a span such as `7d`, `2w` or `36h`. Days and weeks count whole days, including today.
 
-    Raises:
-        FilterError: It is not a span.
+    Any other text raises `FilterError`.
     """
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or unit not in "hdw" or not 0 < int(number) < 10_000:
-        raise FilterError(f"{text!r} is no span: write a number and h, d or w, such as 7d")
+        raise FilterError(f"{text!r} is not a span: write a number and h, d or w, such as 7d")
     if unit == "h":
         return (now - timedelta(hours=int(number))).timestamp()
     days = int(number) * (7 if unit == "w" else 1)

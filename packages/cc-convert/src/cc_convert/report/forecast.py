@@ -1,7 +1,7 @@
 """Forecast the use of a plan's window from its recent growth.
 
-The pace is the growth between the oldest and the newest observation of the last hour, of longer windows the last day.
-Observations before a reset do not count.
+The pace is the growth between the oldest and the newest observation in the last hour, for longer windows in the last
+day. Observations before a reset do not count.
 """
 
 from collections.abc import Iterable
@@ -13,21 +13,21 @@ _HOUR, _DAY = 3600.0, 86400.0
 _SPANS = {"five_hour": _HOUR}
 # Fewer data make no forecast: observations, part of the span, and growth. Claude Code rounds to whole percents.
 _LEAST_COUNT, _LEAST_PART, _LEAST_GROWTH = 3, 6, 0.02
-# Times of one reset are equal but for rounding.
+# Two observations of the same reset may differ by rounding.
 _SAME_RESET = 120.0
 
 
 class WindowUse(NamedTuple):
-    """Observed use of a window."""
+    """Use of a window at a time."""
 
     kind: str
-    """`five_hour`, `seven_day`, or another name of the API."""
+    """`five_hour`, `seven_day`, or another name in the API."""
     time: float
     """Time of the observation, in seconds since 1970."""
     used: float
     """Used share of the limit; 1 is full."""
     resets: float | None
-    """Time of the window's reset, in seconds since 1970, if known."""
+    """Time when the window is reset, in seconds since 1970, if known."""
 
 
 class Forecast(NamedTuple):
@@ -36,13 +36,13 @@ class Forecast(NamedTuple):
     full: float | None
     """Time when it is full, in seconds since 1970; `None` if it is reset before."""
     at_reset: float
-    """Used share at its reset; 1 or more if it is full before."""
+    """Used share at the reset; 1 or more if it is full before."""
     span: float
     """Seconds between the observations that the pace is from."""
 
 
 def newest_uses(uses: Iterable[WindowUse]) -> list[WindowUse]:
-    """Return the newest observation of each window, in the order of their first ones."""
+    """Return each window's newest observation, in the order of the first observations."""
     newest: dict[str, WindowUse] = {}
     for use in uses:
         if use.kind not in newest or use.time >= newest[use.kind].time:
@@ -51,15 +51,10 @@ def newest_uses(uses: Iterable[WindowUse]) -> list[WindowUse]:
 
 
 def forecast(uses: Iterable[WindowUse], newest: WindowUse, now: float) -> Forecast | None:
-    """Return the forecast for a window; `None` with too few data.
+    """Return the forecast for a window from its newest and all other observations; `None` with too few data.
 
     These are less than three observations, less than ten minutes between them (four hours for windows that are longer
-    than five hours), a newest one older than that, or a growth of less than two percent of the limit.
-
-    Args:
-        uses: Observations of any windows, in any order.
-        newest: The newest one of the window.
-        now: The present, in seconds since 1970.
+    than five hours), an older newest observation, or growth below two percent of the limit.
     """
     resets, span = newest.resets, _SPANS.get(newest.kind, _DAY)
     if resets is None or resets <= now or newest.used >= 1:

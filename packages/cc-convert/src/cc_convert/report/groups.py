@@ -1,10 +1,10 @@
-"""Group buckets into lines of a report: by day, week, month, session, model or project."""
+"""Group buckets into report lines: by day, week, month, session, model or project."""
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
-from ..rows import LABELS
+from ..log_files.rows import LABELS
 from .buckets import QUARTER, Bucket
 from .sums import Line
 
@@ -13,23 +13,16 @@ __all__ = ["NO_TIME", "GroupBy", "group", "total"]
 GroupBy: TypeAlias = Literal[
     "day", "week", "month", "session", "model", "project", "branch", "host", "entrypoint", "version"
 ]
-"""Grouping of the lines of a report."""
+"""Grouping of report lines."""
 
 NO_TIME = "unknown"
-"""The period of buckets without a time, such as results that were printed as JSON."""
+"""The period for buckets without a time, such as results that were printed as JSON."""
 
 
 def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *, week_start: int = 0) -> list[Line]:
-    """Sum up buckets.
+    """Sum up buckets; a week starts at day `week_start`, 0 for Monday to 6 for Sunday.
 
-    Args:
-        buckets: Buckets to sum up.
-        by: Meaning of a line.
-        zone: Time zone of the days; the local one by default.
-        week_start: The first day of a week, 0 for Monday to 6 for Sunday.
-
-    Returns:
-        Periods in their order; sessions by their last request; the others by cost, the highest first.
+    Periods come in their order; sessions by their last request; the others by cost, the highest first.
     """
     key = _key(by, zone, week_start)
     lines: dict[str, Line] = {}
@@ -43,40 +36,28 @@ def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *,
         if by == "session":
             _add_labels(line, bucket)
         line.add(bucket)
-    found = list(lines.values())
+    unsorted = list(lines.values())
     if by == "session":
-        return sorted(found, key=lambda line: (line.last, line.key))
+        return sorted(unsorted, key=lambda line: (line.last, line.key))
     if by in ("day", "week", "month"):
-        return sorted(found, key=lambda line: line.key)
-    return sorted(found, key=lambda line: (-line.cost, line.key))
+        return sorted(unsorted, key=lambda line: line.key)
+    return sorted(unsorted, key=lambda line: (-line.cost, line.key))
 
 
 def _add_labels(line: Line, bucket: Bucket) -> None:
-    """Collect all branches, machines, entry points and versions of a session."""
+    """Collect a session's branches, machines, entry points and versions."""
     for name in LABELS:
-        label, known = getattr(bucket, name), line.about[name]
-        if label and label not in known.split(", "):
-            line.about[name] = f"{known}, {label}" if known else label
+        label, labels = getattr(bucket, name), line.about[name]
+        if label and label not in labels.split(", "):
+            line.about[name] = f"{labels}, {label}" if labels else label
 
 
 def total(lines: Iterable[Line]) -> Line:
-    """Return the sum of lines."""
+    """Return the sum over lines."""
     whole = Line("total")
     for line in lines:
-        for name in _ADDED:
-            setattr(whole, name, getattr(whole, name) + getattr(line, name))
-        for model, cost in line.models.items():
-            whole.models[model] = whole.models.get(model, 0.0) + cost
-        if line.first:
-            whole.first = min(whole.first or line.first, line.first)
-            whole.last = max(whole.last, line.last)
+        whole.add_line(line)
     return whole
-
-
-_ADDED = (
-    "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
-    "web_searches", "cost", "unpriced", "unlogged_cost",
-)  # fmt: skip
 
 
 def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket], str]:
@@ -96,12 +77,12 @@ def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket]
 
 
 def _period(zone: tzinfo | None, name: Callable[[date], str]) -> Callable[[Bucket], str]:
-    known: dict[int | None, str] = {None: NO_TIME}
+    names: dict[int | None, str] = {None: NO_TIME}
 
     def key(bucket: Bucket) -> str:
         quarter = bucket.quarter
-        if quarter is not None and quarter not in known:
-            known[quarter] = name(datetime.fromtimestamp(quarter * QUARTER, zone).date())
-        return known[quarter]
+        if quarter is not None and quarter not in names:
+            names[quarter] = name(datetime.fromtimestamp(quarter * QUARTER, zone).date())
+        return names[quarter]
 
     return key

@@ -1,17 +1,17 @@
-"""Calls, durations and failures of each tool."""
+"""Calls, durations and failures by tool."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..log_files.events import Event
-from ..rows import Row
+from ..log_files.rows import Row
 
 __all__ = ["ToolLine", "tool_lines"]
 
 
 @dataclass(slots=True)
 class ToolLine:
-    """Figures of one tool."""
+    """Figures for a tool."""
 
     key: str
     """The tool's name."""
@@ -22,16 +22,16 @@ class ToolLine:
     unanswered: int = 0
     """Calls without a result in the log."""
     seconds: list[float] = field(default_factory=list[float])
-    """Duration of each call, from the call's time to the result's."""
+    """Each call's duration, from the call's time to the result's."""
     result_characters: int = 0
-    """Total length of the results."""
+    """Results' total length."""
     output: int = 0
-    """Output tokens of the answers that called it, divided among the calls of an answer."""
+    """Output tokens of the answers that called it, divided among all calls in an answer."""
     cost: float = 0.0
     """Cost of these answers, divided likewise."""
 
     def quantile(self, part: float) -> float | None:
-        """Return the time that this part of the calls did not exceed."""
+        """Return the time that this share of calls did not exceed."""
         if not self.seconds:
             return None
         ordered = sorted(self.seconds)
@@ -39,12 +39,7 @@ class ToolLine:
 
 
 def tool_lines(rows: Iterable[Row], events: Iterable[Event]) -> list[ToolLine]:
-    """Return one line for each tool, the most called first.
-
-    Args:
-        rows: Priced rows.
-        events: The events of the same logs.
-    """
+    """Return a line for each tool, the most called first, from priced rows and events in the same logs."""
     lines: dict[str, ToolLine] = {}
     for row in rows:
         for name in row.tools:

@@ -1,1 +1,1 @@
-"""Full-text search in logs: passages of a line, cached texts of a log, matches."""
+"""Full-text search in logs: passages in a line, cached texts of a log, matches."""

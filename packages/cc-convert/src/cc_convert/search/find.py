@@ -2,28 +2,25 @@
 
 import os
 import re
-import signal
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
+from ..forks import group_by_size, share_jobs
 from ..log_files.cache import Cache
 from ..log_files.files import Progress
 from ..log_files.sources import is_packed, open_log
-from ..log_files.streams import placed_lines
+from ..log_files.streams import lines_with_offsets
 from ..report.filters import Filter
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
 from .texts import LogText, Table, TextCache, read_text
 
-__all__ = ["Found", "Match", "Query", "QueryError", "find_passages", "passage_of"]
+__all__ = ["Match", "Query", "QueryError", "SearchResult", "find_passages", "passage_of"]
 
-# Starting a process takes milliseconds; the first one reads about this many bytes in this time.
+# Starting a process takes milliseconds; the first process reads about this many bytes in this time.
 _WORTH_A_PROCESS = 4_000_000
-# Each takes 4 bytes of a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.
-_MOST_JOBS = 8_000
 
 
 class QueryError(ValueError):
@@ -31,12 +28,12 @@ class QueryError(ValueError):
 
 
 class Query:
-    """A text or a pattern to search for, ignoring case, and the filters of the search.
+    """A text or a pattern to search for, ignoring case, and the search's filters.
 
     Args:
         text: The text, as in a passage.
-        regex: Take it as a regular expression of Python's `re`; `^` and `$` are the ends of a line.
-        chosen: Filter by session, time and place. A model matches if any answer of the session has it.
+        regex: Take it as a regular expression for Python's `re`; `^` and `$` are the ends of a line.
+        chosen: Filter by session, time and place. A model matches if any answer in the session has it.
         roles: Kinds of passages to search.
 
     Raises:
@@ -51,7 +48,7 @@ class Query:
         try:
             self.pattern = re.compile(text if regex else re.escape(text), re.IGNORECASE | re.MULTILINE)
         except (re.error, RecursionError, OverflowError) as error:
-            raise QueryError(f"{text!r} is no regular expression: {error}") from None
+            raise QueryError(f"{text!r} is not a regular expression: {error}") from None
         self.small = b"" if regex else small_letters(text)
         # Cached texts are in lower case. A pattern in lower case finds the same without IGNORECASE, four times as fast.
         same = text.encode("utf-8", "replace") == small_letters(text) and not re.search(r"\\[xu0-9]", text)
@@ -67,22 +64,22 @@ class Match(NamedTuple):
     path: str
     """The log."""
     offset: int
-    """Start of its line, in bytes of the unpacked log."""
+    """Start of the line in the log, in unpacked bytes."""
     ordinal: int
     """Number of the passage in its line, from 0."""
     role: Role
     context: Context
     folder: str
-    """Working folder at the start of the session; `claude --resume` needs it."""
+    """Working folder at the session's start; `claude --resume` needs it."""
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """Result of a search."""
 
     matches: list[Match]
     """Newest first, at most `limit`."""
     total: int
-    """Number of all matches. A passage that a fork or a second log repeats counts once."""
+    """Number of matches. A passage that a fork or a second log repeats counts once."""
     lost: int
     """Number of lines that are not JSON. Their raw text was searched."""
     failed: list[str]
@@ -97,22 +94,16 @@ def find_passages(
     processes: int = 1,
     limit: int | None = None,
     progress: Progress | None = None,
-) -> Found:
-    """Search logs.
+) -> SearchResult:
+    """Search logs, which are the keys; the values are their machines.
 
-    Args:
-        logs: Paths of the logs, each with the name of its machine.
-        query: Text and filters.
-        cache: Stores the texts, so that the next search reads only new lines.
-        processes: Largest number of processes that read logs. More than one needs a cache, `fork` and no threads.
-        limit: Largest number of matches to return; all by default.
-        progress: Callback with bytes done and bytes in all.
+    With a cache, the next search reads only new lines. More than one process needs a cache, `fork` and no threads.
     """
     texts = TextCache(cache) if cache else None
     if texts:
         texts.prune()
         _read_together([path for path in logs if _is_stale(path, texts)], texts, processes, progress)
-    seen: set[int] = set()
+    earlier_ids: set[int] = set()
     newest: list[tuple[float, int, _Place]] = []
     failed: list[str] = []
     lost = total = 0
@@ -132,43 +123,43 @@ def find_passages(
             numbers = [number for number in numbers if query.pattern_of_small.search(text.text(number))]
         identities = text.table.identities
         fresh = {identities[number] or ~number: number for number in reversed(numbers)}
-        for known in seen.intersection(fresh):
-            del fresh[known]
-        seen.update(identity for identity in fresh if identity > 0)
+        for identity in earlier_ids.intersection(fresh):
+            del fresh[identity]
+        earlier_ids.update(identity for identity in fresh if identity > 0)
         total += len(fresh)
         newest += [(text.table.times[number], number, place) for number in fresh.values()]
         newest = sorted(newest, key=itemgetter(0), reverse=True)[:limit]
-    return Found([place.match(number) for _, number, place in newest], total, lost, failed)
+    return SearchResult([place.match(number) for _, number, place in newest], total, lost, failed)
 
 
 def passage_of(match: Match) -> Passage | None:
-    """Read the passage of a match from its log; `None` if the log has changed."""
+    """Read a match's passage from the log; `None` if the log has changed."""
     with suppress(OSError):
-        # A packed log can only be read from its start.
+        # A packed log can be read from the start only.
         start = 0 if is_packed(match.path) else match.offset
         with open_log(match.path, start) as stream:
-            line = next((line for at, line in placed_lines(stream, start) if at == match.offset), b"{}")
-            found = passages_of(line)[match.ordinal : match.ordinal + 1]
-            return found[0] if found and found[0].role == match.role else None
+            line = next((line for at, line in lines_with_offsets(stream, start) if at == match.offset), b"{}")
+            passages = passages_of(line)[match.ordinal : match.ordinal + 1]
+            return passages[0] if passages and passages[0].role == match.role else None
     return None
 
 
 def _text_of(path: str, texts: TextCache | None) -> LogText:
     if texts is None:
         return read_text(path)
-    kept, whole = texts.get(path)
-    if kept is None or not whole:
-        kept = read_text(path, kept)
-        texts.put(kept)
-    return kept
+    entry, whole = texts.get(path)
+    if entry is None or not whole:
+        entry = read_text(path, entry)
+        texts.put(entry)
+    return entry
 
 
 class _Place:
-    """Metadata of a log with matches, without its texts."""
+    """Metadata for a log with matches, without texts."""
 
     def __init__(self, path: str, host: str, table: Table, query: Query) -> None:
         self._path, self._table, self._roles = path, table, query.roles
-        self._contexts = [Context(*one)._replace(host=host) for one in table.known]
+        self._contexts = [Context(*values)._replace(host=host) for values in table.distinct_contexts]
         self._allowed = _allowed(self._contexts, query.chosen)
         since, until = query.chosen.since, query.chosen.until
         # A passage without a time has 0; it passes only if no bound is set.
@@ -176,7 +167,7 @@ class _Place:
         self._until = float("inf") if until is None else until
 
     def passes(self, number: int) -> bool:
-        """Return whether the passage passes the filters."""
+        """Return true if the passage passes the filters."""
         table = self._table
         return (
             self._since <= table.times[number] < self._until
@@ -185,10 +176,10 @@ class _Place:
         )
 
     def match(self, number: int) -> Match:
-        """Return the match of a passage."""
+        """Return the match for a passage."""
         table, context = self._table, self._contexts[self._table.contexts[number]]
-        # A session may go on in other folders, but it is resumed in its first.
-        folders = (one.project for one in self._contexts if one.session == context.session and one.project)
+        # A session may go on in other folders, but it is resumed in the first folder.
+        folders = (other.project for other in self._contexts if other.session == context.session and other.project)
         role = ROLES[table.roles[number]]
         return Match(
             table.times[number], self._path, table.lines[number], table.ordinals[number], role, context,
@@ -199,12 +190,12 @@ class _Place:
 def _allowed(contexts: list[Context], chosen: Filter) -> set[int]:
     """Return the numbers of the contexts that pass. Only answers have a model; it counts for the whole session."""
 
-    def passing(one: Filter) -> list[Context]:
-        return one.of(contexts, lambda _: None)
+    def passing(selection: Filter) -> list[Context]:
+        return selection.select(contexts, lambda _: None)
 
     sessions = {context.session for context in passing(Filter(model=chosen.model))}
-    found = set(passing(chosen._replace(model="", since=None, until=None)))
-    return {number for number, one in enumerate(contexts) if one in found and one.session in sessions}
+    allowed = set(passing(chosen._replace(model="", since=None, until=None)))
+    return {number for number, context in enumerate(contexts) if context in allowed and context.session in sessions}
 
 
 # --- reading by several processes
@@ -220,63 +211,17 @@ def _is_stale(path: str, texts: TextCache) -> bool:
 def _read_together(stale: list[str], texts: TextCache, processes: int, progress: Progress | None) -> None:
     """Read logs into the cache, by several processes if that pays."""
     sizes = {path: os.path.getsize(path) for path in stale if os.path.exists(path)}
-    paths = sorted(sizes, key=lambda path: -sizes[path])
-    done, whole = list(accumulate(sizes[path] for path in paths)), sum(sizes.values())
-    step = len(paths) // _MOST_JOBS + 1
-    jobs = [paths[start : start + step] for start in range(0, len(paths), step)]
+    total = sum(sizes.values())
+    groups = group_by_size(sorted(sizes.items(), key=lambda item: -item[1]), 1)
+    # Each job, with the bytes done after it.
+    jobs = list(zip(groups, accumulate(sum(sizes[path] for path in paths) for paths in groups), strict=True))
 
-    def work(number: int) -> None:
-        for path in jobs[number]:
+    def read(job: tuple[list[str], int]) -> None:
+        paths, done = job
+        for path in paths:
             with suppress(OSError):
                 _text_of(path, texts)
         if progress:
-            progress(done[min(number * step + step, len(done)) - 1], whole)
+            progress(done, total)
 
-    threading = sys.modules.get("threading")
-    if not hasattr(os, "fork") or (threading is not None and threading.active_count() > 1):
-        processes = 1
-    share_jobs(len(jobs), work, min(processes, whole // _WORTH_A_PROCESS + 1, len(jobs)))
-
-
-def share_jobs(jobs: int, work: Callable[[int], None], processes: int) -> None:
-    """Run jobs for their side effects, by number from 0, in this process and in forks of it.
-
-    A fork that fails leaves its job undone. Forks exit after the last job, also if this process was killed.
-    """
-    queue, fill = os.pipe()
-    os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(jobs)))
-    os.close(fill)
-    forks: list[int] = []
-    try:
-        # With fewer processes, if the system allows no more.
-        with suppress(OSError):
-            forks.extend(_fork(queue, work) for _ in range(processes - 1))
-        _work(queue, work)
-    except BaseException:
-        if sys.platform != "win32":
-            for fork in forks:
-                os.kill(fork, signal.SIGKILL)
-        raise
-    finally:
-        os.close(queue)
-        for fork in forks:
-            os.waitpid(fork, 0)
-
-
-def _fork(queue: int, work: Callable[[int], None]) -> int:
-    if sys.platform == "win32":
-        raise NotImplementedError("Windows cannot fork")
-    fork = os.fork()
-    if fork == 0:
-        # No exit handlers of the parent, and no second flush of its buffers.
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            _work(queue, work)
-        finally:
-            os._exit(0)
-    return fork
-
-
-def _work(queue: int, work: Callable[[int], None]) -> None:
-    while number := os.read(queue, 4):
-        work(int.from_bytes(number, "big"))
+    share_jobs(jobs, read, min(processes, total // _WORTH_A_PROCESS + 1))

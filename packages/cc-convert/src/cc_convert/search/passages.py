@@ -1,4 +1,4 @@
-"""Convert a line of a log to searchable passages with their context."""
+"""Convert a line in a log to searchable passages with their context."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
@@ -14,7 +14,7 @@ from ..log_files.titles import noted_title
 __all__ = ["ROLES", "Context", "Passage", "Role", "passages_of", "small_letters"]
 
 Role: TypeAlias = Literal["title", "prompt", "answer", "thinking", "call", "result", "error", "unreadable"]
-"""Kind of a passage. `call` and `result` are those of tools; `unreadable` is a line that is not JSON."""
+"""Kind of passage. `call` and `result` belong to tools; `unreadable` is a line that is not JSON."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 _ROLES: dict[EventKind, Role] = {
@@ -23,7 +23,7 @@ _ROLES: dict[EventKind, Role] = {
 
 
 class Context(NamedTuple):
-    """Session, machine and settings of a passage."""
+    """A passage's session, machine and settings."""
 
     session: str
     agent: str
@@ -34,11 +34,11 @@ class Context(NamedTuple):
     entrypoint: str
     version: str
     model: str
-    """The model of an answer; empty for other passages."""
+    """The model, for an answer; empty for other passages."""
 
 
 class Passage(NamedTuple):
-    """A searchable text of a record."""
+    """A searchable text in a record."""
 
     role: Role
     text: str
@@ -47,19 +47,19 @@ class Passage(NamedTuple):
     context: Context | None
     """`None` for a line that is not JSON."""
     identity: str
-    """UUID of the record; a fork has the same."""
+    """The record's UUID; forks have the same."""
     tool: str = ""
-    """Name of the called tool."""
+    """The called tool."""
 
 
 def small_letters(text: str) -> bytes:
     """Return a text in lower case, as UTF-8. A part of the text gives a part of the result."""
-    # The only letter whose lower case depends on its neighbours.
+    # No other letter's lower case depends on its neighbours.
     return text.lower().replace("ς", "σ").encode("utf-8", "replace")
 
 
 def passages_of(line: bytes) -> list[Passage]:
-    """Return the passages of a line of any content, in order. A record without text gives one empty passage."""
+    """Return the passages in any line, in order. A record without text gives one empty passage."""
     try:
         # Twice as fast as `decode_line`, and raises for any line that needs repair.
         records = [cast("Record", from_json(line))]
@@ -82,11 +82,13 @@ def _of_record(record: Record) -> Iterator[Passage]:
     agent = agent or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
     context = Context(session_of(clean), agent, project, branch, "", entrypoint, version, model)
     base = Passage("title", noted_title(record), time_of(clean.get("timestamp")), context, clean.get("uuid") or "")
-    found = [base._replace(role=_ROLES[one.kind], text=_text(one), tool=_tool(one)) for one in _told(record, clean)]
-    yield from found or [base]
+    passages = [
+        base._replace(role=_ROLES[event.kind], text=_text(event), tool=_tool(event)) for event in _events(record, clean)
+    ]
+    yield from passages or [base]
 
 
-def _told(record: Record, clean: Record) -> Iterator[Event]:
+def _events(record: Record, clean: Record) -> Iterator[Event]:
     return (event for event in events_of(record, clean) if event.kind in _ROLES)
 
 
@@ -95,17 +97,17 @@ def _tool(event: Event) -> str:
 
 
 def _text(event: Event) -> str:
-    return "\n".join([event.name, *_leaves("", event.given)]) if event.kind == "call" else event.text
+    return "\n".join([event.name, *_leaves("", event.input)]) if event.kind == "call" else event.text
 
 
 def _leaves(name: str, value: object) -> Iterator[str]:
-    """Yield the values in the input of a tool, without the quotes and escapes of JSON."""
+    """Yield the values in a tool's input, without JSON's quotes and escapes."""
     waiting: list[tuple[str, object]] = [(name, value)]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, dict):
             waiting += reversed(cast("Record", value).items())
         elif isinstance(value, list):
-            waiting += [(name, one) for one in reversed(cast("list[object]", value))]
+            waiting += [(name, member) for member in reversed(cast("list[object]", value))]
         else:
             yield f"{name}: {value}" if name else str(value)

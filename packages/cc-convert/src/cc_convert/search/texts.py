@@ -1,9 +1,9 @@
-"""Cache the texts of a log in lower case, one after another: a search is one pass over memory.
+"""Cache a log's texts in lower case, one after another: a search is one pass over memory.
 
-Measured on a gigabyte of logs, building takes little more time than decoding the lines, and a search half a second.
-SQLite's FTS5 finds parts of words only with its trigram tokenizer, which takes over ten times as long to build.
+Measured with a gigabyte, building takes little more time than decoding the lines, and a search half a second.
+SQLite's FTS5 finds word parts only with its trigram tokenizer, which takes over ten times as long to build.
 
-An entry is valid as long as that of a report, see `cache`. It is deleted after its log was deleted.
+An entry is valid as long as a report's entry, see `cache`. It is deleted after its log was deleted.
 """
 
 import marshal
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..log_files.cache import Cache, Identity, edges_of, identity_of
 from ..log_files.private import write_private
 from ..log_files.sources import is_packed, open_log
-from ..log_files.streams import DamagedLogError, placed_lines
+from ..log_files.streams import DamagedLogError, lines_with_offsets
 from .passages import ROLES, Context, Passage, passages_of, small_letters
 
 __all__ = ["LogText", "Table", "TextCache", "read_text"]
@@ -30,7 +30,7 @@ _SIZE = 4
 
 
 class _Head(NamedTuple):
-    """First part of an entry."""
+    """An entry's first part."""
 
     path: str
     identity: tuple[int, ...]
@@ -44,12 +44,12 @@ class _Head(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Last part of an entry: metadata of the passages, one list per field."""
+    """An entry's last part: metadata for the passages, one list per field."""
 
     starts: list[int]
-    """Start of the text, in bytes of all texts."""
+    """Text start, in bytes of all texts."""
     lines: list[int]
-    """Start of the line, in bytes of the log."""
+    """Line start, in bytes of the log."""
     ordinals: list[int]
     """Number of the passage in its line, from 0."""
     roles: list[int]
@@ -58,19 +58,12 @@ class Table(NamedTuple):
     contexts: list[int]
     identities: list[int]
     """Hash of the record's UUID and the ordinal, equal in a fork; 0 without a UUID."""
-    known: list[tuple[str, ...]]
+    distinct_contexts: list[tuple[str, ...]]
     """The contexts, in order of first use."""
 
 
 class LogText:
-    """The texts of one log.
-
-    Args:
-        content: An entry of the cache.
-
-    Raises:
-        ValueError: It is not an entry.
-    """
+    """A log's texts, from a cache entry; other content raises `ValueError`."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -83,11 +76,11 @@ class LogText:
 
     @cached_property
     def table(self) -> Table:
-        """Metadata of the passages."""
+        """Metadata for the passages."""
         return Table(*marshal.loads(memoryview(self.content)[self._stop :]))
 
     def find(self, small: bytes) -> Iterator[int]:
-        """Yield the numbers, from 0, of the passages that contain a text in lower case."""
+        """Yield the numbers, from 0, of passages that contain a text in lower case."""
         find, number = self.content.find, 0
         at = find(small, self._start, self._stop)
         while at >= 0:
@@ -96,7 +89,7 @@ class LogText:
             at = find(small, self._end(number), self._stop)
 
     def text(self, number: int) -> str:
-        """Return the text of a passage in lower case."""
+        """Return a passage's text in lower case."""
         start = self._start + self.table.starts[number]
         return str(memoryview(self.content)[start : self._end(number) - len(_END)], "utf-8")
 
@@ -116,14 +109,14 @@ class _Builder:
         self._size = before.head.size if before else 0
         self.lost = before.head.lost if before else 0
         self._table = before.table if before else Table([], [], [], [], [], [], [], [])
-        contexts = [Context(*one) for one in self._table.known]
+        contexts = [Context(*values) for values in self._table.distinct_contexts]
         self._numbers = {context: number for number, context in enumerate(contexts)}
         self._latest = {context.session: context for context in contexts}
         self._last = contexts[self._table.contexts[-1]] if self._table.contexts else Context(*[""] * 8)
         self._time = self._table.times[-1] if self._table.times else 0.0
 
     def add(self, line: bytes, offset: int, passages: list[Passage]) -> None:
-        """Add the passages of a line."""
+        """Add a line's passages."""
         table = self._table
         for ordinal, passage in enumerate(passages):
             context = self._whole(passage.context)
@@ -141,15 +134,15 @@ class _Builder:
                 self._texts.append(text)
                 self._size += len(text)
 
-    def _whole(self, told: Context | None) -> Context:
+    def _whole(self, context: Context | None) -> Context:
         """Complete a context from the lines before: stream-json names the folder only once."""
-        if told is None:
+        if context is None:
             return self._last._replace(model="")
-        known = self._latest.get(told.session)
-        if not told.project and known:
-            told = known._replace(agent=told.agent, model=told.model)
-        self._latest[told.session] = self._last = told
-        return told
+        latest = self._latest.get(context.session)
+        if not context.project and latest:
+            context = latest._replace(agent=context.agent, model=context.model)
+        self._latest[context.session] = self._last = context
+        return context
 
     def entry(self, path: str, identity: Identity, offset: int) -> bytes:
         """Return the entry for the cache."""
@@ -166,64 +159,48 @@ def _short(passage: Passage, ordinal: int) -> int:
 
 
 def read_text(path: str, before: LogText | None = None) -> LogText:
-    """Read the texts of a log.
-
-    Args:
-        path: The log.
-        before: Texts of an earlier version; only the lines after them are read.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Read a log's texts; after those of an earlier version, only later lines."""
     identity, builder = identity_of(path), _Builder(before)
     offset = before.head.offset if before else 0
     at, line = offset, b""
     with open_log(path, offset) as stream, suppress(DamagedLogError):
         started = False
-        for at, following in placed_lines(stream, offset):
+        for at, following in lines_with_offsets(stream, offset):
             if started:
                 builder.add(line, offset, passages_of(line) if line.strip() else [])
             started, offset, line = True, at, following
-    # The last line has no newline: a whole record, or one that is still being written.
-    if line.strip() and (found := passages_of(line)) and found[0].role != "unreadable":
-        builder.add(line, offset, found)
+    # The last line has no newline: a whole record, or a record that is still being written.
+    if line.strip() and (passages := passages_of(line)) and passages[0].role != "unreadable":
+        builder.add(line, offset, passages)
         offset += len(line)
     return LogText(builder.entry(path, identity, 0 if is_packed(path) else offset))
 
 
 class TextCache:
-    """Stores texts of logs in the folder of a cache, readable by this user only."""
+    """Stores texts in a cache folder, readable by this user only."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def get(self, path: str) -> tuple[LogText | None, bool]:
-        """Return the valid entry of a log or `None`, and whether it covers the whole log.
-
-        Raises:
-            OSError: The log's metadata cannot be read.
-        """
+        """Return a log's valid entry or `None`, and whether it covers the whole log."""
         now = identity_of(path)
         try:
             with open(self._place(path), "rb") as file:
-                kept = LogText(file.read())
+                entry = LogText(file.read())
         except (OSError, ValueError):
             return None, False
-        then = Identity(*kept.head.identity)
-        if kept.head.path != path or then.inode != now.inode:
+        then = Identity(*entry.head.identity)
+        if entry.head.path != path or then.inode != now.inode:
             return None, False
         if then == now:
-            return kept, True
-        head = kept.head
+            return entry, True
+        head = entry.head
         holds = 0 < head.offset <= now.size and edges_of(path, head.offset) == head.edges
-        return (kept if holds else None), False
+        return (entry if holds else None), False
 
     def is_whole(self, path: str) -> bool:
-        """Return whether a valid entry covers the whole log.
-
-        Raises:
-            OSError: The log's metadata cannot be read.
-        """
+        """Return true if a valid entry covers the whole log."""
         head = _head_in(self._place(path))
         return head is not None and head.path == path and head.identity == tuple(identity_of(path))
 
@@ -233,7 +210,7 @@ class TextCache:
             write_private(self._place(text.head.path), text.content)
 
     def prune(self) -> None:
-        """Delete the entries of logs that do not exist any more."""
+        """Delete the entries for logs that do not exist any more."""
         with suppress(OSError):
             for entry in os.scandir(self._cache.folder):
                 if entry.name.endswith(_SUFFIX):

@@ -1,38 +1,32 @@
 """Requests that another model finished.
 
-The CLI notes the usage of such a request under the model that answered, or under the requested one, by version and
+The CLI notes such a request's usage under the model that answered, or under the requested model, by version and
 settings. The rows have the model that answered, so totals are changed to it.
 """
 
 from collections.abc import Iterable, Mapping
 
-from ..model_names import canonical_model
-from ..rows import DECLINED, Ledger, Row, add_counts, counts_of, subtract_counts
-from .sums import NOTHING, Totals, difference, sums, sums_of
+from ..log_files.model_names import canonical_model
+from ..log_files.rows import DECLINED, Ledger, Row, counts_of, subtract_counts
+from .sums import NOTHING, Totals, add_to, difference, sums, sums_of
 
 __all__ = ["requested_models", "with_answering_models"]
 
 
 def requested_models(rows: Mapping[str, Row]) -> dict[str, str]:
-    """Return the requested model of each request that another model finished, by key."""
+    """Return the requested models by key, for requests that another model finished."""
     declined = [(row.key.partition(DECLINED)[0], row.model) for row in rows.values() if row.kind == "declined"]
     return {key: canonical_model(model) for key, model in reversed(declined)}
 
 
 def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mapping[str, str]) -> Ledger:
-    """Return a total with the usage of requests under the models that answered.
-
-    Args:
-        ledger: The total.
-        rows: The requests that it may contain.
-        requested: The requested models, as from `requested_models`.
-    """
-    made = list(rows)
+    """Return a total with requests counted under the models that answered, not under the requested models."""
+    requests = list(rows)
     totals: Totals = dict(ledger.totals)
-    for row in made:
+    for row in requests:
         old, new = requested.get(row.key), canonical_model(row.model)
         counts, cost = totals.get(old or "", NOTHING)
-        same = [one for one in made if canonical_model(one.model) == new]
+        same = [other for other in requests if canonical_model(other.model) == new]
         under_new = sums({new: totals.get(new, NOTHING)})
         if old is None or difference(under_new, sums_of(same)) is not None:
             continue
@@ -41,6 +35,5 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
             continue
         share = cost * row.tokens / max(1, sum(counts[:5]))
         totals[old] = (subtract_counts(counts, part), cost - share)
-        known, spent = totals.get(new, NOTHING)
-        totals[new] = (add_counts(known, part), spent + share)
+        add_to(totals, new, part, share)
     return ledger._replace(totals={model: total for model, total in totals.items() if any(total[0]) or total[1] > 0})

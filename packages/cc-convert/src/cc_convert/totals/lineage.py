@@ -1,4 +1,4 @@
-"""Find the session that made a request which the transcripts of several sessions repeat.
+"""Find the session that made a request which several sessions' transcripts repeat.
 
 A fork begins with copies of its parent's answers. The CLI marks them since 2.1.326, and the SDK's `fork_session()`
 names the parent. In other logs, copies look like originals; there the session that began first made the request.
@@ -6,14 +6,14 @@ names the parent. In other logs, copies look like originals; there the session t
 
 from collections.abc import Iterable
 
-from ..rows import FileScan, Row
+from ..log_files.rows import FileScan, Row
 
-__all__ = ["attribute"]
+__all__ = ["assign_sessions"]
 
 _NEVER = "~"  # after all times
 
 
-def _disputed(scans: Iterable[FileScan]) -> set[str]:
+def _disputed_keys(scans: Iterable[FileScan]) -> set[str]:
     """Return the keys of requests that different files assign to different sessions."""
     sessions: dict[str, str] = {}
     disputed: set[str] = set()
@@ -24,17 +24,17 @@ def _disputed(scans: Iterable[FileScan]) -> set[str]:
     return disputed
 
 
-def attribute(scans: list[FileScan]) -> list[FileScan]:
-    """Assign each request to one session in all files; files with copies note it in their `origins`."""
-    disputed = _disputed(scans)
+def assign_sessions(scans: list[FileScan]) -> list[FileScan]:
+    """Assign each request to one session in all files; files with copies note it in `origins`."""
+    disputed = _disputed_keys(scans)
     if not disputed:
         return scans
     owners = _owners(scans, disputed)
-    return [_with_owners(scan, owners) if any(row.key in owners for row in scan.rows) else scan for scan in scans]
+    return [_set_owners(scan, owners) if any(row.key in owners for row in scan.rows) else scan for scan in scans]
 
 
 def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
-    """Return for each request, of the sessions that claim it in their own files, the one that began first."""
+    """Return for each request, among the sessions that claim it in their own files, the session that began first."""
     ranks = _ranks(scans)
     own: dict[str, set[str]] = {}
     named: dict[str, str] = {}
@@ -48,7 +48,7 @@ def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
 
 
 def _ranks(scans: list[FileScan]) -> dict[str, tuple[str, float, str]]:
-    """Return the order of sessions by start: first time of a file, then running time of processes until a total."""
+    """Return the sessions' order by start: first time in a file, then running time of processes until a total."""
     ranks: dict[str, tuple[str, float, str]] = {}
     for scan in scans:
         shortest: dict[str, float] = {}
@@ -61,7 +61,7 @@ def _ranks(scans: list[FileScan]) -> dict[str, tuple[str, float, str]]:
     return ranks
 
 
-def _with_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
+def _set_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
     rows: list[Row] = []
     origins = {**scan.origins}
     parent = ""

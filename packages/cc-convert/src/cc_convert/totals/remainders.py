@@ -1,17 +1,16 @@
 """Rows for usage in the CLI's own totals that is in no request: they complete the sums.
 
-A transcript notes its session's totals at each end of a process; a compaction, for example, is recorded nowhere else.
-A result of stream-json has the usage of its turn; the requests before it have only the counts of their start. The
-remainder of a total over its requests becomes a row of its own, so the rows always add up to the total.
+A transcript notes the session's totals whenever a process ends; a compaction, for example, is recorded nowhere else.
+A result in stream-json has the turn's usage; the requests before it have only their first counts. The
+remainder of a total over its requests becomes a separate row, so the rows always add up to the total.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..model_names import canonical_model
-from ..prices import Prices
-from ..rows import (
+from ..log_files.model_names import canonical_model
+from ..log_files.rows import (
     NO_COUNTS,
     Counts,
     FileScan,
@@ -22,56 +21,54 @@ from ..rows import (
     counts_of,
     subtract_counts,
     with_all_writes,
+    with_counts,
 )
+from ..prices import Prices
 from .session_totals import ProcessTotal, process_totals
-from .sums import NOTHING, Totals, count_rows, difference, size_of, sums_of, without_zeros
+from .sums import NOTHING, Totals, add_to, count_rows, difference, size_of, sums_of, without_zeros
 
-__all__ = ["SessionTotal", "settle"]
+__all__ = ["SessionTotal", "find_unlogged"]
 
 
 class SessionTotal(NamedTuple):
-    """Spending of a session according to the CLI's own totals."""
+    """A session's spending according to the CLI's own totals."""
 
     spent: Totals
-    """Counts and US dollars by model, without the part that a fork took over from its parent."""
+    """Counts and US dollars by model, without the part that a fork took over from the parent."""
     covered: frozenset[str] | None
-    """The keys of its requests; `None` means all of the session."""
+    """Keys of the requests; `None` means all in the session."""
     splits: bool
-    """True if it separates one-hour cache writes from five-minute ones."""
+    """True if it separates one-hour cache writes from five-minute writes."""
     doubtful: int = 0
     """Tokens that may be counted twice: requests that the part in no request may contain, or a total that exceeds the
-    last one of the session."""
+    session's last total."""
 
 
-def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
-    """Compare the rows with the CLI's totals; partial rows of stream-json get their final counts in place.
+def find_unlogged(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
+    """Return rows for usage that is in a total and in no row, and each session's total, if there is one.
 
-    Args:
-        scans: The scan of each log, each request assigned to one session.
-        rows: The rows of all of them, each request once. Some are replaced.
-
-    Returns:
-        Rows for the part of the totals that is in no row, and the total of each session that has one.
+    Each request has one session. Partial rows from stream-json get their final counts in place.
     """
-    processes = process_totals(scans, rows)
-    missing = [row for found in processes.values() for total in found if total.unlogged for row in _of_process(total)]
-    totals = {session: _session_total(found) for session, found in processes.items()}
+    by_session = process_totals(scans, rows)
+    all_processes = (process for processes in by_session.values() for process in processes)
+    missing = [row for process in all_processes if process.unlogged for row in _process_rows(process)]
+    totals = {session: _session_total(processes) for session, processes in by_session.items()}
     results: dict[str, list[Ledger]] = defaultdict(list)
-    seen: set[str] = set()
+    keys: set[str] = set()
     for scan in scans:
         for ledger in scan.ledgers:
-            if ledger.kind != "state" and ledger.session not in totals and ledger.key not in seen:
-                seen.add(ledger.key)
+            if ledger.kind != "state" and ledger.session not in totals and ledger.key not in keys:
+                keys.add(ledger.key)
                 results[ledger.session].append(ledger)
     for ledgers in results.values():
-        missing += _of_results(ledgers, rows)
+        missing += _result_rows(ledgers, rows)
     return missing, totals | {session: _result_total(ledgers) for session, ledgers in results.items()}
 
 
 # --- transcripts
 
 
-def _of_process(total: ProcessTotal) -> list[Row]:
+def _process_rows(total: ProcessTotal) -> list[Row]:
     parent = next(reversed(total.scan.origins.values()), "")
     project = total.ledger.project or total.scan.project
     missing: list[Row] = []
@@ -84,14 +81,14 @@ def _of_process(total: ProcessTotal) -> list[Row]:
 def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
     spent = processes[0].spent
     for process in processes[1:]:
-        spent = _plus(spent, process.spent)
+        spent = _add_totals(spent, process.spent)
     covered = frozenset([row.key for process in processes for row in process.covered])
     return SessionTotal(
-        spent, covered, all(process.ledger.splits for process in processes), _doubtful(processes, spent)
+        spent, covered, all(process.ledger.splits for process in processes), _doubtful_tokens(processes, spent)
     )
 
 
-def _doubtful(processes: list[ProcessTotal], spent: Totals) -> int:
+def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
     """Return the tokens that may be counted twice. Requests that add up to their totals leave no doubt."""
     unlogged = [process for process in processes if process.unlogged]
     if not unlogged:
@@ -111,52 +108,48 @@ def _doubtful(processes: list[ProcessTotal], spent: Totals) -> int:
 
 
 def _result_total(ledgers: list[Ledger]) -> SessionTotal:
-    """Return the total of a session without a transcript, from its results: exact differences, or the largest sum."""
+    """Return a session's total without a transcript, from results: exact differences, or the largest sum."""
     spent: Totals = {}
     for delta in (ledger for ledger in ledgers if ledger.kind == "delta"):
-        spent = _plus(spent, delta.totals)
+        spent = _add_totals(spent, delta.totals)
     if not any(ledger.kind == "delta" for ledger in ledgers):
         spent = max((ledger.totals for ledger in ledgers), key=size_of)
     return SessionTotal(spent, None, all(ledger.splits for ledger in ledgers))
 
 
-def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
+def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     exact = [ledger for ledger in ledgers if ledger.kind == "delta"]
-    sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda one: size_of(one.totals))
+    sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
     missing: list[Row] = []
     counted: Totals = {}
     for ledger in [*exact, *sums]:
         requests = [row for key in ledger.keys if (row := rows.get(key)) and row.session == ledger.session]
         spent = count_rows(requests)
         for model, (stated, cost) in ledger.totals.items():
-            told = spent.get(model, NO_COUNTS)
+            logged = spent.get(model, NO_COUNTS)
             before, before_cost = counted.get(model, NOTHING) if ledger.kind == "sum" else NOTHING
             if not ledger.splits:
-                stated, told, before = map(with_all_writes, (stated, told, before))
-            more = subtract_counts(stated, add_counts(told, before))
-            known = counted.get(model, NOTHING)
-            counted[model] = (add_counts(known[0], add_counts(told, more)), max(known[1], cost))
-            if any(more) and not _completed(ledger, model, more, rows):
+                stated, logged, before = map(with_all_writes, (stated, logged, before))
+            more = subtract_counts(stated, add_counts(logged, before))
+            done = counted.get(model, NOTHING)
+            counted[model] = (add_counts(done[0], add_counts(logged, more)), max(done[1], cost))
+            if any(more) and not _complete_partial_row(ledger, model, more, rows):
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
                 row = _row(ledger, model, more, kind, "", ledger.project)
                 row = _split(row, ledger, cost - before_cost, requests)
-                # Without a known request beside it, all of the cost is its own.
-                missing.append(row if any(told) else row._replace(logged_cost=max(0.0, cost - before_cost)))
+                # Without a known request beside it, the row has the whole cost.
+                missing.append(row if any(logged) else row._replace(logged_cost=max(0.0, cost - before_cost)))
     return missing
 
 
-def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
-    """Return whether all of it belongs to the turn's only request with non-final counts, which then gets them."""
+def _complete_partial_row(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
+    """Return true if the turn has a single request with non-final counts, which then gets `more`."""
     partial = [row for key in ledger.keys if (row := rows.get(key)) and not row.final]
     partial = [row for row in partial if canonical_model(row.model) == model]
     if len(partial) != 1:
         return False
     row = partial[0]
-    numbers = add_counts(counts_of(row), more)
-    rows[row.key] = row._replace(
-        input=numbers[0], output=numbers[1], cache_read=numbers[2], cache_write_5m=numbers[3],
-        cache_write_1h=numbers[4], thinking=numbers[5], web_searches=numbers[6], final=True,
-    )  # fmt: skip
+    rows[row.key] = with_counts(row, add_counts(counts_of(row), more))
     return True
 
 
@@ -164,19 +157,15 @@ def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -
 
 
 def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
-    """Split the cache writes of a row if its total does not: one-hour writes cost more.
+    """Split a row's cache writes if the total does not: one-hour writes cost more.
 
-    Args:
-        row: The part in no request, with all writes as five-minute ones.
-        ledger: The total.
-        cost: Cost of the row and the requests beside it, in US dollars, by the total.
-        beside: These requests.
+    The cost, in US dollars, includes the requests beside the row.
     """
     price = Prices().cost
     short, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))
     if ledger.splits or short is None or hour is None or hour <= short:
         return row
-    others = sum(price(one) or 0.0 for one in beside if canonical_model(one.model) == row.model)
+    others = sum(price(other) or 0.0 for other in beside if canonical_model(other.model) == row.model)
     part = min(1.0, max(0.0, (cost - others - short) / (hour - short)))
     written = round(part * row.cache_write_5m)
     return row._replace(cache_write_5m=row.cache_write_5m - written, cache_write_1h=written)
@@ -191,9 +180,8 @@ def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, pr
     )  # fmt: skip
 
 
-def _plus(first: Totals, second: Totals) -> Totals:
+def _add_totals(first: Totals, second: Totals) -> Totals:
     total = dict(first)
     for model, (counts, cost) in second.items():
-        known, spent = total.get(model, NOTHING)
-        total[model] = (add_counts(known, counts), spent + cost)
+        add_to(total, model, counts, cost)
     return total

@@ -1,8 +1,8 @@
-"""Totals in transcripts, and the requests that each of them covers.
+"""Totals in transcripts, and the requests that each total covers.
 
-A process of the CLI notes at its end the total of its session so far. It starts from the total in the session's
-file, or in that of the session it forks; both keep the start of the lineage. So each total has a base, and the
-difference to it is the spending of one process. Requests of a process that was killed, or still runs, are in no total.
+At the end, a CLI process notes the session's total so far. It starts from the total in the session's
+file, or in the forked session's file; both keep the lineage's start. So each total has a base, and the
+difference is one process's spending. Requests by a process that was killed, or still runs, are in no total.
 
 Sums come first, then places in the file, then times: that requests add up exactly to a total is no coincidence, while
 the clock may have been set back.
@@ -14,20 +14,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from ..rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
+from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
 from .fallbacks import requested_models, with_answering_models
 from .sums import NOTHING, Sums, Totals, count_rows, difference, size_of, sums, sums_of, without_zeros
 
 __all__ = ["ProcessTotal", "places_of", "process_totals"]
 
-# Number of possible bases: the total of the process before, or of processes that ran at the same time.
+# Number of possible bases: the last process's total, or totals of processes that ran at the same time.
 _MOST_BASES = 8
-# Limit of steps in the search among requests of parallel processes. A thousand steps take a millisecond.
+# Largest number of steps in the search among parallel processes' requests. A thousand steps take a millisecond.
 _MOST_STEPS = 20_000
 
 
 class ProcessTotal(NamedTuple):
-    """Spending of one process, according to the total at its end."""
+    """A process's spending, according to the total at its end."""
 
     ledger: Ledger
     scan: FileScan
@@ -35,7 +35,7 @@ class ProcessTotal(NamedTuple):
     covered: list[Row]
     """The requests in it."""
     unlogged: dict[str, Counts]
-    """The part of it that is in no request, by model. No model has only zeros."""
+    """The part that is in no request, by model. No model has only zeros."""
     uncovered: list[Row]
     """Requests since the total before it that it does not cover."""
 
@@ -46,7 +46,7 @@ class _File:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Positions of requests and compactions. Most files need none, see `_of_one_process`."""
+        """Positions of requests and compactions. Most files need none, see `_single_process_total`."""
         positions = {**self.scan.compactions}
         taken, place = {*self.scan.compactions.values()}, 0
         for row in self.scan.rows:
@@ -63,7 +63,7 @@ class _State(NamedTuple):
 
 
 _Lineages: TypeAlias = dict[float | str, list[_State]]
-"""Totals by session, and by the start of their lineage."""
+"""Totals by session, and by lineage start."""
 
 
 class _Base(NamedTuple):
@@ -73,40 +73,38 @@ class _Base(NamedTuple):
     duration: float | None
     start: float | None = None
     place: int = 0
-    """Place of the total in the session's file; 0 if it is another session's."""
+    """The total's place in the session's file; 0 if it is in another session's file."""
     copied: tuple[Row, ...] = ()
-    """Requests of a parent whose total is not available."""
+    """A parent's requests, if the parent's total is not available."""
 
 
 def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, list[ProcessTotal]]:
-    """Return the totals of each session that has some, process by process.
-
-    Args:
-        scans: The scan of each log, each request assigned to one session.
-        rows: The rows of all of them, each request once.
-    """
+    """Return the totals by session, process by process; sessions without totals are missing."""
     states = _states(scans)
     lineages: _Lineages = defaultdict(list)
-    for session, found in states.items():
-        lineages[session] = found
-        for state in found:
+    for session, session_states in states.items():
+        lineages[session] = session_states
+        for state in session_states:
             if state.ledger.start is not None:
                 lineages[state.ledger.start].append(state)
-    made: dict[str, list[Row]] = {session: [] for session in states}
+    requests: dict[str, list[Row]] = {session: [] for session in states}
     for row in rows.values():
-        if row.session in made and row.kind not in ("unlogged", "error", "declined"):
-            made[row.session].append(row)
+        if row.session in requests and row.kind not in ("unlogged", "error", "declined"):
+            requests[row.session].append(row)
     if requested := requested_models(rows):
         states = {
-            session: [_with_answering_models(state, made[session], requested) for state in found]
-            for session, found in states.items()
+            session: [_with_answering_models(state, requests[session], requested) for state in session_states]
+            for session, session_states in states.items()
         }
-    return {session: _of_session(found, lineages, made[session]) for session, found in states.items()}
+    return {
+        session: _session_totals(session_states, lineages, requests[session])
+        for session, session_states in states.items()
+    }
 
 
-def _with_answering_models(state: _State, made: list[Row], requested: Mapping[str, str]) -> _State:
+def _with_answering_models(state: _State, requests: list[Row], requested: Mapping[str, str]) -> _State:
     positions, place = state.file.positions, state.ledger.place
-    earlier = [row for row in made if positions.get(row.key, -1) < place]
+    earlier = [row for row in requests if positions.get(row.key, -1) < place]
     return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
 
 
@@ -120,62 +118,62 @@ def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
 
 
 def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
-    """Return the totals of each session, in the order of its file."""
-    kept: dict[str, _State] = {}
+    """Return each session's totals, in the order of its file."""
+    by_key: dict[str, _State] = {}
     for scan in scans:
         file = _File(scan)
         for ledger in scan.ledgers:
             if ledger.kind == "state":
                 state = _State(ledger, file)
-                known = kept.setdefault(ledger.key, state)
-                # An older copy of the file does not show which requests came later.
-                if ledger.until is not None and (known.ledger.until is None or ledger.until < known.ledger.until):
-                    kept[ledger.key] = state
+                earlier = by_key.setdefault(ledger.key, state)
+                # An older file copy does not show which requests came later.
+                if ledger.until is not None and (earlier.ledger.until is None or ledger.until < earlier.ledger.until):
+                    by_key[ledger.key] = state
     states: dict[str, list[_State]] = defaultdict(list)
-    for state in kept.values():
+    for state in by_key.values():
         states[state.ledger.session].append(state)
-    for found in states.values():
-        # A copy of the file may be more complete.
-        found.sort(key=lambda state: state.ledger.place)
+    for session_states in states.values():
+        # A file copy may be more complete.
+        session_states.sort(key=lambda state: state.ledger.place)
     return states
 
 
-# --- one session
+# --- single sessions
 
 
-def _of_session(states: list[_State], lineages: _Lineages, made: list[Row]) -> list[ProcessTotal]:
-    if len(states) == 1 and (usual := _of_one_process(states[0], made)):
+def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Row]) -> list[ProcessTotal]:
+    if len(states) == 1 and (usual := _single_process_total(states[0], requests)):
         return [usual]
     doubtful = _is_doubtful(states)
     shared = doubtful or len({state.ledger.start for state in states}) > 1
     positions = states[-1].file.positions
-    # By position, so that requests after a total need no check; those of sub-agents have no position.
-    left = sorted(made, key=lambda row: positions.get(row.key, -1))
-    found: list[ProcessTotal] = []
-    known: list[_Base] = []
+    # By position, so that requests after a total need no check; sub-agents' requests have no position.
+    remaining = sorted(requests, key=lambda row: positions.get(row.key, -1))
+    totals: list[ProcessTotal] = []
+    previous: list[_Base] = []
     for state in states:
-        stop = bisect_left(left, state.ledger.place, key=lambda row: positions.get(row.key, -1))
-        pool = _Pool(state, [row for row in left[:stop] if doubtful or _may_cover(state, row)], doubtful)
-        bases = [base for base in known if base.start == state.ledger.start][:_MOST_BASES]
+        stop = bisect_left(remaining, state.ledger.place, key=lambda row: positions.get(row.key, -1))
+        pool = _Pool(state, [row for row in remaining[:stop] if doubtful or _may_cover(state, row)], doubtful)
+        bases = [base for base in previous if base.start == state.ledger.start][:_MOST_BASES]
         alone = not bases and not shared
         if doubtful or not bases:
-            others = [base for base in known if base.start != state.ledger.start][:_MOST_BASES]
-            inherited = _inherited(state, _relatives(state, lineages, doubtful=doubtful), pool.rows)
+            others = [base for base in previous if base.start != state.ledger.start][:_MOST_BASES]
+            inherited = _first_base(state, _possible_parents(state, lineages, doubtful=doubtful), pool.rows)
             bases += [*others, inherited] if doubtful else [inherited, *others]
         base, covered = _choose(bases, pool, shared=not alone)
-        known.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
+        previous.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
         taken = {row.key for row in covered}
-        left[:stop] = [row for row in left[:stop] if row.key not in taken]
+        remaining[:stop] = [row for row in remaining[:stop] if row.key not in taken]
         uncovered = [row for row in pool.later(base) if row.key not in taken]
-        found.append(_process_total(state, base, covered, uncovered))
-    return found
+        totals.append(_process_total(state, base, covered, uncovered))
+    return totals
 
 
 def _is_doubtful(states: list[_State]) -> bool:
-    """Return whether the clock was set back, so that times of a session do not tell which process made a request."""
+    """Return true if the clock was set back, so that times do not tell which process made a request."""
     before: Ledger | None = None
     for ledger, file in states:
-        # A fork begins with older times: those of its copies.
+        # A fork begins with older times, from copies.
         if ledger.set_back and (before or not file.scan.origins):
             return True
         if ledger.start is not None:
@@ -189,21 +187,21 @@ def _is_doubtful(states: list[_State]) -> bool:
     return False
 
 
-def _of_one_process(state: _State, made: list[Row]) -> ProcessTotal | None:
-    """Return the total of a session without copies if it is exactly that of all its requests, as it mostly is.
+def _single_process_total(state: _State, requests: list[Row]) -> ProcessTotal | None:
+    """Return the total in a session without copies if it equals the sum over all requests, as it mostly does.
 
     The general way gives the same result, and takes five times as long.
     """
     ledger, scan = state.ledger, state.file.scan
     if scan.origins or ledger.place < len(scan.rows) + len(scan.compactions):
         return None
-    if count_rows(made) != {model: counts for model, (counts, _) in ledger.totals.items()}:
+    if count_rows(requests) != {model: counts for model, (counts, _) in ledger.totals.items()}:
         return None
-    return ProcessTotal(ledger, scan, ledger.totals, made, {}, [])
+    return ProcessTotal(ledger, scan, ledger.totals, requests, {}, [])
 
 
 def _may_cover(state: _State, row: Row) -> bool:
-    """Return whether a request existed when its session's total was noted; sub-agents have files of their own."""
+    """Return true if a request existed when the session's total was noted; sub-agents have separate files."""
     ledger = state.ledger
     return row.key in state.file.positions or ledger.until is None or row.time is None or row.time < ledger.until
 
@@ -215,10 +213,10 @@ class _Pool(NamedTuple):
     """The total, which a process noted at its end."""
     rows: list[Row]
     doubtful: bool
-    """Whether the clock was set back."""
+    """True if the clock was set back."""
 
     def recent(self, base: _Base) -> list[Row]:
-        """Return the rows since the start of the process; its running time is the growth of the lineage's duration."""
+        """Return the rows since the process started; it ran as long as the lineage's duration grew."""
         ledger = self.state.ledger
         started = ledger.start or 0.0
         if ledger.written is not None and ledger.duration is not None and base.duration is not None:
@@ -226,7 +224,7 @@ class _Pool(NamedTuple):
         return [row for row in self.rows if row.time is None or row.time >= started]
 
     def later(self, base: _Base) -> list[Row]:
-        """Return the rows after the base in the file, and those of sub-agents."""
+        """Return the rows after the base in the file, and sub-agents' rows."""
         positions = self.state.file.positions
         return [row for row in self.rows if positions.get(row.key, base.place) >= base.place]
 
@@ -240,13 +238,7 @@ class _Pool(NamedTuple):
 
 
 def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base, list[Row]]:
-    """Return the base of a process, and the requests that it made.
-
-    Args:
-        bases: Possible bases, the likeliest first.
-        pool: The requests that it may have made.
-        shared: Whether some of these may belong to other processes.
-    """
+    """Return a process's base and its requests; if shared, other processes may have made some."""
     possible: list[tuple[_Base, Sums]] = []
     total = sums(pool.state.ledger.totals)
     for base in bases:
@@ -260,7 +252,7 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
     if shared:
         for select in (pool.recent, pool.all) if pool.doubtful else (pool.recent,):
             for base, spent in possible:
-                if (chosen := _adding_up(select(base), spent)) is not None:
+                if (chosen := _find_addends(select(base), spent)) is not None:
                     return base, chosen
     for select in (pool.later, pool.recent) if pool.doubtful else (pool.recent,):
         for base, spent in possible:
@@ -270,14 +262,14 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
     return base, pool.recent(base) if possible else pool.rows
 
 
-def _adding_up(rows: list[Row], spent: Sums) -> list[Row] | None:
-    """Return rows that add up to the spending, if there are any; of several sets, the latest one."""
+def _find_addends(rows: list[Row], spent: Sums) -> list[Row] | None:
+    """Return rows that add up to the spending, if there are any; among several sets, the latest set."""
     single = [count_rows([row]) for row in rows]
-    # Largest sums that the rows up to each of them can explain.
+    # Largest sums that the rows up to each row can explain.
     most: list[Sums] = [{}]
     counted: dict[str, Counts] = {}
-    for one in single:
-        for model, counts in one.items():
+    for by_model in single:
+        for model, counts in by_model.items():
             counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
         most.append(without_zeros(counted))
     # Each entry: position to continue from, rest to explain, chosen rows.
@@ -285,40 +277,40 @@ def _adding_up(rows: list[Row], spent: Sums) -> list[Row] | None:
     for _ in range(_MOST_STEPS):
         if not waiting:
             return None
-        at, left, chosen = waiting.pop()
-        if not left:
-            return [rows[one] for one in reversed(chosen)]
-        if at > 0 and difference(most[at], left) is not None:
-            waiting.append((at - 1, left, chosen))
-            if (rest := difference(left, without_zeros(single[at - 1]))) is not None:
+        at, remaining, chosen = waiting.pop()
+        if not remaining:
+            return [rows[index] for index in reversed(chosen)]
+        if at > 0 and difference(most[at], remaining) is not None:
+            waiting.append((at - 1, remaining, chosen))
+            if (rest := difference(remaining, without_zeros(single[at - 1]))) is not None:
                 waiting.append((at - 1, rest, (*chosen, at - 1)))
     return None
 
 
-def _relatives(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:
-    """Return the totals that the first process of a session can have begun from."""
+def _possible_parents(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:
+    """Return the totals that a session's first process can have begun from."""
     start = state.ledger.start
     if start is not None and not doubtful:
         return lineages[start]
     parents = dict.fromkeys(state.file.scan.origins.values())
-    return [one for lineage in (*parents, start) if lineage is not None for one in lineages.get(lineage, ())]
+    return [state for lineage in (*parents, start) if lineage is not None for state in lineages.get(lineage, ())]
 
 
-def _inherited(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _Base:
-    """Return the base of a session's first process: nothing, or the total of the forked session."""
+def _first_base(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _Base:
+    """Return the base for a session's first process: nothing, or the forked session's total."""
     ledger = state.ledger
     total = sums(ledger.totals)
     others = [
-        (one, spent)
-        for one in relatives
-        if one.ledger.session != ledger.session
-        and (one.ledger.duration or 0) <= (ledger.duration or 0)
-        and (spent := difference(total, sums(one.ledger.totals))) is not None
+        (relative, spent)
+        for relative in relatives
+        if relative.ledger.session != ledger.session
+        and (relative.ledger.duration or 0) <= (ledger.duration or 0)
+        and (spent := difference(total, sums(relative.ledger.totals))) is not None
     ]
-    others.sort(key=lambda one: size_of(one[0].ledger.totals), reverse=True)
+    others.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
     own = sums_of(pool) if others else {}
-    forked = [one for one in others if _was_copied(one[0], state)]
-    for other, _ in [one for one in (*forked, *others) if own and one[1] == own] or forked:
+    forked = [item for item in others if _was_copied(item[0], state)]
+    for other, _ in [item for item in (*forked, *others) if own and item[1] == own] or forked:
         return _Base(other.ledger.totals, other.ledger.duration)
     scan = state.file.scan
     copied = tuple(row for row in scan.rows if row.key in scan.origins)
@@ -328,7 +320,7 @@ def _inherited(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _
 
 
 def _was_copied(state: _State, fork: _State) -> bool:
-    """Return whether a fork has a copy of the last request or compaction before the total of another session."""
+    """Return true if a fork copied the last request or compaction before another session's total."""
     positions, copies = state.file.positions, fork.file.positions
     last = max((place for key, place in positions.items() if key in copies), default=-1)
     return last >= 0 and not any(last < place < state.ledger.place for place in positions.values())
@@ -338,13 +330,13 @@ def _process_total(state: _State, base: _Base, covered: list[Row], uncovered: li
     spent: Totals = {}
     unlogged: dict[str, Counts] = {}
     covered = [*covered, *base.copied]
-    told = count_rows(covered)
+    covered_counts = count_rows(covered)
     for model, (counts, cost) in state.ledger.totals.items():
-        known, known_cost = base.totals.get(model, NOTHING)
-        requests = told.get(model, NO_COUNTS)
+        inherited, known_cost = base.totals.get(model, NOTHING)
+        requests = covered_counts.get(model, NO_COUNTS)
         if not state.ledger.splits:
-            counts, known, requests = map(with_all_writes, (counts, known, requests))
-        spent[model] = (subtract_counts(counts, known), max(0.0, cost - known_cost))
-        if any(left := subtract_counts(spent[model][0], requests)):
-            unlogged[model] = left
+            counts, inherited, requests = map(with_all_writes, (counts, inherited, requests))
+        spent[model] = (subtract_counts(counts, inherited), max(0.0, cost - known_cost))
+        if any(remainder := subtract_counts(spent[model][0], requests)):
+            unlogged[model] = remainder
     return ProcessTotal(state.ledger, state.file.scan, spent, covered, unlogged, uncovered)

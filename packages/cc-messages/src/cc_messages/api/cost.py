@@ -10,22 +10,21 @@ from typing import Any
 
 from claude_agent_sdk import ResultMessage
 
-from cc_convert.log_files.extract import request_row
+from cc_convert.log_files.usage import MessageUsage, message_usage
 from cc_convert.prices import Prices
-from cc_convert.rows import Row
 from cc_types import ModelUsage
 
-__all__ = ["cost_of", "has_price", "usage_row", "with_cost"]
+__all__ = ["cost_of", "has_price", "usage_of", "with_cost"]
 
 
-def usage_row(message: Mapping[str, Any]) -> Row | None:
-    """Return the counts in a message as the API sent it; None if there are none."""
-    return request_row({"message": message}, "", "")
+def usage_of(message: Mapping[str, Any]) -> MessageUsage | None:
+    """Return the usage in a message as the API sent it; None if there is no usage or no id."""
+    return message_usage(message) if message.get("id") else None
 
 
-def cost_of(row: Row) -> float | None:
+def cost_of(usage: MessageUsage) -> float | None:
     """Return the cost in US dollars by the list prices; None if the model has no price."""
-    return _prices().cost(row)
+    return _prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps)
 
 
 def has_price(model: str) -> bool:
@@ -40,21 +39,21 @@ def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessag
         result: The CLI's result.
         message: The message as the API sent it; empty if it sent none.
     """
-    row = usage_row(message)
-    if row is None:
+    usage = usage_of(message)
+    if usage is None:
         return replace(result, total_cost_usd=0.0, model_usage={})
-    usage = ModelUsage(
-        input_tokens=row.input,
-        output_tokens=row.output,
-        cache_read_input_tokens=row.cache_read,
-        cache_creation_input_tokens=row.cache_write_5m + row.cache_write_1h,
-        cache_creation_ephemeral_5m_input_tokens=row.cache_write_5m,
-        cache_creation_ephemeral_1h_input_tokens=row.cache_write_1h,
-        thinking_tokens=row.thinking,
-        web_search_requests=row.web_searches,
-        cost_usd=(cost := cost_of(row)) or 0.0,
+    model_usage = ModelUsage(
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cache_read_input_tokens=usage.cache_read,
+        cache_creation_input_tokens=usage.cache_write_5m + usage.cache_write_1h,
+        cache_creation_ephemeral_5m_input_tokens=usage.cache_write_5m,
+        cache_creation_ephemeral_1h_input_tokens=usage.cache_write_1h,
+        thinking_tokens=usage.thinking,
+        web_search_requests=usage.web_searches,
+        cost_usd=(cost := cost_of(usage)) or 0.0,
     )
-    return replace(result, total_cost_usd=cost, model_usage={row.model: usage.model_dump(by_alias=True)})
+    return replace(result, total_cost_usd=cost, model_usage={usage.model: model_usage.model_dump(by_alias=True)})
 
 
 @cache

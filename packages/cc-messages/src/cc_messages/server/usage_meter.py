@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cc_types import JsonValue
 
-from ..api.cost import cost_of, usage_row
+from ..api.cost import cost_of, usage_of
 
 __all__ = ["Usage", "UsageMeter"]
 
@@ -44,17 +44,17 @@ class UsageMeter:
 
     def __call__(self, message: Mapping[str, JsonValue]) -> None:
         """Report the usage that a message has beyond that of the last call."""
-        row = usage_row(message)
-        if row is None:
+        usage = usage_of(message)
+        if usage is None:
             return
-        cost = cost_of(row)
+        cost = cost_of(usage)
         if cost is None and self._reported is None:
-            logger.warning("The model %r has no list price, so its dollars cannot be counted", row.model[:100])
+            logger.warning("The model %r has no list price, so its dollars cannot be counted", usage.model[:100])
         now = Usage(
-            row.input,
-            row.output,
-            row.cache_read,
-            row.cache_write_5m + row.cache_write_1h,
+            usage.input,
+            usage.output,
+            usage.cache_read,
+            usage.cache_write_5m + usage.cache_write_1h,
             math.inf if cost is None else cost,
         )
         before = self._reported or Usage()

@@ -1,6 +1,6 @@
-"""Result types of reading a log: rows, totals that the CLI itself noted, and problems.
+"""Result types for log readers: rows, totals that the CLI itself noted, and problems.
 
-Named tuples, so that hundreds of thousands of them are quick to create, to send between processes and to
+Named tuples, so that hundreds of thousands are quick to create, to send between processes and to
 write to a cache. This module knows neither files nor formats.
 """
 
@@ -9,55 +9,47 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = [
-    "DECLINED",
-    "LABELS",
-    "NO_COUNTS",
-    "Counts",
-    "FileScan",
-    "Kind",
-    "Ledger",
-    "Problem",
-    "Row",
-    "add_counts",
-    "counts_of",
-    "make_row",
-    "subtract_counts",
-    "with_all_writes",
-]
+    "DECLINED", "LABELS", "NO_COUNTS", "Counts", "FileScan", "Kind", "Ledger", "Problem", "Row", "Steps", "add_counts",
+    "counts_of", "empty_scan", "make_row", "subtract_counts", "unreadable", "with_all_writes", "with_counts",
+]  # fmt: skip
 
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined"]
 """Meaning of a row.
 
 `request` is one request to the API. `turn` is a whole turn whose requests the log does not separate. `unlogged` is in
 the CLI's totals and in no request, such as a compaction. `error` is a request that failed; it costs nothing.
-`declined` is the part of a request that a model wrote before it declined and another model finished; it is billed by
-its own price, and is in none of the CLI's totals.
+`declined` is the part that a model wrote before it declined and another model finished the request; it is billed at
+the first model's price, and is in none of the CLI's totals.
 """
 DECLINED = ":declined:"
-"""Text in the key of a declined part, between the key of the request and the number of the part."""
+"""Text in a declined part's key, between the request's key and the part's number."""
+
+
+Steps: TypeAlias = tuple[tuple[int, int, int, int, int], ...]
+"""Input, output, cache read, 5m write and 1h write, by sampling."""
 
 
 class Row(NamedTuple):
-    """One request to the API, or a substitute, see `Kind`."""
+    """A request to the API, or a substitute, see `Kind`."""
 
     key: str
-    """Identity of the request in all logs: the message's id, else the request's, else the record's."""
+    """The request's identity in all logs: the message's id, else the request's, else the record's."""
     kind: Kind
-    """Meaning of the row."""
+    """The row's meaning."""
     time: float | None
-    """Time of the answer, in seconds since 1970; `None` if the log has none."""
+    """Time when the answer came, in seconds since 1970; `None` if the log has none."""
     session: str
     """The session that made the request. A fork repeats its parent's requests; they stay the parent's."""
     parent: str
     """The session that a fork came from; empty for other sessions."""
     project: str
-    """Working folder of the session."""
+    """The session's working folder."""
     agent: str
     """The sub-agent's id; empty for the main thread."""
     agent_type: str
     """The kind of sub-agent, such as `general-purpose`."""
     model: str
-    """The model that answered; empty for an error message of the CLI itself, which no model wrote."""
+    """The model that answered; empty for an error message by the CLI itself, which no model wrote."""
     input: int
     """Input tokens that were neither read from the cache nor written to it."""
     output: int
@@ -69,48 +61,48 @@ class Row(NamedTuple):
     cache_write_1h: int
     """Input tokens written to the cache for an hour."""
     thinking: int
-    """Tokens of thinking, already counted in the output."""
+    """Thinking tokens, already counted in the output."""
     web_searches: int
     """Web searches on the API's side."""
     tier: str
     """The service tier."""
     geo: str
-    """Place of inference."""
+    """Place where the model ran."""
     speed: str
     """`standard` or `fast`."""
     tools: tuple[str, ...]
     """The tools that the answer called, in order."""
-    steps: tuple[tuple[int, int, int, int, int], ...]
-    """Several samplings by the API for one request: input, output, cache read, 5m and 1h write of each."""
+    steps: Steps
+    """Counts by sampling, if the API ran several for the request."""
     logged_cost: float | None
     """The cost in US dollars that the log states for this request, if any."""
     final: bool
-    """True if the counts are final. Stream-json repeats those of the start with each block."""
+    """True if the counts are final. Stream-json repeats the first counts with each block."""
     message_id: str
-    """The API's id of the answer."""
+    """The API's id for the answer."""
     request_id: str
-    """The API's id of the request."""
+    """The API's id for the request."""
     uuid: str
-    """The CLI's id of the record."""
+    """The CLI's id for the record."""
     branch: str = ""
-    """The git branch of the working folder; empty if the log names none."""
+    """The working folder's git branch; empty if the log names none."""
     host: str = ""
-    """The machine of the log, as named by its reader or an archive."""
+    """The log's machine, as named by a reader or an archive."""
     entrypoint: str = ""
-    """Start mode of Claude Code, such as `cli` or `sdk-py`."""
+    """Start mode, such as `cli` or `sdk-py`."""
     version: str = ""
-    """The version of Claude Code that wrote the record."""
+    """Version of the Claude Code that wrote the record."""
     cost: float | None = None
     """The cost in US dollars; `None` before prices were applied, and for a model without a price."""
 
     @property
     def tokens(self) -> int:
-        """Return all tokens, of every kind."""
+        """Return all tokens."""
         return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
 
 LABELS = ("branch", "host", "entrypoint", "version")
-"""The fields of a row about the place of its session. They are adjacent."""
+"""The row's fields about the place of its session. They are adjacent."""
 
 Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Input, output, cache read, 5m write, 1h write, thinking, web searches."""
@@ -124,8 +116,13 @@ make_row = cast("Callable[[Iterable[Any]], Row]", partial(tuple[Any, ...].__new_
 
 
 def counts_of(row: Row) -> Counts:
-    """Return the counts of a row."""
-    return row[9:16]
+    """Return a row's counts."""
+    return row[9:16]  # from `input` to `web_searches`
+
+
+def with_counts(row: Row, counts: Counts) -> Row:
+    """Return a row with these counts as the final ones."""
+    return make_row((*row[:9], *counts, *row[16:]))._replace(final=True)
 
 
 def add_counts(first: Counts, second: Counts) -> Counts:
@@ -158,13 +155,13 @@ class Ledger(NamedTuple):
     """`state` adds up over a session, its resumes and a fork's inherited part, and is in a transcript; `delta` is for
     one turn; `sum` adds up like `state`, but came with a result."""
     key: str
-    """Identity of the total in all logs."""
+    """The total's identity in all logs."""
     session: str
     """The session."""
     project: str
-    """Working folder of the session."""
+    """The session's working folder."""
     time: float | None
-    """Time of the note, or a little before."""
+    """Time when it was noted, or a little before."""
     until: float | None
     """Time of the next request in the file; the ledger covers older ones. `None` if there is none."""
     totals: dict[str, tuple[Counts, float]]
@@ -172,17 +169,17 @@ class Ledger(NamedTuple):
     place: int
     """Number of requests and compactions before it in the file."""
     keys: tuple[str, ...]
-    """For a result: the keys of the requests since the result before it."""
+    """For a result: the keys of requests since the result before it."""
     turns: int
     """For a result: rounds between model and tools."""
     traits: tuple[str, str, str]
-    """Tier, geo and speed of the request before it."""
+    """Tier, geo and speed in the request before it."""
     splits: bool = True
-    """True if the totals separate one-hour cache writes from five-minute ones; else all count as the latter."""
+    """True if the totals separate one-hour cache writes from five-minute writes; else all count as the latter."""
     start: float | None = None
-    """For a `state`: start of its lineage, in seconds since 1970. A fork that takes a total over keeps it."""
+    """For a `state`: start of the lineage, in seconds since 1970. A fork that takes a total over keeps it."""
     duration: float | None = None
-    """For a `state`: running time of the processes in its lineage, in seconds."""
+    """For a `state`: running time of the lineage's processes, in seconds."""
     written: float | None = None
     """The last time in the file before it; it was written at this time or later."""
     set_back: bool = False
@@ -195,19 +192,19 @@ class Problem(NamedTuple):
     path: str
     """The file."""
     offset: int
-    """Start of the line, in bytes of the unpacked content; -1 for the whole file."""
+    """Start of the line, in unpacked bytes; -1 for the whole file."""
     reason: str
-    """Description of the defect."""
+    """The defect in words."""
     lost: bool
-    """True if its content is lost; else it is only odd in part."""
+    """True if content is lost; else the content is only odd in part."""
 
 
 class FileScan(NamedTuple):
-    """Result of scanning one file or stream."""
+    """Result from scanning a file or stream."""
 
     path: str
     rows: list[Row]
-    """One for each request, in order."""
+    """A row for each request, in order."""
     ledgers: list[Ledger]
     problems: list[Problem]
     size: int
@@ -221,22 +218,32 @@ class FileScan(NamedTuple):
     project: str
     """The last named folder."""
     origins: dict[str, str]
-    """For a fork: the session that made a request, if it was another one, by key."""
+    """For a fork: the session that made a request, if it was another session, by key."""
     compactions: dict[str, int]
-    """The ids of compactions, with the number of requests and compactions before each."""
+    """Compactions by id, with the number of requests and compactions before each."""
     began: str = ""
     """The first time in the file, in its original form."""
     last: str = ""
     """The last time in the file, in its original form."""
     limits: tuple[tuple[str, str], ...] = ()
-    """Windows of the plan, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""
+    """A plan's windows, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""
     version: str = ""
-    """The CLI's version, if the start of a stream names it."""
+    """The CLI's version, if a stream names it at the start."""
     answering: tuple[tuple[str, str], ...] = ()
-    """The keys of requests whose stream of events has begun, by thread."""
+    """Requests whose event stream has begun: keys by thread."""
     tool_ids: tuple[str, ...] = ()
-    """The ids of the last tool calls, which the log may repeat."""
+    """The last tool calls' ids, which the log may repeat."""
     set_back: bool = False
     """True if times fell since the last total."""
     edges: tuple[int, int] = (0, 0)
-    """Checksums of the beginning of the file, and of the end of the part that was read; zeros for a packed file."""
+    """Checksums of the file's beginning, and of the end before `offset`; zeros for a packed file."""
+
+
+def empty_scan(path: str, *problems: Problem) -> FileScan:
+    """Return a scan without rows."""
+    return FileScan(path, [], [], [*problems], 0, 0, False, (), "", {}, {})
+
+
+def unreadable(path: str, error: OSError) -> FileScan:
+    """Return the scan for a file that cannot be read: it holds only the problem."""
+    return empty_scan(path, Problem(path, -1, error.strerror or type(error).__name__, True))

@@ -1,0 +1,108 @@
+"""Read the usage in API messages: counts, price factors, and samplings by several models.
+
+Knows neither records nor files.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from .fields import Record, clean_usage
+from .model_names import canonical_model
+from .rows import Counts, Steps
+
+__all__ = ["MessageUsage", "Traits", "answering_model", "counts_in", "message_usage", "samplings_in", "traits_in"]
+
+Traits: TypeAlias = tuple[str, str, str]
+"""Price factors: tier, geo and speed."""
+_FALLBACK = "fallback_message"
+_SAMPLINGS = ("message", _FALLBACK)
+
+
+class MessageUsage(NamedTuple):
+    """A request's usage; counts and price factors as in `Row`."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write_5m: int
+    cache_write_1h: int
+    thinking: int
+    web_searches: int
+    tier: str
+    geo: str
+    speed: str
+    model: str
+    """The model that finished the answer."""
+    steps: Steps
+
+    @property
+    def counts(self) -> Counts:
+        """Return the counts."""
+        return self[:7]
+
+    @property
+    def traits(self) -> Traits:
+        """Return the price factors."""
+        return self[7:10]
+
+
+def message_usage(message: Mapping[str, Any]) -> MessageUsage | None:
+    """Return the usage in an API message; `None` if it has none."""
+    usage: Record | None = message.get("usage")
+    if usage is None:
+        return None
+    model, counts, steps = message.get("model") or "", counts_in(usage), ()
+    if len(iterations := usage.get("iterations") or ()) > 1:
+        model = answering_model(iterations) or model
+        steps = _steps(iterations, counts, model)
+    return MessageUsage(*counts, *traits_in(usage), model, steps)
+
+
+def traits_in(usage: Record) -> Traits:
+    """Return the price factors in a clean usage."""
+    return usage.get("service_tier") or "", usage.get("inference_geo") or "", usage.get("speed") or ""
+
+
+def counts_in(usage: Record) -> Counts:
+    """Return the counts in a clean usage."""
+    get = usage.get
+    written, hour = get("cache_creation_input_tokens") or 0, 0
+    split = get("cache_creation")
+    if split:
+        hour = split.get("ephemeral_1h_input_tokens") or 0
+        # The total takes precedence, as in the CLI; without a total, the parts are used.
+        written = written or hour + (split.get("ephemeral_5m_input_tokens") or 0)
+        hour = min(hour, written)
+    details, server = get("output_tokens_details"), get("server_tool_use")
+    return (
+        get("input_tokens") or 0,
+        get("output_tokens") or 0,
+        get("cache_read_input_tokens") or 0,
+        written - hour,
+        hour,
+        (details.get("thinking_tokens") or 0) if details else 0,
+        (server.get("web_search_requests") or 0) if server else 0,
+    )
+
+
+def samplings_in(iterations: Sequence[object]) -> list[tuple[str, Record]]:
+    """Return a request's samplings, each with its model, which may be empty."""
+    records = [cast("Record", iteration) for iteration in iterations if isinstance(iteration, dict)]
+    samplings = [record for record in records if record.get("type") in _SAMPLINGS]
+    return [(model if isinstance(model := sampling.get("model"), str) else "", sampling) for sampling in samplings]
+
+
+def answering_model(iterations: Sequence[object]) -> str:
+    """Return the model that finished a request after another model declined it; empty if there is none."""
+    models = [model for model, sampling in samplings_in(iterations) if sampling["type"] == _FALLBACK]
+    return models[-1] if models else ""
+
+
+def _steps(iterations: Sequence[object], counts: Counts, model: str) -> Steps:
+    """Return the counts in each sampling by a model, if they add up to the request's counts."""
+    name = canonical_model(model)
+    samplings = [record for other, record in samplings_in(iterations) if not other or canonical_model(other) == name]
+    steps = [counts_in(clean_usage(sampling)[0])[:5] for sampling in samplings]
+    if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(counts[:3]):
+        return ()
+    return tuple(steps)
