@@ -26,7 +26,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Policy, Rule, Session, StdioServer, Timeouts, hook
-from cc_session.policy.gate import kept_in_memory
+from cc_session.policy.gate import in_memory_only
 
 from .conftest import STDIO_SERVER, ask, bash, use
 
@@ -309,7 +309,7 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
 @pytest.mark.parametrize("kind", [list, tuple, iter])
 def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
     """SES-52."""
-    kept = kept_in_memory(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
+    kept = in_memory_only(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
     assert isinstance(kept, PermissionResultAllow)
     assert [update.destination for update in kept.updated_permissions or []] == ["session"] * 4
 

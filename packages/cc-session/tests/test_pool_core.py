@@ -140,7 +140,7 @@ async def lent(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -
     lease = Lease(wanted or launch(**overrides))
     try:
         session = cast("PretendedSession", await pool.lend(lease))
-        session.side_effects.talked = True
+        session.side_effects.has_conversation = True
         yield session
     finally:
         pool.give_back(lease)

@@ -164,7 +164,7 @@ class PoolCore:
         while self._tasks:
             await asyncio.wait(self._tasks)
         # Processes whose start was cancelled end by themselves.
-        await connection.closing_ones_closed()
+        await connection.wait_until_closed()
 
     def pids(self) -> list[int]:
         """Return the running processes. May be called from any thread."""

@@ -1,7 +1,7 @@
-"""Failures of a turn in a working process, classified by its result and the CLI's messages before it.
+"""Failures of a turn in a working process, classified by the result and the CLI's messages before it.
 
-The result's `subtype` is not enough: a turn that ended with an API error has the subtype `success`, and a prompt
-blocked by a hook is not even an error. Measured on CLI 2.1.329.
+The result's `subtype` is not enough: a turn that ended with an API error has the subtype `success`, and a prompt that a
+hook blocked is not even an error. Measured on CLI 2.1.329.
 """
 
 from dataclasses import asdict
@@ -21,7 +21,7 @@ TurnErrorKind: TypeAlias = Literal[
     "auth", "budget", "hook_stopped", "interrupted", "invalid_request", "max_tokens", "max_turns", "other",
     "overloaded", "prompt_blocked", "rate_limit", "refusal", "server", "too_long",
 ]  # fmt: skip
-"""Kind of a turn's failure; `"other"` is none of the others."""
+"""Kind of failure; `"other"` is any kind without a name here."""
 
 _RETRYABLE = frozenset({"overloaded", "rate_limit", "server"})
 
@@ -41,7 +41,7 @@ _BY_STATUS: dict[int, TurnErrorKind] = {
     401: "auth", 402: "auth", 403: "auth", 408: "server", 413: "too_long", 429: "rate_limit", 529: "overloaded",
 }  # fmt: skip
 
-# The CLI's name for it on the message that it wrote itself, in place of an answer.
+# By the CLI's name in the message that it wrote itself, in place of an answer.
 _BY_CLI: dict[str, TurnErrorKind] = {
     "authentication_failed": "auth",
     "billing_error": "auth",
@@ -54,17 +54,17 @@ _BY_CLI: dict[str, TurnErrorKind] = {
     "server_error": "server",
 }
 
-# With it a model reports that there is no room for its answer; the CLI reports that in words only.
+# Words with which the CLI reports that the context window has no room for an answer.
 _NO_ROOM = "context window limit"
 
 _ADVICE: dict[TurnErrorKind, str] = {
-    "budget": "Allow more with `max_cost_usd`; what was said until then is in `turn`.",
+    "budget": "Allow more with `max_cost_usd`; the messages until then are in `turn`.",
     "hook_stopped": "A hook of this session has ended the turn.",
-    "interrupted": "What was said until then is in `turn`.",
+    "interrupted": "The messages until then are in `turn`.",
     "invalid_request": "Change the request before sending it again.",
     "max_tokens": "Ask for less at once, or allow more tokens.",
-    "max_turns": "Allow more with the option `max_turns`; what was said until then is in `turn`.",
-    "other": "All that came of it is in `turn`.",
+    "max_turns": "Allow more with the option `max_turns`; the messages until then are in `turn`.",
+    "other": "All messages are in `turn`.",
     "overloaded": "Try again later.",
     "prompt_blocked": "A hook of this session did not let the prompt pass.",
     "rate_limit": "Wait, then try again with fewer requests at a time.",
@@ -82,17 +82,17 @@ class TurnError(ClaudeCodeError, ResultError):
     """
 
     kind: TurnErrorKind
-    """Kind of the failure."""
+    """Kind of failure."""
     turn: Turn
-    """The turn in spite of the failure: messages, text, usage and cost."""
+    """The failed turn: messages, text, usage and cost."""
 
     def __init__(self, *, kind: TurnErrorKind, turn: Turn) -> None:
         self.kind = kind
         self.turn = turn
-        what = _words(turn) or kind
+        reason = _reason(turn) or kind
         status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
-        sentence = f"The turn failed ({kind}{status}): {what.rstrip('.')}. {_advice(kind, turn)}"
-        # Not `super()`: the SDK's constructor takes the sentence and the facts, and ours only the sentence.
+        sentence = f"The turn failed ({kind}{status}): {reason.rstrip('.')}. {_advice(kind, turn)}"
+        # Not `super()`: the SDK's constructor takes the sentence and the facts, ours only the sentence.
         ResultError.__init__(self, sentence, data=asdict(turn.result))
 
     @property
@@ -111,7 +111,7 @@ class TurnError(ClaudeCodeError, ResultError):
 
 
 def turn_error(turn: Turn, *, max_cost_usd: float | None = None) -> TurnError | None:
-    """Return the error of a turn that failed or exceeded its cost limit."""
+    """Return the error if a turn failed or exceeded the cost limit."""
     if max_cost_usd is not None and turn.cost_usd > max_cost_usd:
         return TurnError(kind="budget", turn=turn)
     kind = _kind(turn)
@@ -133,7 +133,7 @@ def _kind(turn: Turn) -> TurnErrorKind | None:
 
 
 def _hook_kind(turn: Turn) -> TurnErrorKind | None:
-    """Return the action of hooks on the prompt, which the CLI does not count as an error."""
+    """Return the kind if a hook stopped the prompt, which the CLI does not count as an error."""
     if turn.result.num_turns > 0:
         return None
     outcomes = [m.data.get("prompt_submit_outcome") for m in turn.messages if isinstance(m, SystemMessage)]
@@ -150,8 +150,8 @@ def _status_kind(status: int | None) -> TurnErrorKind | None:
 
 
 def _cli_kind(turn: Turn) -> TurnErrorKind | None:
-    named = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
-    return _BY_CLI.get(named[-1]) if named else None
+    errors = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
+    return _BY_CLI.get(errors[-1]) if errors else None
 
 
 def _advice(kind: TurnErrorKind, turn: Turn) -> str:
@@ -162,8 +162,8 @@ def _advice(kind: TurnErrorKind, turn: Turn) -> str:
     return _ADVICE[kind] if until is None else f"The plan is used up until {until:%Y-%m-%d %H:%M} UTC: wait until then."
 
 
-def _words(turn: Turn) -> str:
-    """Return the CLI's explanation. The model's text is no reason."""
+def _reason(turn: Turn) -> str:
+    """Return the CLI's explanation. The model's text does not explain a failure."""
     result = turn.result
     if result.is_error and (result.errors or result.result):
         return "; ".join(result.errors or ()) or (result.result or "").strip()

@@ -1,7 +1,7 @@
-"""Tokens of one turn's main thread, also of an interrupted turn.
+"""Tokens that a turn's main thread used, also in an interrupted turn.
 
-The result of an interrupted turn leaves out the running API call, or all of them. But each call's events and messages
-carry its usage, the messages once per content block: so it is counted once per message id.
+The result of an interrupted turn leaves out the running API call, or all calls. But each call's events and messages
+have the call's usage, and the messages repeat it for each content block: so it counts once for each message id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,15 +17,15 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cach
 
 
 def usage_of(messages: Iterable[Message], reported: CLIUsage, *, is_cut_off: bool) -> CLIUsage:
-    """Return the usage in the result, or for an interrupted turn the usage seen, where that is more."""
+    """Return the usage in the result, or for an interrupted turn the messages' usage, where that is more."""
     if not is_cut_off and any(getattr(reported, count) for count in _COUNTS):
         return reported
-    seen = _seen(messages)
-    more = {count: seen[count] for count in _COUNTS if seen[count] > getattr(reported, count)}
+    sums = _sums(messages)
+    more = {count: sums[count] for count in _COUNTS if sums[count] > getattr(reported, count)}
     return reported.model_copy(update=more) if more else reported
 
 
-def _seen(messages: Iterable[Message]) -> dict[str, int]:
+def _sums(messages: Iterable[Message]) -> dict[str, int]:
     calls: dict[str, dict[str, int]] = {}
     current = ""
     for message in messages:
@@ -44,7 +44,7 @@ def _seen(messages: Iterable[Message]) -> dict[str, int]:
 
 
 def _take(calls: dict[str, dict[str, int]], message_id: str, usage: object) -> None:
-    """Record the usage of a call so far. Counts only grow during a call."""
+    """Record a call's usage so far. Counts only grow during a call."""
     call = calls.setdefault(message_id, {})
     if isinstance(usage, Mapping):
         for count in _COUNTS:
