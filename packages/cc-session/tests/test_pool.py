@@ -235,7 +235,7 @@ async def test_processes_are_measured(
 ) -> None:
     """SES-66, SES-68: on Linux, pages of the program itself are counted once."""
     low, high = (0.4, 0.95) if sys.platform == "linux" else (0.95, 1.2)
-    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.1)
     async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=1)) as pool:
         async with pool.lease() as first, pool.lease() as second:
             await asyncio.gather(first.run("Hello."), second.run("Hello."))

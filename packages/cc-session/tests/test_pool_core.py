@@ -72,7 +72,7 @@ class PretendedSession:
     def forget_stderr(self) -> None:
         pass
 
-    def forget_figures(self) -> None:
+    def forget_lease(self) -> None:
         pass
 
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
@@ -589,7 +589,7 @@ async def test_prewarmed_processes_are_there_before_they_are_needed(
     await all_rest()
     assert figures(pool, "idle", "starts") == (2, 2)
     await pool.aclose()
-    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.001)
     pool = make(size=4, prewarm=2)
     await pool.prewarm()
     await all_rest()
@@ -617,7 +617,7 @@ async def test_processes_that_are_idle_for_long_end_and_prewarmed_ones_stay_and_
     make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-65, SES-66, SES-67: before the first lease."""
-    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.01)
     pool = make(size=4, prewarm=1, idle_seconds=0.01)
     await pool.warm(launch(), 3)
     async with lent(pool, env={"KIND": "Leased."}) as leased:
@@ -656,7 +656,7 @@ async def test_a_failed_start_of_a_lease_that_was_cancelled_ends_no_prewarming(
     make: Make, starter: Starter, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, prewarm: int
 ) -> None:
     """SES-65."""
-    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.001)
     pool = make(size=2, prewarm=prewarm)
     starter.hold()
     starter.error = CLINotFoundError(path="/nowhere")

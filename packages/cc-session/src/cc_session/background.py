@@ -2,7 +2,7 @@
 
 The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So a Python
 process has a single loop for them, started at the first use, which callers from any thread and any asyncio loop reach
-here. Sessions are unknown here: `at_exit` registers what the loop does at its end.
+here. Sessions are unknown here: `at_exit` registers work for the end of the loop.
 """
 
 import asyncio

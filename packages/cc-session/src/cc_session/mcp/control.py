@@ -119,7 +119,7 @@ class McpControl:
         await self._request("mcp_set_servers", servers={**self._initial, **configs}, denied_tools=[*denied])
 
     def _no_longer_offered(self, statuses: list[McpServerStatus]) -> list[str]:
-        """Return the tools that only earlier servers had. In a conversation the CLI still lists a server name's tools."""
+        """Return the tools that only earlier servers had; in a conversation the CLI still lists them."""
         gone: list[str] = []
         for status in statuses:
             tools = {mcp_name(status["name"], tool["name"]) for tool in status.get("tools", [])}

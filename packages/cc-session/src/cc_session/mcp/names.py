@@ -1,4 +1,4 @@
-"""MCP names: `mcp__SERVER__TOOL`, by which the CLI, its permission rules and its hooks know the tools of MCP servers."""
+"""MCP names: `mcp__SERVER__TOOL`, as the CLI, permission rules and hooks name the tools of MCP servers."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def server_rule(server: str) -> str:
 
 
 def is_mcp_name(name: str) -> bool:
-    """Return true if a name is that of an MCP tool, or the beginning of one."""
+    """Return true if a name has the form of an MCP tool name."""
     return name.startswith(_PREFIX)
 
 

@@ -118,7 +118,7 @@ class SessionCore:
             self.sent = None
 
     def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
-        """Interrupt a turn that its reader abandons, or whose reader gets `error`; discard the process if it goes on."""
+        """Interrupt a turn that its reader abandons, or whose reader gets `error`."""
         sent.enter(TurnEvent.LEAVE)
         sent.give_up(error or CLIConnectionError(reason="This turn was abandoned", advice="Begin another turn."))
         is_draining = self._draining is not None and not self._draining.done()

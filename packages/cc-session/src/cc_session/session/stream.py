@@ -199,7 +199,7 @@ class TurnStream(AsyncIterator[Message]):
         self._core.leave(self._sent, self._timeout("turn" if is_late else "silence"))
 
     async def _watch_cost(self, limit: float) -> None:
-        """Interrupt the turn when it costs too much. Asks the CLI after each API call, since no message has the cost."""
+        """Interrupt the turn when it costs too much. Asks the CLI after each API call: no message has the cost."""
         before, count = self._core.ledger.total_usd, 0
         try:
             while self._sent.result is None:
