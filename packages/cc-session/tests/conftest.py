@@ -140,7 +140,7 @@ def folders_in(temporary: Path) -> list[Path]:
     return [*temporary.glob("cc-session-*")]
 
 
-class Held:
+class SlowAPI:
     """A responder that never answers, and reports when it was asked."""
 
     def __init__(self) -> None:
@@ -151,14 +151,14 @@ class Held:
         await asyncio.Event().wait()  # until the client goes away
         return ""
 
-    async def asked(self) -> None:
+    async def wait_for_prompt(self) -> None:
         assert await asyncio.to_thread(self._asked.wait, 10)
         self._asked.clear()
 
     async def during(self, call: Awaitable[T]) -> "asyncio.Future[T]":
         """Start a call, and return its task when it has made the API's model work."""
         task = asyncio.ensure_future(call)
-        await self.asked()
+        await self.wait_for_prompt()
         return task
 
 
@@ -273,9 +273,9 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield folder
     _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - before, timeout=5)
-    left = [*folder.iterdir()]
+    leftovers = [*folder.iterdir()]
     shutil.rmtree(folder)
-    assert (alive, left) == ([], []), "processes or files are left"
+    assert (alive, leftovers) == ([], []), "processes or files are leftovers"
 
 
 def process_of(session: Session) -> psutil.Process:
@@ -339,10 +339,10 @@ async def own_session(temporary: Path, options: ClaudeAgentOptions) -> AsyncIter
 
 
 @pytest.fixture
-def held(server: LoopbackServer) -> Held:
+def slow_api(server: LoopbackServer) -> SlowAPI:
     """Make the API stop answering."""
-    server.respond = held = Held()
-    return held
+    server.respond = slow_api = SlowAPI()
+    return slow_api
 
 
 @pytest.fixture
@@ -385,12 +385,12 @@ def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list
     """Finds those of them that are no guards. Some may have ended during the search."""
 
     def find() -> list[psutil.Process]:
-        found: list[psutil.Process] = []
+        processes: list[psutil.Process] = []
         for child in children():
             with contextlib.suppress(psutil.NoSuchProcess):
                 if child.name() != "sh":
-                    found.append(child)
-        return found
+                    processes.append(child)
+        return processes
 
     return find
 

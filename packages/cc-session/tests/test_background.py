@@ -91,7 +91,7 @@ print(id(own_loop()) == number)
 """
 
 
-def test_a_forked_child_has_a_loop_of_its_own_and_its_parent_keeps_its_own() -> None:
+def test_a_forked_child_gets_a_new_loop_the_parent_keeps_its_loop() -> None:
     """SES-74: if one that is not running is used again and again, as `run_sync` of frameworks does."""
     assert run(FORKS).split() == ["0", "True"]
 

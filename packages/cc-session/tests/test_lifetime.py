@@ -156,11 +156,11 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
-    run: Run, held: Any, number: signal.Signals, temporary: Path
+    run: Run, slow_api: Any, number: signal.Signals, temporary: Path
 ) -> None:
     """SES-77, SES-F19: the CLI alone would end the turn first, which has no end here."""
     script = await asyncio.to_thread(run, "session = asyncio.run(opened())\nasyncio.run(answer(session, 'Hello.'))")
-    await held.asked()
+    await slow_api.wait_for_prompt()
 
     os.kill(script.pid, number)
 
@@ -168,7 +168,7 @@ async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
     assert folders_in(temporary) == []
 
 
-def test_a_script_ends_while_a_thread_of_it_still_waits_for_an_answer(run: Run, held: Any) -> None:
+def test_a_script_ends_while_a_thread_waits_for_an_answer(run: Run, slow_api: Any) -> None:
     """SES-77."""
     script = run("""
 import threading
@@ -182,7 +182,7 @@ while session.state != "busy":
     assert script.returncode == 0
 
 
-def test_a_forked_child_has_sessions_of_its_own_and_leaves_those_of_its_parent_alone(run: Run) -> None:
+def test_a_forked_child_opens_sessions_and_leaves_the_parent_s_alone(run: Run) -> None:
     """SES-74: nor does its end, or a close in it, end theirs."""
     script = run("""
 session = asyncio.run(opened())
@@ -209,7 +209,7 @@ asyncio.run(session.close())
     assert stdout.splitlines() == [refused] * 3 + ["child 5", 'You said: "Hello.".']
 
 
-def test_the_death_of_a_parent_is_noticed_although_a_forked_child_lives_on(run: Run) -> None:
+def test_a_parent_s_death_is_noticed_although_a_forked_child_lives(run: Run) -> None:
     """SES-77: the child has copies of the parent's pipes."""
     script = run("""
 session = asyncio.run(opened())
@@ -271,14 +271,14 @@ COMMANDS = {
 
 def family(folder: str, cli: psutil.Process) -> list[psutil.Process]:
     """The CLI and its process tree, found in another way than the package finds them."""
-    found = {cli, *cli.children(recursive=True)}
+    tree = {cli, *cli.children(recursive=True)}
     for process in psutil.process_iter():
         try:
             if process.environ().get("CC_SESSION_FOLDER") == folder:
-                found.add(process)
+                tree.add(process)
         except psutil.Error:
             pass
-    return [*found]
+    return [*tree]
 
 
 def names(processes: list[psutil.Process]) -> list[str]:
@@ -288,9 +288,9 @@ def names(processes: list[psutil.Process]) -> list[str]:
 async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
     """Wait until all have ended; return the names of the remaining ones."""
     deadline = time.monotonic() + 15
-    while left := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
+    while leftovers := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
         if time.monotonic() > deadline:
-            return left
+            return leftovers
         await anyio.sleep(0.02)
     return []
 
@@ -357,8 +357,8 @@ async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run:
     send(script.pid, number)
 
     await asyncio.to_thread(script.end)
-    left = {word: await gone(processes[word], folders[word]) for word in words}
-    assert not any(left.values()), left
+    leftovers = {word: await gone(processes[word], folders[word]) for word in words}
+    assert not any(leftovers.values()), leftovers
 
 
 # It leaves its parents, its environment and its output, and writes down its process id.

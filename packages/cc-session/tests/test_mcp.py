@@ -195,7 +195,7 @@ async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, se
         assert {status["name"]: status["status"] for status in statuses} == {"new": "connected", "bad": "failed"}
 
 
-async def test_a_slow_server_is_waited_for_and_one_that_is_too_slow_is_an_error_in_time(
+async def test_a_slow_server_is_awaited_and_a_late_server_is_an_error(
     options: ClaudeAgentOptions, server: LoopbackServer, tmp_path: Path
 ) -> None:
     """SES-56, SES-57, SES-F16."""
@@ -330,9 +330,7 @@ async def test_a_server_of_this_process_runs_where_it_was_given(
     assert loops[1] not in (there, asyncio.get_running_loop())
 
 
-async def test_read_only_tools_run_at_the_same_time_and_others_one_after_another(
-    session: Session, server: LoopbackServer
-) -> None:
+async def test_read_only_tools_run_in_parallel_and_others_in_sequence(session: Session, server: LoopbackServer) -> None:
     """SES-60."""
     most = [0, 0]
 
@@ -362,7 +360,7 @@ async def test_read_only_tools_run_at_the_same_time_and_others_one_after_another
     assert most == [1, 3]
 
 
-async def test_under_a_policy_a_sealed_session_s_servers_are_not_allowed_by_themselves(
+async def test_with_a_policy_a_sealed_session_does_not_allow_server_tools(
     options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:
     """SES-50, SES-55."""

@@ -86,7 +86,7 @@ async def test_a_program_has_no_login_in_its_environment(
 
 
 @pytest.mark.parametrize(("name", "words"), [("missing.json", "missing.json"), ("broken.json", "not a valid JSON")])
-async def test_a_file_of_servers_that_cannot_be_read_is_reported_by_the_cli(
+async def test_the_cli_reports_an_unreadable_server_file(
     options: ClaudeAgentOptions, tmp_path: Path, name: str, words: str
 ) -> None:
     """SES-55."""
@@ -98,9 +98,9 @@ async def test_a_file_of_servers_that_cannot_be_read_is_reported_by_the_cli(
 def test_the_cli_withholds_no_other_login_of_its_own_from_programs() -> None:
     """SES-55, SES-78: its list is in its code. Those of other programs are not its logins."""
     with Path(bundled_cli()).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as code:
-        found = re.search(rb'=(\["ANTHROPIC_API_KEY","CLAUDE_CODE_OAUTH_TOKEN",["A-Z_,]+\])', code)
-        assert found is not None
-        names: list[str] = json.loads(found[1])
+        match = re.search(rb'=(\["ANTHROPIC_API_KEY","CLAUDE_CODE_OAUTH_TOKEN",["A-Z_,]+\])', code)
+        assert match is not None
+        names: list[str] = json.loads(match[1])
     own = re.compile("ANTHROPIC_|CLAUDE_|AWS_|AZURE_|CLOUDSDK_|GOOGLE_|IDENTITY_|MSI_")
     withheld = {name for name in names if own.match(name) and not name.startswith("AWS_CONTAINER_CREDENTIALS_")}
     assert len(withheld) > 20
@@ -113,10 +113,10 @@ def test_programs_among_the_servers_of_the_options_get_no_login_either(as_text: 
     own = {"ANTHROPIC_API_KEY": "own", "TOKEN": "x"}
     url: Any = {"type": "http", "url": "http://host"}
     servers: Any = {"a": {"command": "program"}, "b": {"type": "stdio", "command": "program", "env": own}, "c": url}
-    given = json.dumps({"mcpServers": servers}) if as_text else servers
+    value = json.dumps({"mcpServers": servers}) if as_text else servers
     private = PrivateFolder()
     try:
-        options = private.options(ClaudeAgentOptions(mcp_servers=given))
+        options = private.options(ClaudeAgentOptions(mcp_servers=value))
         written = json.loads(Path(str(options.mcp_servers)).read_text(encoding="utf-8"))["mcpServers"]
     finally:
         private.remove()
@@ -167,7 +167,7 @@ def test_a_server_that_makes_no_sense_is_refused(server: Any, error: type[Except
         configs(a=server())
 
 
-async def test_servers_that_make_no_sense_are_refused_before_anything_starts(options: ClaudeAgentOptions) -> None:
+async def test_invalid_servers_are_refused_before_any_start(options: ClaudeAgentOptions) -> None:
     """SES-55."""
     with pytest.raises(ValueError, match="an MCP server's name"):
         await Session.open(options, mcp_servers={"a b": STDIO})

@@ -63,7 +63,7 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "code"), [("", 0), ("", 7), ("sys.stdin.readline()\n", 7)])
-async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words_and_is_not_waited_for(
+async def test_a_cli_that_exits_early_is_reported_at_once_with_stderr(
     fake_cli: FakeCLI, before: str, code: int
 ) -> None:
     """SES-20, SES-71, SES-F02: the time for closing is for existing processes."""
@@ -148,22 +148,22 @@ for frame in frames():
         assert (await session.run("Hello.")).text == "right"
 
 
-@pytest.mark.parametrize("told", ["'\\ud83d'", "[[]]"], ids=["half of a surrogate pair", "deeply nested"])
-async def test_what_javascript_writes_as_json_is_read(fake_cli: FakeCLI, told: str) -> None:
+@pytest.mark.parametrize("text", ["'\\ud83d'", "[[]]"], ids=["half of a surrogate pair", "deeply nested"])
+async def test_what_javascript_writes_as_json_is_read(fake_cli: FakeCLI, text: str) -> None:
     options = fake_cli(f"""
 initialize()
-told = {told}
-for _ in range(300 if isinstance(told, list) else 0):
-    told = [told]
+text = {text}
+for _ in range(300 if isinstance(text, list) else 0):
+    text = [text]
 for frame in frames():
-    send(type="system", subtype="told", told=told)
+    send(type="system", subtype="text", text=text)
     result(frame, result="right")
 """)
     async with await Session.open(options) as session:
         messages = (await session.run("Hello.")).messages
 
-    found = next(message.data["told"] for message in messages if isinstance(message, SystemMessage))
-    assert json.dumps(found).strip("[]") in ('"\\ud83d"', "")
+    value = next(message.data["text"] for message in messages if isinstance(message, SystemMessage))
+    assert json.dumps(value).strip("[]") in ('"\\ud83d"', "")
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(30, marks=pytest.mark.slow)])
@@ -231,7 +231,7 @@ class Scripted(Transport):
         self.is_closed = True
 
 
-async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process_until_a_message_cannot_be_written() -> None:
+async def test_a_caller_s_transport_replaces_the_process_until_a_write_fails() -> None:
     """SES-19, SES-35: the arrived part of it is unknown, and so the session is dead."""
     transport = Scripted()
     async with await Session.open(transport=transport, timeouts=HURRY) as session:

@@ -76,7 +76,7 @@ def test_a_rule_that_would_match_nothing_is_refused(tool: str, words: str) -> No
         Rule(tool, "deny")
 
 
-def test_other_nonsense_is_refused() -> None:
+def test_other_invalid_rules_are_refused() -> None:
     wrong: Any = "forbid"
 
     async def predicate(input: Mapping[str, Any]) -> bool:
@@ -185,7 +185,7 @@ def test_workspace_write_knows_no_paths_but_absolute_ones(work: Path, monkeypatc
     assert says(policy, "Write") == "deny"
 
 
-def test_workspace_write_denies_what_is_not_about_files_but_shells_if_told_otherwise(work: Path) -> None:
+def test_workspace_write_denies_other_tools_and_takes_the_decision_on_shells(work: Path) -> None:
     """SES-51."""
     policy = Policy.workspace_write(work)
     assert {says(policy, tool, file_path=f"{work}/file", command="ls") for tool in OTHERS} == {"deny"}
@@ -197,7 +197,7 @@ def test_workspace_write_denies_what_is_not_about_files_but_shells_if_told_other
         assert says(policy, "Write", file_path="/etc/passwd") == "deny"
 
 
-def test_a_workspace_must_be_a_folder_that_is_there_and_stays_where_it_was(work: Path) -> None:
+def test_a_workspace_must_be_an_existing_folder_and_stays_the_same(work: Path) -> None:
     """SES-51: a link to it that is changed later does not take it along."""
     with pytest.raises(FileNotFoundError):
         Policy.workspace_write(work / "missing")

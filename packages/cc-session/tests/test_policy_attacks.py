@@ -69,9 +69,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("mode", ["default", "plan", "bypassPermissions"])
-async def test_a_hook_that_changes_a_call_does_not_make_one_of_it_that_is_denied(
-    bench: Any, mode: PermissionMode
-) -> None:
+async def test_a_hook_s_change_cannot_pass_a_denied_call(bench: Any, mode: PermissionMode) -> None:
     """SES-42, SES-54: nor one that needs approval; and it can require approval for one that the policy allows."""
 
     async def change(input: Any, tool_use_id: str | None, context: Any) -> Any:
@@ -123,7 +121,7 @@ async def test_other_hooks_do_not_let_a_call_pass(bench: Any) -> None:
         assert words in bench.results[call["id"]], call["id"]
 
 
-async def test_a_hook_on_permissions_answers_where_the_cli_asks_and_not_for_who_is_asked(bench: Any) -> None:
+async def test_a_permission_hook_answers_the_cli_but_not_for_the_callback(bench: Any) -> None:
     """SES-50, SES-54: it would come first."""
     allows = of_hook("PermissionRequest", decision={"behavior": "allow"})
     outputs = {"asked-1": PERMITS, "asked-2": allows, "passed-1": allows, "passed-2": PERMITS}

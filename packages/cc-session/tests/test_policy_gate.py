@@ -64,7 +64,7 @@ class Gate:
         self.mode = mode
         self.bench = bench
         self.readable = readable
-        self.asked: dict[str, list[tuple[str, str | None]]] = {case: [] for case in (*CASES, "granted")}
+        self.requests: dict[str, list[tuple[str, str | None]]] = {case: [] for case in (*CASES, "granted")}
         self.ran: list[str] = []
         self.results: dict[str, str] = {}
         self.files: set[str] = set()
@@ -80,8 +80,8 @@ class Gate:
         return [use(f"{case}_{kind}", kind, **input) for kind, input in zip(KINDS, inputs, strict=True)]
 
     async def ask(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        [case] = [case for case in self.asked if case in str(input)]
-        self.asked[case].append((tool, context.decision_reason))
+        [case] = [case for case in self.requests if case in str(input)]
+        self.requests[case].append((tool, context.decision_reason))
         if case == "refused":
             return PermissionResultDeny(message="Better not.")
         return PermissionResultAllow(updated_permissions=[*allowing(*KINDS)] if case == "granted" else None)
@@ -123,8 +123,8 @@ class Gate:
 
     def effects(self, case: str) -> set[str]:
         """The kinds of calls that had an effect."""
-        found = {"Bash": "bash", "Write": "write", "mcp__there__touch": "mcp"}
-        effects = {kind for kind, word in found.items() if f"{case}-by-{word}" in self.files}
+        tools = {"Bash": "bash", "Write": "write", "mcp__there__touch": "mcp"}
+        effects = {kind for kind, word in tools.items() if f"{case}-by-{word}" in self.files}
         effects |= {"Read"} if f"content of {case}" in str(self.results) else set()
         return effects | ({"mcp__here__write"} if case in self.ran else set())
 
@@ -151,12 +151,12 @@ ASKED = [(kind, "Because.") for kind in KINDS]
     ],
     ids=CASES,
 )
-def test_a_call_of_any_kind_has_the_effect_that_the_policy_decides_in_any_mode(
+def test_the_policy_decides_on_every_kind_of_call_in_every_mode(
     gate: Gate, case: str, effects: set[str], asked: list[Any], words: str
 ) -> None:
     """SES-47, SES-48, SES-53, SES-54, SES-F14: even if the CLI was told to allow it, or asks for no permission."""
     assert gate.effects(case) == effects
-    assert sorted(gate.asked[case]) == asked
+    assert sorted(gate.requests[case]) == asked
     assert all(words in result for result in gate.results_of(case))
 
 
@@ -168,7 +168,7 @@ PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
 }
 
 
-async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothing_else(bench: Any) -> None:
+async def test_a_later_mode_changes_only_calls_that_the_policy_passes(bench: Any) -> None:
     """SES-50, SES-53, SES-54: the CLI decides the calls that it passes, and asks the callback as usual."""
 
     def no_shells(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
@@ -191,9 +191,7 @@ async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothi
             assert "does not allow" in bench.results[f"toolu_{number}_3"]
 
 
-async def test_ask_asks_the_callback_of_the_options_where_the_policy_has_none_and_without_one_denies(
-    bench: Any, server: LoopbackServer
-) -> None:
+async def test_ask_uses_the_options_callback_and_without_callback_denies(bench: Any, server: LoopbackServer) -> None:
     """SES-48: and the model is not offered tools that ask the user."""
     asked, policy = Asked(), Policy([Rule("Bash", "ask")])
     bench.will_call(touch(1, "file"))
@@ -210,7 +208,7 @@ async def test_ask_asks_the_callback_of_the_options_where_the_policy_has_none_an
     assert bench.files == {"file"}
 
 
-async def test_the_input_that_is_answered_is_what_the_tool_gets_and_deny_rules_hold_for_it(
+async def test_the_tool_gets_the_callback_s_input_unless_a_rule_denies_it(
     bench: Any, recwarn: pytest.WarningsRecorder
 ) -> None:
     """SES-54: the SDK, which warns of callbacks that the CLI would not call, does not warn of that of a policy."""
@@ -247,7 +245,7 @@ def says_yes(*_: Any) -> Any:
 FAILING: dict[str, Callable[..., Any]] = {f.__name__: f for f in (never, never_in_a_thread, raises, says_yes)}
 
 
-async def test_who_is_asked_and_fails_denies(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_permission_callback_denies(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
     """SES-49."""
 
     def answer(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
@@ -263,7 +261,7 @@ async def test_who_is_asked_and_fails_denies(bench: Any, caplog: pytest.LogCaptu
     assert caplog.text.count("The permission callback failed about Bash") == len(FAILING)
 
 
-async def test_a_predicate_that_raises_or_is_slow_denies_and_the_session_s_deadlines_hold(bench: Any) -> None:
+async def test_a_failing_or_slow_predicate_denies_within_the_time_limit(bench: Any) -> None:
     """SES-34, SES-49, SES-54: for questions, too, where the policy has no deadline."""
 
     def predicate(input: Any) -> bool:
@@ -309,9 +307,9 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
 @pytest.mark.parametrize("kind", [list, tuple, iter])
 def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
     """SES-52."""
-    kept = in_memory_only(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
-    assert isinstance(kept, PermissionResultAllow)
-    assert [update.destination for update in kept.updated_permissions or []] == ["session"] * 4
+    answer = in_memory_only(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
+    assert isinstance(answer, PermissionResultAllow)
+    assert [update.destination for update in answer.updated_permissions or []] == ["session"] * 4
 
 
 @pytest.mark.parametrize("with_policy", [True, False])
@@ -411,7 +409,7 @@ async def test_the_presets_in_a_session(bench: Any) -> None:
     assert {path.name for path in bench.folder.parent.iterdir()} == {"work", "work-config"}
 
 
-async def test_a_mode_that_does_not_exist_and_what_does_not_go_with_a_policy_are_refused(
+async def test_an_unknown_mode_and_options_that_conflict_are_refused(
     options: ClaudeAgentOptions,
 ) -> None:
     """SES-53."""

@@ -85,7 +85,7 @@ for frame in frames():
 """
 
 
-async def test_messages_after_the_last_turn_and_figures_of_a_lease_are_not_in_the_next_one(fake_cli: FakeCLI) -> None:
+async def test_late_messages_and_figures_do_not_reach_the_next_lease(fake_cli: FakeCLI) -> None:
     """SES-62, SES-67."""
     async with SessionPool(fake_cli(TALKS_LATE), limits=PoolLimits(size=1, prewarm=0)) as pool:
         async with pool.lease() as old:
@@ -104,12 +104,12 @@ async def test_messages_after_the_last_turn_and_figures_of_a_lease_are_not_in_th
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
 async def test_what_goes_on_when_a_lease_ends_is_broken_off_and_forgotten(
-    server: LoopbackServer, one_process: SessionPool, held: Any, is_cancelled: bool
+    server: LoopbackServer, one_process: SessionPool, slow_api: Any, is_cancelled: bool
 ) -> None:
     """SES-10, SES-62, SES-67: a message that waits for its turn must not come into another lease's conversation."""
     async with one_process.lease() as session:
         running = [asyncio.ensure_future(session.run("Slow."))]
-        await held.asked()
+        await slow_api.wait_for_prompt()
         if is_cancelled:
             await cancelled(running.pop())
             running = [asyncio.ensure_future(call) for call in (session.run("Late."), session.add_user("Late."))]
@@ -172,7 +172,7 @@ async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> N
 # --- Threads and event loops ---
 
 
-def test_a_pool_is_used_from_many_threads_at_once_also_in_loops_of_their_own(
+def test_many_threads_use_a_pool_at_once_with_and_without_loops(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:
     """SES-74, SES-76, SES-F12: each gets its own answer."""

@@ -204,19 +204,19 @@ async def refusals(session: Session, server: LoopbackServer) -> None:
 
 
 async def held_turn(session: Session, server: LoopbackServer) -> "asyncio.Task[Any]":
-    asked = asyncio.Event()
+    called = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     async def hold(body: JsonObject) -> Any:
         if "Never to be answered." not in str(body["messages"][-1]) or TITLE in str(body):
             return respond(body)  # the CLI may send its own request, too
-        loop.call_soon_threadsafe(asked.set)
+        loop.call_soon_threadsafe(called.set)
         await asyncio.Event().wait()
         return ""
 
     server.respond = hold
     turn = asyncio.ensure_future(session.run("Never to be answered."))
-    await asyncio.wait_for(asked.wait(), 10)
+    await asyncio.wait_for(called.wait(), 10)
     server.respond = respond
     return turn
 
@@ -313,7 +313,7 @@ SLOW_CASES = [(all_tools, *case, False) for case in (*REPLACED, (change_folder, 
     [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW_CASES)],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-async def test_a_process_is_used_again_where_nothing_of_earlier_work_shows_and_else_replaced(
+async def test_a_process_is_reused_only_if_earlier_work_leaves_no_trace(
     bench: Bench, options: ClaudeAgentOptions, change: Any, use: Use, calls: str, is_used: bool
 ) -> None:
     """SES-10, SES-62, SES-63: without the seal, the CLI adds messages of its own, and offers its tools.
@@ -332,7 +332,7 @@ async def test_a_process_is_used_again_where_nothing_of_earlier_work_shows_and_e
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "haiku", None])
 @pytest.mark.parametrize("has_seal", [True, False])
-async def test_a_model_that_is_set_is_as_good_as_one_that_was_started_with(
+async def test_a_changed_model_sends_the_requests_of_a_fresh_process(
     bench: Bench, options: ClaudeAgentOptions, model: str | None, has_seal: bool
 ) -> None:
     """SES-61, SES-62."""
@@ -350,7 +350,7 @@ async def test_a_model_that_is_set_is_as_good_as_one_that_was_started_with(
     assert requests == await bench.fresh(replace(options, model=model))
 
 
-async def test_a_model_that_the_system_prompt_speaks_of_has_processes_of_its_own(
+async def test_a_model_named_in_the_system_prompt_has_separate_processes(
     bench: Bench, options: ClaudeAgentOptions
 ) -> None:
     """SES-61."""

@@ -72,7 +72,7 @@ async def test_the_options_of_a_query_win_over_those_of_the_pool(
 
 
 async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
-    server: LoopbackServer, shared_pool: SessionPool, held: Any
+    server: LoopbackServer, shared_pool: SessionPool, slow_api: Any
 ) -> None:
     """SES-34."""
     with pytest.raises(TurnTimeoutError):

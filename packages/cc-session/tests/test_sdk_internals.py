@@ -61,7 +61,7 @@ def test_the_transport_the_client_and_the_options_have_the_expected_parts() -> N
         assert hasattr(ClaudeAgentOptions(), setting)
 
 
-def test_the_error_of_the_parser_is_where_the_sdk_keeps_it_to_itself() -> None:
+def test_the_parser_s_error_is_in_its_private_module() -> None:
     """As soon as the SDK exports it, `errors.py` can take it from there."""
     assert issubclass(SDKMessageParseError, claude_agent_sdk.ClaudeSDKError)
     assert not hasattr(claude_agent_sdk, "MessageParseError")
@@ -83,7 +83,7 @@ async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(fake_c
         assert raised.value.data == {"type": "result"}
 
 
-def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> None:
+def test_an_unanswered_sdk_request_is_recognized_by_its_text() -> None:
     """Its wait for `initialize`, of a minute at least, ends before ours if ours is longer."""
     assert 'f"Control request timeout: {request.get(' in inspect.getsource(query)
     with pytest.raises(ControlTimeoutError) as raised, translated():

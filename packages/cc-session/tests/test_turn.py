@@ -73,7 +73,7 @@ async def test_an_object_that_was_asked_for_is_in_the_turn(server: LoopbackServe
         assert (await session.run("Where?")).structured_output == {"city": "Paris"}
 
 
-async def test_costs_are_differences_that_add_up_across_all_that_changes_a_conversation(
+async def test_costs_are_differences_that_add_up_across_conversation_changes(
     server: LoopbackServer, own_session: Session
 ) -> None:
     """SES-04, SES-F18: the CLI's totals start again at a clear and not at a rewind; models have prices of their own."""
@@ -101,9 +101,7 @@ async def test_costs_are_differences_that_add_up_across_all_that_changes_a_conve
     assert session.turns == 7
 
 
-async def test_what_a_cancelled_turn_took_is_the_session_s_and_not_the_next_turn_s(
-    server: LoopbackServer, session: Session
-) -> None:
+async def test_a_cancelled_turn_s_cost_is_the_session_s_alone(server: LoopbackServer, session: Session) -> None:
     """SES-04."""
     has_begun = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -257,7 +255,7 @@ sys.stdin.read()
 """
 
 
-async def test_a_request_of_the_cli_that_nobody_can_answer_gets_an_error_with_its_id(fake_cli: FakeCLI) -> None:
+async def test_an_unanswerable_cli_request_gets_an_error_with_its_id(fake_cli: FakeCLI) -> None:
     """SES-31: never a success, and never silence."""
     async with await Session.open(fake_cli(ASKS)) as session:
         turn = await session.run("Hello?", timeout=10)

@@ -32,15 +32,7 @@ else:
                 self._watcher = asyncio.DefaultEventLoopPolicy().get_child_watcher()
 
         async def _make_subprocess_transport(
-            self,
-            protocol: Any,
-            args: Any,
-            shell: Any,
-            stdin: Any,
-            stdout: Any,
-            stderr: Any,
-            bufsize: Any,
-            **more: Any,
+            self, protocol: Any, args: Any, shell: Any, stdin: Any, stdout: Any, stderr: Any, bufsize: Any, **more: Any
         ) -> Any:
             loop: Any = self
             ready = self.create_future()

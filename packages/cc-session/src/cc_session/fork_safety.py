@@ -1,7 +1,7 @@
 """Fork safety: a forked child has no background loop, and all CLI processes belong to its parent.
 
 Each module with such state registers a function that drops it in the child: `background.py`, `process/connection.py`,
-`process/cli_process.py`, `process/watchdog.py`, and `pool/owner.py`, whose pools work on in the child with new processes.
+`process/cli_process.py`, `process/watchdog.py`. `pool/owner.py` lets a pool go on in the child with new processes.
 """
 
 import os

@@ -69,10 +69,7 @@ def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher
             return _failed(hook, f"raised {type(error).__name__}", error)
 
     return HookMatcher(
-        matcher=hook.matcher,
-        hooks=[answer],
-        timeout=hook.timeout + _CLI_WAITS_LONGER_SECONDS,
-        on_failure=hook.on_error,
+        matcher=hook.matcher, hooks=[answer], timeout=hook.timeout + _CLI_WAITS_LONGER_SECONDS, on_failure=hook.on_error
     )
 
 

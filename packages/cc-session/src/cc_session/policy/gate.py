@@ -97,12 +97,7 @@ class PolicyGate:
 
         return guarded
 
-    async def can_use_tool(
-        self,
-        tool: str,
-        input: dict[str, Any],
-        context: ToolPermissionContext,
-    ) -> PermissionResult:
+    async def can_use_tool(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
         """Decide on a call, with the input that the tool will get."""
         # A call that no hook has seen may be an MCP tool with a CLI tool's name: so the callback is asked.
         call = self._calls.get((context.tool_use_id or "", tool), _Call(tool, is_to_ask=True))

@@ -14,6 +14,7 @@ from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..process.options import sealed_options
 from ..process.settings import EXACT_MODES, SettingValues
+from ..session.extensions import SessionSetup
 from ..timeouts import Timeouts
 from . import launch_key as _keys
 from .changes import prompt_of
@@ -45,15 +46,9 @@ class LeaseOverrides(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(SessionSetup):
     """Arguments of `Session.open()`, copied, so that later changes by the caller have no effect."""
 
-    options: ClaudeAgentOptions
-    policy: Policy | None
-    hooks: tuple[Hook[Any], ...]
-    mcp_servers: Mapping[str, McpServer] | None
-    require_mcp: bool
-    timeouts: Timeouts
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
 

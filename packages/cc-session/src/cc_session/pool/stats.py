@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 __all__ = ["Figures", "PoolStats"]
@@ -68,36 +68,31 @@ class PoolStats:
         return self.idle + self.busy + self.resetting
 
 
+@dataclass(slots=True)
 class Figures:
-    """Counts of a pool's past work. Written on the background loop, read from any thread."""
+    """Counts of a pool's past work, as in `PoolStats`. Written on the background loop, read from any thread."""
 
-    def __init__(self) -> None:
-        self._leases = self._reuses = self._waits = 0
-        self._queue_seconds: deque[float] = deque(maxlen=_MAX_RECORDS)
-        self.queue_timeouts = self.starts = self.failed_starts = self.resets = 0
-        self.recycled: Counter[str] = Counter()
-        self.start_seconds: deque[float] = deque(maxlen=_MAX_RECORDS)
+    leases: int = 0
+    reuses: int = 0
+    waits: int = 0
+    queue_timeouts: int = 0
+    starts: int = 0
+    failed_starts: int = 0
+    resets: int = 0
+    recycled: Counter[str] = field(default_factory=Counter[str])
+    queue_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
+    start_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
 
     def count_lease(self, waited: float | None, *, is_reuse: bool) -> None:
         """Count a lease that got a process, after `waited` seconds if it had to wait."""
-        self._leases += 1
-        self._reuses += is_reuse
+        self.leases += 1
+        self.reuses += is_reuse
         if waited is not None:
-            self._waits += 1
-            self._queue_seconds.append(waited)
+            self.waits += 1
+            self.queue_seconds.append(waited)
 
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""
-        return PoolStats(
-            leases=self._leases,
-            reuses=self._reuses,
-            waits=self._waits,
-            queue_seconds=tuple(self._queue_seconds.copy()),
-            queue_timeouts=self.queue_timeouts,
-            starts=self.starts,
-            failed_starts=self.failed_starts,
-            resets=self.resets,
-            recycled=dict(self.recycled),
-            start_seconds=tuple(self.start_seconds.copy()),
-            **present,
-        )
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        times = {name: tuple(value.copy()) for name, value in values.items() if isinstance(value, deque)}
+        return PoolStats(**values | times | {"recycled": dict(self.recycled)} | present)

@@ -9,6 +9,7 @@ import datetime
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal, Self, TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions
@@ -18,6 +19,8 @@ from cc_types import CLIConnectionError, ControlRequestError
 from ..process.memory import Memory
 from ..process.observer import SideEffects
 from ..process.settings import Settings, SettingValues
+from ..session.core import SessionCore
+from ..session.extensions import Extensions
 from ..session.lease import LeaseTerm
 from ..session.session import Session
 from . import launch_key as _keys
@@ -35,7 +38,12 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 
 
 class PooledSession(Session):
-    """A session that can be leased. Its additional methods are for the background loop only."""
+    """A session that can be leased. The additional methods are for the background loop only."""
+
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        """Call `open()` with the arguments in `launch`."""
+        return cls(await SessionCore.open(Extensions(launch)))
 
     @property
     def side_effects(self) -> SideEffects:
@@ -105,14 +113,7 @@ class Worker:
     @staticmethod
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
         """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
-        return await PooledSession.open(
-            without_snapshot(options),
-            policy=launch.policy,
-            hooks=launch.hooks,
-            mcp_servers=launch.mcp_servers,
-            require_mcp=launch.require_mcp,
-            timeouts=launch.timeouts,
-        )
+        return await PooledSession.start(replace(launch, options=without_snapshot(options)))
 
     def begin(self, launch: Launch) -> None:
         """Begin a lease; only its pool may do so."""

@@ -57,13 +57,7 @@ def assistant_frame(content: Content, *, model: str, input_tokens: int = 0) -> F
 
 
 def _frame(kind: str, message: dict[str, JsonValue]) -> Frame:
-    return {
-        "type": kind,
-        "message": message,
-        "parent_tool_use_id": None,
-        "session_id": "default",
-        "uuid": str(uuid4()),
-    }
+    return {"type": kind, "message": message, "parent_tool_use_id": None, "session_id": "default", "uuid": str(uuid4())}
 
 
 def _json(content: Content) -> JsonValue:

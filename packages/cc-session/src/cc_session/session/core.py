@@ -21,7 +21,7 @@ from ..policy.gate import without_warnings
 from ..process.connection import CLIConnection
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
 from ..process.settings import SettingValues, control_requests
-from ..timeouts import Timeouts, time_limit
+from ..timeouts import time_limit
 from .extensions import Extensions
 from .history import History
 from .sent_message import SentMessage
@@ -41,9 +41,9 @@ _INTERRUPT_AGAIN_SECONDS = 0.05
 class SessionCore:
     """A conversation in a process."""
 
-    def __init__(self, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> None:
+    def __init__(self, extensions: Extensions, transport: Transport | None) -> None:
         self.extensions = extensions
-        self.timeouts = timeouts
+        self.timeouts = timeouts = extensions.timeouts
         options = extensions.options
         # The CLI must not watch this budget: it would block every later turn once the budget is spent.
         self.max_cost_usd = options.max_budget_usd
@@ -69,9 +69,9 @@ class SessionCore:
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> Self:
+    async def open(cls, extensions: Extensions, transport: Transport | None = None) -> Self:
         """Start a process and wait until it is ready; leave nothing behind on failure."""
-        core = cls(extensions, timeouts, transport)
+        core = cls(extensions, transport)
         await core.connection.open(core._prepare)
         return core
 

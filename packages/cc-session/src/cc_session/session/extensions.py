@@ -6,7 +6,7 @@ They are checked and put into the options before the process starts; other setti
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from claude_agent_sdk import (
@@ -37,7 +37,7 @@ from ..timeouts import Timeouts
 if TYPE_CHECKING:
     from ..process.settings import Settings
 
-__all__ = ["Extensions", "check_mode"]
+__all__ = ["Extensions", "SessionSetup", "check_mode"]
 
 # This variable makes the CLI run bare, without hooks, wherever it is set: options, environment, or a settings file.
 _BARE = "CLAUDE_CODE_SIMPLE"
@@ -123,6 +123,18 @@ def _in_memory(callback: CanUseTool) -> CanUseTool:
     return can_use_tool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSetup:
+    """Arguments of `Session.open()`."""
+
+    options: ClaudeAgentOptions
+    policy: Policy | None
+    hooks: Sequence[Hook[Any]]
+    mcp_servers: Mapping[str, McpServer] | None
+    require_mcp: bool
+    timeouts: Timeouts
+
+
 class Extensions:
     """A session's policy, hooks and MCP servers. Created on the caller's loop.
 
@@ -131,16 +143,9 @@ class Extensions:
         TypeError: An object is not a hook or not an MCP server.
     """
 
-    def __init__(
-        self,
-        options: ClaudeAgentOptions,
-        *,
-        policy: Policy | None = None,
-        hooks: Sequence[Hook[Any]] = (),
-        mcp_servers: Mapping[str, McpServer] | None = None,
-        require_mcp: bool = True,
-        timeouts: Timeouts,
-    ) -> None:
+    def __init__(self, setup: SessionSetup) -> None:
+        options, policy, hooks, mcp_servers = setup.options, setup.policy, setup.hooks, setup.mcp_servers
+        self.timeouts = setup.timeouts
         if options.permission_mode is not None:
             check_mode(options.permission_mode)
         if not_hooks := [hook for hook in hooks if type(hook) is not Hook]:
@@ -148,7 +153,7 @@ class Extensions:
         self._loop = asyncio.get_running_loop()
         self.callback_runner = CallbackRunner(self._loop)
         """Calls hooks and permission callbacks."""
-        self._require_mcp = require_mcp
+        self._require_mcp = setup.require_mcp
         self._has_policy = policy is not None
         self._has_hooks = bool(policy is not None or hooks or options.hooks)
         self._initial_servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
@@ -160,7 +165,7 @@ class Extensions:
         # Set when the process runs.
         self.mcp: McpControl
         self.settings: Settings
-        gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, timeouts)
+        gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, self.timeouts)
         if self._has_hooks:
             _check_together(options, policy)
             args = {name: value for name, value in options.extra_args.items() if name != "bare"}
@@ -170,16 +175,12 @@ class Extensions:
             # The CLI's loop continues after a tool, with a second API call.
             options = replace(options, max_turns=None)
         # Time limit of the CLI for connecting a server, in milliseconds.
-        patience = {"MCP_TIMEOUT": str(math.ceil(timeouts.mcp * 1000))}
+        patience = {"MCP_TIMEOUT": str(math.ceil(self.timeouts.mcp * 1000))}
         self.options = replace(options, env={**patience, **options.env})
         """Options for the start of the process."""
 
     async def serve(
-        self,
-        servers: Mapping[str, McpServer],
-        *,
-        require: bool | None = None,
-        loop: asyncio.AbstractEventLoop | None,
+        self, servers: Mapping[str, McpServer], *, require: bool | None = None, loop: asyncio.AbstractEventLoop | None
     ) -> list[McpServerStatus]:
         """Replace the MCP servers, and wait for the new servers; in-process servers run on `loop`.
 

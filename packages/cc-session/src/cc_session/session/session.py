@@ -21,7 +21,7 @@ from ..process.frames import Content, is_command, user_frame
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
 from .core import SessionCore
-from .extensions import Extensions, check_mode
+from .extensions import Extensions, SessionSetup, check_mode
 from .lease import LeaseTerm
 from .sent_message import SentMessage
 from .spending import Spent
@@ -82,16 +82,15 @@ class Session:
             ValueError: The options conflict with hooks or a policy, such as the extra argument `bare`; or an argument
                 is invalid.
         """
-        timeouts = timeouts or Timeouts()
-        extensions = Extensions(
-            options or sealed_options(),
+        setup = SessionSetup(
+            options=options or sealed_options(),
             policy=policy,
             hooks=hooks,
             mcp_servers=mcp_servers,
             require_mcp=require_mcp,
-            timeouts=timeouts,
+            timeouts=timeouts or Timeouts(),
         )
-        return cls(await on_background(SessionCore.open, extensions, timeouts, transport))
+        return cls(await on_background(SessionCore.open, Extensions(setup), transport))
 
     @property
     def state(self) -> SessionState:
