@@ -47,7 +47,7 @@ async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
 async def test_a_run_cancelled_before_it_begins_sends_nothing(
     server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
-    """SES-10: one that waits for the end of an earlier one."""
+    """SES-10: also while it waits for the end of an earlier turn."""
     first = await slow_api.during(session.run("First."))
     assert session.state == "busy"
     assert session.pid is not None

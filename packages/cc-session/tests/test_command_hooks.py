@@ -20,7 +20,7 @@ from cc_session.hooks.calls import for_the_cli
 
 from .conftest import ask, bash, cancelled, is_alive, until, use
 
-# A sleep time that identifies the processes of this worker.
+# A sleep time that identifies this worker's processes.
 SLEEP = ["sleep", f"60.{os.getpid()}"]
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
 
@@ -86,7 +86,7 @@ async def test_a_program_blocks_a_call_or_stops_nothing(caplog: pytest.LogCaptur
 async def test_a_failing_program_blocks_the_call_unless_declared_otherwise_and_leaves_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """SES-39, SES-40, SES-41: its child processes end, too."""
+    """SES-39, SES-40, SES-41: child processes end, too."""
     answers = await asyncio.gather(*(output_of(command, timeout=1.5) for command in FAILING.values()))
 
     for case, command, answer in zip(FAILING, FAILING.values(), answers, strict=True):
@@ -100,7 +100,7 @@ async def test_a_failing_program_blocks_the_call_unless_declared_otherwise_and_l
 
 
 CHANGED = {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch other", "description": "d"}}
-# Outputs of a program about a call in a session.
+# A program's outputs about a call.
 IN_A_SESSION = {
     "denied": BLOCKING["a decision"][0],
     "blocked": "print(json.dumps({'decision': 'block', 'reason': 'Blocked.'}))",
@@ -124,7 +124,7 @@ async def test_a_program_gets_the_event_as_json_and_decides(bench: Any, server: 
     evil = "$(touch evil); `touch evil`"
     hooks = [
         command_hook("PreToolUse", [*program(ANSWERS), tmp_path, json.dumps(IN_A_SESSION), evil], matcher="Bash"),
-        # It does not read its input.
+        # It does not read the input.
         command_hook("PreToolUse", program("os.close(0); sys.exit(2)"), matcher="Write"),
         command_hook("UserPromptSubmit", program("print('It is late.')")),
     ]
@@ -183,7 +183,7 @@ async def test_a_program_that_is_given_up_while_it_starts_leaves_nothing(tmp_pat
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [([], None), ([3], None), ([b"true"], None), (["true", None], None), ("echo hello", "not one text for a shell")],
+    [([], None), ([3], None), ([b"true"], None), (["true", None], None), ("echo hello", "not a text for a shell")],
     ids=str,
 )
 def test_an_invalid_command_is_refused(command: Any, words: str | None) -> None:

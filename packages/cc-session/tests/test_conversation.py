@@ -1,4 +1,4 @@
-"""Messages in, events out: requests to the API, and the readers of answers."""
+"""Messages in, events out: API requests, and readers of answers."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ def result_of(messages: list[Message]) -> ResultMessage:
 
 
 def received(server: LoopbackServer) -> list[tuple[str, Any]]:
-    """Role and content of the last request's messages, without the marks for the cache."""
+    """Role and content of the last request's messages, without cache marks."""
     return [(message["role"], _plain(message["content"])) for message in server.requests[-1]["messages"]]
 
 
@@ -125,7 +125,7 @@ async def test_a_rewind_drops_the_message_and_all_after_it(server: LoopbackServe
 async def test_a_turn_rewound_at_any_moment_leaves_the_session_idle(
     server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
-    """SES-10: also without a reader to its end."""
+    """SES-10: also without a reader to the end."""
     for milliseconds in (0, 1, 2, 3, 5, 100):
         server.respond = slow_api
         abandoned = ask(session, "Never mind.")
@@ -194,7 +194,7 @@ async def test_messages_that_are_written_at_once_are_taken_one_after_another(
 
     await ask(session, "Last message")
 
-    # The API takes messages of one role in a row as one, and so does the CLI, which ends each with a line feed.
+    # The API joins successive messages with the same role, and so does the CLI, which ends each with a line feed.
     [(_, content)] = received(server)
     assert sorted(block["text"].strip() for block in content) == ["Last message", *texts]
     assert content[-1]["text"] == "Last message"
@@ -203,7 +203,7 @@ async def test_messages_that_are_written_at_once_are_taken_one_after_another(
 async def test_a_cancelled_message_or_reader_is_not_taken_for_the_next_answer(
     server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
-    """SES-09, SES-10: the acknowledgement of a message is a result, too."""
+    """SES-09, SES-10: a message's acknowledgement is a result, too."""
     server.respond = say("An answer.")
     for _ in range(5):
         adding = asyncio.ensure_future(session.add_user("Cancelled."))

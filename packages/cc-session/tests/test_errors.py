@@ -1,4 +1,4 @@
-"""Error classes: each is ours and the SDK's, carries its facts, and survives pickling."""
+"""Error classes: each is ours and the SDK's, has facts as attributes, and survives pickling."""
 
 import pickle
 from typing import Any
@@ -23,7 +23,7 @@ from cc_session.errors import (
 )
 from cc_types import ClaudeCodeError
 
-# Classes of both, with the facts of an error, and the SDK's class.
+# Our classes with an error's facts, and the SDK's classes.
 BOTH: list[tuple[Any, dict[str, Any], type[Exception]]] = [
     (CLIConnectionError, {"reason": "It broke"}, sdk.CLIConnectionError),
     (CLINotFoundError, {"path": "/nowhere"}, sdk.CLINotFoundError),

@@ -1,4 +1,4 @@
-"""Process trees of CLIs, their ends and their memory, with programs that are no CLI."""
+"""Process trees: marks, ends and memory, with programs in place of a CLI."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ FOLDER = Path("/nowhere") / str(uuid4())
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start a shell that prints a line when it is ready, with the mark of a folder."""
+    """Start a shell that prints a line when it is ready, with a folder's mark."""
     started: list[subprocess.Popen[str]] = []
 
     def shell(script: str, folder: Path = FOLDER) -> subprocess.Popen[str]:
@@ -62,7 +62,7 @@ def test_descendants_are_children_and_marked_processes_that_still_run(start: Sta
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system shows no limits")
 def test_a_process_without_parents_and_environment_is_of_the_family(start: Start) -> None:
-    """SES-77: it has the limit of the process that it came from, which is left alone if it has another."""
+    """SES-77: it inherits the limit, and a process with another limit is not touched."""
     cli = start("read _; (env -i setsid sh -c 'echo $$; exec sleep 60' &)")
     folder = FOLDER / "limit"
     set_limit(cli.pid, folder)

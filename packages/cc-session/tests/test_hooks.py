@@ -1,4 +1,4 @@
-"""Hooks, as the CLI runs them: their inputs, their outputs, and the fate of a call when one fails."""
+"""Hooks, as the CLI runs them: inputs, outputs, and the fate of a call when a hook fails."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ from . import conftest
 from .conftest import say
 
 Function = Callable[[Any], Any]
-# The CLI knows a call by its id, also one of an earlier turn.
+# The CLI knows a call by the id, also in later turns.
 _numbers = itertools.count(1)
 
 
@@ -33,7 +33,7 @@ def bash(command: str) -> dict[str, Any]:
 
 
 class Shared:
-    """A process that calls the hooks of the present test, or else hooks without an opinion."""
+    """A process that calls the present test's hooks, or else hooks without an opinion."""
 
     session: Session
 
@@ -82,7 +82,7 @@ async def shared(process: Shared, server: LoopbackServer) -> AsyncIterator[Share
 
 
 async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
-    """SES-36, SES-42: that of its tool."""
+    """SES-36, SES-42: by the tool name."""
     inputs: list[tuple[str, PreToolUseHookInput]] = []
 
     def noting_as(name: str) -> Function:
@@ -99,7 +99,7 @@ async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
 
 @pytest.mark.parametrize("result", [HookResult.deny("Not today."), HookResult.ask("Really?")])
 async def test_what_a_hook_denies_does_not_run(shared: Shared, result: HookResult) -> None:
-    """SES-42: nor its questions under bypass, without a callback to answer them."""
+    """SES-42: nor a question under bypass, without a callback to answer it."""
     call = bash("touch file")
     await shared.turn(call, first=say(result))
 
@@ -231,7 +231,7 @@ def noting(ran: list[str], name: str) -> Callable[[], None]:
 async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
     bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-39, SES-40, SES-41, SES-F13: beside one that allows it, in the mode that allows everything.
+    """SES-39, SES-40, SES-41, SES-F13: beside a hook that allows it, in the mode that allows everything.
 
     Exception: hooks that are declared to continue on errors.
     """
@@ -290,7 +290,7 @@ def test_a_late_call_runs_on_the_loop_of_its_turn_s_caller() -> None:
             runner.remember()
             await runner.call(turn, look, {})
         await runner.call("one", look, {})
-        await runner.call(None, look, {})  # of an old CLI
+        await runner.call(None, look, {})  # as an old CLI sends it
 
     asyncio.run(call())
     assert loops == [first, second, first, second]
@@ -314,7 +314,7 @@ async def test_a_process_of_ours_that_hangs_blocks_the_call(
     gave_up: list[bool] = []
 
     async def hang(input: PreToolUseHookInput) -> HookResult:
-        # It is the loop of the processes that hangs, with all that could answer, until the CLI has told the model.
+        # The background loop hangs, with all that could answer, until the CLI has informed the model.
         deadline = time.monotonic() + 20
         while len(server.requests) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)  # noqa: ASYNC251
@@ -353,7 +353,7 @@ async def test_an_interrupt_cancels_a_hook_that_waits(shared: Shared) -> None:
 
 
 async def test_coroutines_run_on_the_caller_s_loop_functions_in_a_thread(shared: Shared) -> None:
-    """SES-74: so that it may use objects of that loop."""
+    """SES-74: so that it may use that loop's objects."""
     loops: list[asyncio.AbstractEventLoop] = []
     threads: list[threading.Thread] = []
 

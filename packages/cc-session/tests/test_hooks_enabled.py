@@ -16,7 +16,7 @@ STOP = hook("Stop")(say({}))
 
 
 async def test_the_sealed_default_takes_bare_back_for_hooks_in_the_options_too(bench: Any) -> None:
-    """SES-44: all tests of this package with hooks of its own are of sealed options."""
+    """SES-44: all other tests with hooks have sealed options."""
     inputs: list[Any] = []
 
     async def look(input: Any, tool_use_id: str | None, context: Any) -> Any:

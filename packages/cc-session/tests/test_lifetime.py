@@ -1,6 +1,6 @@
-"""Sessions and the Python process they live in: threads, loops, forks, and its end, which no process survives.
+"""Sessions and their Python process: threads, loops, forks, and an end that no CLI survives.
 
-Over 400 lines, and in one file: the scripts of most tests are forks of one interpreter.
+Over 400 lines, and in one file: the scripts of most tests are forks from the same interpreter.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ class Script:
         return int(self._nursery.stdout.readline())
 
     def number(self, index: int) -> int:
-        """Return a number on its own line of the script's output, present or coming."""
+        """Return a number that stands alone on a line of the script's output, present or coming."""
         deadline = time.monotonic() + 20
         while len(lines := self.stdout.read_text().split("\n")) < index + 2:
             assert time.monotonic() < deadline, self.stderr.read_text()
@@ -95,7 +95,7 @@ class Script:
         return int(lines[index])
 
     def end(self) -> tuple[str, str]:
-        """Wait for the end of all its processes; return its output after the first line."""
+        """Wait until all processes have ended; return the output after the first line."""
         self.returncode = self._told()
         deadline = time.monotonic() + 20
         while any(is_alive(process) for process in (self.cli, *self.guards)):
@@ -183,7 +183,7 @@ while session.state != "busy":
 
 
 def test_a_forked_child_opens_sessions_and_leaves_the_parent_s_alone(run: Run) -> None:
-    """SES-74: nor does its end, or a close in it, end theirs."""
+    """SES-74: nor does the child's end, or a close in it, end the parent's."""
     script = run("""
 session = asyncio.run(opened())
 
@@ -205,7 +205,7 @@ print(asyncio.run(answer(session, "Hello.")))
 asyncio.run(session.close())
 """)
     stdout, _ = script.end()
-    refused = "The session belongs to the process that this one was forked from"
+    refused = "The session belongs to the process that this process was forked from"
     assert stdout.splitlines() == [refused] * 3 + ["child 5", 'You said: "Hello.".']
 
 
@@ -239,7 +239,7 @@ assert not psutil.Process().children()
 
 
 def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-74, SES-75, SES-F12: opened, used and closed in different ones, each time in a new run of asyncio."""
+    """SES-74, SES-75, SES-F12: opened, used and closed in different threads, each time in a new `asyncio.run()`."""
 
     def opened(_number: int) -> Session:
         return asyncio.run(Session.open(options))
@@ -261,7 +261,7 @@ def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: Cl
 
 # --- No CLI, tool or server is left ---
 
-# A tool, one that ignores a signal and has a daemon beside it, and one that is another's child.
+# A tool, a tool that ignores a signal and has a daemon beside it, and a tool's child.
 COMMANDS = {
     "tool": "sleep 601",
     "stubborn": "trap '' TERM INT HUP; (setsid sleep 602 >/dev/null 2>&1 &); sleep 603",
@@ -270,7 +270,7 @@ COMMANDS = {
 
 
 def family(folder: str, cli: psutil.Process) -> list[psutil.Process]:
-    """The CLI and its process tree, found in another way than the package finds them."""
+    """The CLI's process tree, by another search than the package's."""
     tree = {cli, *cli.children(recursive=True)}
     for process in psutil.process_iter():
         try:
@@ -286,7 +286,7 @@ def names(processes: list[psutil.Process]) -> list[str]:
 
 
 async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
-    """Wait until all have ended; return the names of the remaining ones."""
+    """Wait until all have ended; return the names of remaining processes."""
     deadline = time.monotonic() + 15
     while leftovers := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
         if time.monotonic() > deadline:
@@ -296,13 +296,13 @@ async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
 
 
 async def started(cli: psutil.Process, name: str) -> list[psutil.Process]:
-    """Wait for a process of this name among those of a CLI; return all of them."""
+    """Wait for a process with this name in a CLI's tree; return the tree."""
     folder = cli.environ()["CC_SESSION_FOLDER"]
     await until(lambda: name in names(family(folder, cli)), pause=0.02)
     return family(folder, cli)
 
 
-# Ends of Python by a signal, sent to it or to its process group; that of a user makes it call `os._exit`.
+# Ends of Python by a signal, to the process or to the group; SIGUSR1 makes it call `os._exit`.
 ENDS = {
     "SIGKILL": (os.kill, signal.SIGKILL),
     "SIGTERM": (os.kill, signal.SIGTERM),
@@ -330,12 +330,12 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("end", ["SIGKILL", *(pytest.param(end, marks=pytest.mark.slow) for end in [*ENDS][1:])])
 async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run: Run, end: str) -> None:
-    """SES-77, SES-F19: nor a tool that ignores signals, has left its parents, or has another environment."""
+    """SES-77, SES-F19: nor a tool that ignores signals, detached from the parents, or has another environment."""
     words = ["idle", "turn", "tool", *(["stubborn", "clean", "stopped"] if end == "SIGKILL" else [])]
     in_turn = threading.Event()
 
     async def respond(body: JsonObject) -> Reply:
-        # A CLI that sees the end of its tool before its own makes another request, with the prompt as plain text.
+        # A CLI that lives when the tool ends makes another request, with the prompt as plain text.
         word = echo({"messages": body["messages"][:1]})
         if word == "turn":
             in_turn.set()
@@ -361,7 +361,7 @@ async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run:
     assert not any(leftovers.values()), leftovers
 
 
-# It leaves its parents, its environment and its output, and writes down its process id.
+# It detaches from parents, environment and output, and writes down the process id.
 DETACHED = "(env -i setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 607' </dev/null >/dev/null 2>&1 &)"
 
 
@@ -444,7 +444,7 @@ async def test_what_a_tool_leaves_running_ends_with_the_session(session: Session
 
 
 async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash: CallsBash) -> None:
-    """SES-20: without a close of the session."""
+    """SES-20: without `close()`."""
     calls_bash(COMMANDS["tool"])
     running, processes = await in_tool(session)
 

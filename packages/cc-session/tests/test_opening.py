@@ -1,4 +1,4 @@
-"""Failures of opening a session, each of which leaves nothing behind."""
+"""Failures while a session opens, each of which leaves nothing behind."""
 
 import asyncio
 import json
@@ -77,7 +77,7 @@ async def test_a_cli_that_exits_early_is_reported_at_once_with_stderr(
 
 
 async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI, children: Children) -> None:
-    """SES-29, SES-F03: also when it cannot be told to end."""
+    """SES-29, SES-F03: also when it ignores signals."""
     options = fake_cli("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)")
     began = time.monotonic()
     with pytest.raises(ControlTimeoutError) as raised:
@@ -186,7 +186,7 @@ async def test_cancels_of_opening_at_any_moment_leave_no_process(
 
 
 class Scripted(Transport):
-    """A transport of the caller's; its errors are its own."""
+    """A caller's transport with special errors."""
 
     def __init__(self, *, hangs_in: str = "") -> None:
         self._hangs_in = hangs_in
@@ -232,7 +232,7 @@ class Scripted(Transport):
 
 
 async def test_a_caller_s_transport_replaces_the_process_until_a_write_fails() -> None:
-    """SES-19, SES-35: the arrived part of it is unknown, and so the session is dead."""
+    """SES-19, SES-35: nobody knows how much of it arrived, and so the session is dead."""
     transport = Scripted()
     async with await Session.open(transport=transport, timeouts=HURRY) as session:
         assert (session.state, session.pid) == ("idle", None)

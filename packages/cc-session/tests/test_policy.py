@@ -1,4 +1,4 @@
-"""Decisions of a policy about a call, without a CLI."""
+"""A policy's decisions on a call, without a CLI."""
 
 import os
 import re
@@ -62,16 +62,16 @@ def test_a_rule_matches_whole_names(pattern: Any, matching: list[str], others: l
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
-        ("Bash(git *)", "a condition on a command or a path as when"),
-        ("Edit|Write", "is no tool's name"),
-        ("mcp__.*", "a regular expression is given compiled"),
-        ("", "is no tool's name"),
+        ("Bash(git *)", "for a condition on a command or a path"),
+        ("Edit|Write", "is not a tool name"),
+        ("mcp__.*", "for a regular expression"),
+        ("", "is not a tool name"),
         ("bash", "the tool is called 'Bash'"),
         ("WEBFETCH", "the tool is called 'WebFetch'"),
     ],
 )
 def test_a_rule_that_would_match_nothing_is_refused(tool: str, words: str) -> None:
-    """SES-46: a deny that misses its tool would have no effect."""
+    """SES-46: a deny that misses the tool would have no effect."""
     with pytest.raises(ValueError, match=words):
         Rule(tool, "deny")
 
@@ -86,7 +86,7 @@ def test_other_invalid_rules_are_refused() -> None:
         Rule("Bash", wrong)
     with pytest.raises(ValueError, match="the default is"):
         Policy(default=wrong)
-    with pytest.raises(TypeError, match="no coroutine function"):
+    with pytest.raises(TypeError, match="is not a coroutine function"):
         Rule("Bash", "deny", when=predicate)
     with pytest.raises(TypeError, match="a sequence of Rule"):
         Policy(wrong)
@@ -118,7 +118,7 @@ def test_rules_can_be_added() -> None:
 
     assert (says(base, "WebFetch"), says(base, "Read")) == ("deny", "allow")
     assert (says(more, "WebFetch"), says(more, "Read")) == ("allow", "deny")
-    assert repr(more) == f"<Policy of {len(base.rules) + 2} rules, default deny>"
+    assert repr(more) == f"<Policy with {len(base.rules) + 2} rules, default deny>"
 
 
 WRITERS = ("Write", "Edit", "MultiEdit")
@@ -162,7 +162,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("through_a_link", [True, False])
 def test_workspace_write_writes_below_the_folder_and_nowhere_else(work: Path, through_a_link: bool) -> None:
-    """SES-51: links followed and `..` resolved, in the way of the CLI and in that of the system."""
+    """SES-51: links followed and `..` resolved, both as the CLI does and as the system does."""
     policy = Policy.workspace_write(work.parent / "link-to-work" if through_a_link else work)
 
     for tool in WRITERS:
@@ -175,7 +175,7 @@ def test_workspace_write_writes_below_the_folder_and_nowhere_else(work: Path, th
 
 
 def test_workspace_write_knows_no_paths_but_absolute_ones(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-51: the CLI resolves a relative one."""
+    """SES-51: the CLI resolves a relative path."""
     monkeypatch.chdir(work)
     policy = Policy.workspace_write(work)
     (work / "caf\u00e9").symlink_to("/etc/passwd")

@@ -1,6 +1,6 @@
 """Policies in a running session: in every permission mode, for every kind of tool, and when a callback fails.
 
-Over 400 lines, and in one file all the same: each test is another case of the same run, with the same stand-ins.
+Over 400 lines, in a single file: each test is another case of the same run, with the same stand-ins.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ def touch(number: int | str, file: str) -> dict[str, Any]:
 
 
 class Asked:
-    """A permission callback that records its questions."""
+    """A permission callback that records the questions."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, ToolPermissionContext]] = []
@@ -52,13 +52,13 @@ class Asked:
         return PermissionResultAllow()
 
 
-# The policy decision of `gate` on a call that has the word in its input, and its effect.
+# The policy's decision on a call with the word in the input, and the effect.
 CASES = ("denied", "allowed", "asked", "refused")
 KINDS = ("Bash", "Read", "Write", "mcp__here__write", "mcp__there__touch")
 
 
 class Gate:
-    """Outcomes of calls of all kinds in a process of one permission mode."""
+    """Outcomes of all kinds of calls, in a process with a permission mode."""
 
     def __init__(self, mode: PermissionMode, bench: Any, readable: Path) -> None:
         self.mode = mode
@@ -154,13 +154,13 @@ ASKED = [(kind, "Because.") for kind in KINDS]
 def test_the_policy_decides_on_every_kind_of_call_in_every_mode(
     gate: Gate, case: str, effects: set[str], asked: list[Any], words: str
 ) -> None:
-    """SES-47, SES-48, SES-53, SES-54, SES-F14: even if the CLI was told to allow it, or asks for no permission."""
+    """SES-47, SES-48, SES-53, SES-54, SES-F14: even if the CLI has a rule to allow it, or asks for no permission."""
     assert gate.effects(case) == effects
     assert sorted(gate.requests[case]) == asked
     assert all(words in result for result in gate.results_of(case))
 
 
-# Effects of a Bash and a Write call that the policy passes, and if a callback is asked, which refuses shells.
+# Effects of a Bash and a Write call that the policy passes, and the tools for which the callback is asked.
 PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
     "bypassPermissions": ({"by-bash", "by-write"}, []),
     "dontAsk": (set(), []),
@@ -211,7 +211,7 @@ async def test_ask_uses_the_options_callback_and_without_callback_denies(bench: 
 async def test_the_tool_gets_the_callback_s_input_unless_a_rule_denies_it(
     bench: Any, recwarn: pytest.WarningsRecorder
 ) -> None:
-    """SES-54: the SDK, which warns of callbacks that the CLI would not call, does not warn of that of a policy."""
+    """SES-54: the SDK warns of callbacks that the CLI would not call, but not of a policy's."""
 
     def answer(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
         return PermissionResultAllow(updated_input={**input, "command": input["command"].replace("file", "other")})
@@ -256,9 +256,9 @@ async def test_a_failing_permission_callback_denies(bench: Any, caplog: pytest.L
 
     assert bench.files == set()
     for name in FAILING:
-        assert "Who was asked about Bash did not answer." in bench.results[f"toolu_{name}"]
+        assert "The permission callback for Bash failed." in bench.results[f"toolu_{name}"]
     assert "a secret" not in str(bench.results)
-    assert caplog.text.count("The permission callback failed about Bash") == len(FAILING)
+    assert caplog.text.count("The permission callback for Bash failed") == len(FAILING)
 
 
 async def test_a_failing_or_slow_predicate_denies_within_the_time_limit(bench: Any) -> None:
@@ -276,14 +276,14 @@ async def test_a_failing_or_slow_predicate_denies_within_the_time_limit(bench: A
 
     assert bench.files == set()
     assert all("could not be applied" in bench.results[f"toolu_{number}"] for number in (1, 2))
-    assert "Who was asked about Write did not answer." in bench.results["toolu_3"]
+    assert "The permission callback for Write failed." in bench.results["toolu_3"]
 
 
 async def test_a_question_can_take_longer_than_a_hook(bench: Any) -> None:
     """SES-34: a person may have to answer it."""
 
     async def slowly(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        await asyncio.sleep(1.4)  # the hook of a policy has a second more than its verdict
+        await asyncio.sleep(1.4)  # a policy's hook has a second more than the verdict
         return PermissionResultAllow()
 
     bench.will_call(touch(1, "file"))
@@ -314,7 +314,7 @@ def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
 
 @pytest.mark.parametrize("with_policy", [True, False])
 async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, with_policy: bool) -> None:
-    """SES-52, SES-F15: neither those of the callback nor those of a hook. They hold for the session."""
+    """SES-52, SES-F15: neither from the callback nor from a hook. They hold for the session."""
     calls: list[str] = []
     permitted: list[str] = []
 
@@ -346,7 +346,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
 
 
 async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None:
-    """SES-47: a question about its call has the sub-agent's name."""
+    """SES-47: a question about the call has the sub-agent's name."""
     asked = Asked()
     agent = use(1, "Agent", description="d", prompt="p", subagent_type="general-purpose")
     write = use(3, "Write", file_path=f"{bench.folder}/by-write", content="x")
@@ -362,7 +362,7 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None
 
 
 async def test_a_tool_is_known_by_its_server_and_not_by_its_name(bench: Any) -> None:
-    """SES-46, SES-54: a tool with the name of the CLI's or another server's is not confused with it."""
+    """SES-46, SES-54: a tool with the same name as a CLI's or another server's tool is not confused with it."""
     answered: list[str] = []
 
     def town_tool(name: str) -> Any:
@@ -375,7 +375,7 @@ async def test_a_tool_is_known_by_its_server_and_not_by_its_name(bench: Any) -> 
     names = ("Read", "mcp__good__tool", "weather")
     rules = [Rule("mcp__town__weather", "allow"), Rule("mcp__good__*", "allow")]
     bench.will_call(*(use(name, name) for name in names))
-    # With this variable the model sees the tools without the names of their servers.
+    # With this variable the model sees the tools without server names.
     env = {**bench.options.env, "CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
     servers = {"town": create_sdk_mcp_server("town", tools=[town_tool(name) for name in names])}
     policy = Policy.read_only().with_rules(*rules)
@@ -418,7 +418,7 @@ async def test_an_unknown_mode_and_options_that_conflict_are_refused(
     refused: list[tuple[Policy | None, dict[str, Any], str]] = [
         *((None, {"permission_mode": mode}, "there is no permission mode") for mode in ("", "plan ", "yolo")),
         (policy, {"permission_prompt_tool_name": "mcp__a__b"}, "permission_prompt_tool_name"),
-        (policy, {"can_use_tool": asked}, "both asked"),
+        (policy, {"can_use_tool": asked}, "answer the same requests"),
         (policy, {"env": {"CLAUDE_CODE_SIMPLE": "true"}}, "in bare mode"),
     ]
     for given, changes, words in refused:

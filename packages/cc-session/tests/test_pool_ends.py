@@ -37,14 +37,14 @@ Processes = Callable[[], list[psutil.Process]]
 
 
 async def test_a_process_that_died_while_idle_is_replaced(server: LoopbackServer, lone_pool: SessionPool) -> None:
-    """SES-67, SES-F04: also in the milliseconds before the pool knows of it."""
+    """SES-67, SES-F04: also in the milliseconds before the pool knows it."""
     processes: list[psutil.Process] = []
     for _ in range(2):
         async with lone_pool.lease() as session:
             assert (await session.run("Still there?")).text == "Still there?"
             processes.append(process_of(session))
         await until(lambda: lone_pool.stats().idle == 1)
-        await asyncio.sleep(0.1)  # one that gave an answer a moment ago is not asked again
+        await asyncio.sleep(0.1)  # a process that answered a moment ago is not checked
         processes[-1].kill()
     async with lone_pool.lease() as session:
         assert len({*processes, process_of(session)}) == 3
@@ -124,7 +124,7 @@ async def test_a_hanging_process_delays_no_lease(
             process = process_of(other)
         await until(lambda: pool.stats().idle == 1)
         process.suspend()
-        await asyncio.sleep(0.1)  # one that gave an answer a moment ago is not asked again
+        await asyncio.sleep(0.1)  # a process that answered a moment ago is not checked
         assert (await pool.run("Hello.")).text == "Hello."
         assert pool.stats().starts == 3
 

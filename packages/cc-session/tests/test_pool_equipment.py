@@ -24,7 +24,7 @@ async def echo(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def call_once(body: JsonObject) -> str | list[JsonObject]:
-    """Call the tool, and answer with its result."""
+    """Call the tool, and answer with the result."""
     # Where there are hooks, the process is not bare, and the CLI adds messages about the machine.
     last = [message for message in body["messages"] if message["role"] == "user"][-1]["content"][-1]
     if last["type"] == "tool_result":
@@ -121,7 +121,7 @@ async def test_servers_that_a_lease_has_set_end_with_it(
 async def test_a_hook_runs_on_the_loop_of_the_turn_s_caller(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:
-    """SES-74: for any previous user of the process, and any loop closed since."""
+    """SES-74: for any previous user, and any loop closed since then."""
     loops: list[asyncio.AbstractEventLoop] = []
 
     @hook("PreToolUse")

@@ -1,4 +1,4 @@
-"""Files of a process on the machine, and their visibility to other users."""
+"""A process's files on the machine, and their visibility to other users."""
 
 import json
 import os
@@ -87,7 +87,7 @@ async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
 
 
 def without_cache(file: Path) -> dict[str, Any]:
-    """Return settings without the cache of programs, which only systems with `XDG_CACHE_HOME` have."""
+    """Return settings without the programs' cache, which only systems with `XDG_CACHE_HOME` have."""
     settings = json.loads(file.read_text(encoding="utf-8"))
     env = settings.get("env", {})
     env.pop("XDG_CACHE_HOME", None)
@@ -95,7 +95,7 @@ def without_cache(file: Path) -> dict[str, Any]:
 
 
 def private_settings(settings: str | None, folder: Path) -> Any:
-    """Return the settings of a process with a sandbox, as the CLI gets them."""
+    """Return a process's settings with a sandbox, as the CLI gets them."""
     private = PrivateFolder()
     try:
         options = private.options(ClaudeAgentOptions(settings=settings, sandbox={"enabled": True}, cwd=folder))
@@ -191,7 +191,7 @@ async def test_a_key_in_the_user_s_folder_does_not_reach_a_gateway(server: Loopb
 async def test_a_caller_s_folder_is_used_and_stays(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
-    """Two short lines of the CLI's own remain of the prompt."""
+    """Only the CLI's two short lines remain in the prompt."""
     async with await Session.open(replace(options, system_prompt="", cwd=tmp_path)) as session:
         messages = await ask(session, "Hello.")
 
@@ -205,7 +205,7 @@ async def test_without_room_for_a_private_folder_opening_fails(
     options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with pytest.raises(CLIConnectionError, match="no private folder"):
+    with pytest.raises(CLIConnectionError, match="private folder for Claude Code cannot be made"):
         await Session.open(options)
 
 

@@ -1,4 +1,4 @@
-"""Ends of a running process: by itself, by others, by `close()`."""
+"""How a running process ends: by itself, by others, by `close()`."""
 
 import asyncio
 import gc
@@ -75,7 +75,7 @@ async def test_who_waits_hears_of_a_death_at_once(own_session: Session, slow_api
 async def test_a_process_end_is_one_log_line_without_earlier_turns(
     fake_cli: FakeCLI, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-86: neither its stderr nor its result, which the SDK would take for the reason."""
+    """SES-86: neither the stderr nor the result, which the SDK would take for the reason."""
     options = fake_cli("""
 initialize()
 prompts = frames()
@@ -234,12 +234,12 @@ async def test_leaving_the_context_closes_the_session_also_after_an_error(
         session.run("x"), session.stream("x").__aenter__(), session.reset(), session.reset(tools_changed=True),
         session.set_model("m"), session.set_permission_mode("plan"),
     )  # fmt: skip
-    await all_raise(CLIConnectionError, *calls, match=r"The session is closed\. Open another one\.")
+    await all_raise(CLIConnectionError, *calls, match=r"The session is closed\. Open another session\.")
     assert repr(session) == "<Session pid=None dead turns=0 cost_usd=0>"
 
 
 async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(fake_cli: FakeCLI) -> None:
-    """SES-20: a child of it may keep its stderr open, and then asyncio does not report its end."""
+    """SES-20: a child may keep stderr open, and then asyncio does not report the end."""
     options = fake_cli("""
 initialize()
 if (child := os.fork()) == 0:

@@ -35,7 +35,7 @@ async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Se
 async def test_a_prompt_blocked_by_a_hook_does_not_prevent_a_reset(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
-    """SES-63: it is the first one that was sent, and not in the conversation."""
+    """SES-63: it is the first message, but not in the conversation."""
 
     async def block(data: Any, *_: Any) -> Any:
         return {"decision": "block", "reason": "No."} if "bad" in data["prompt"] else {}

@@ -1,4 +1,4 @@
-"""Notices changes in the private parts of the SDK that `process/cli_process.py` and others use. SES-78."""
+"""Notices changes in private SDK parts that `process/cli_process.py` and others use. SES-78."""
 
 import inspect
 from collections.abc import AsyncIterator
@@ -84,7 +84,7 @@ async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(fake_c
 
 
 def test_an_unanswered_sdk_request_is_recognized_by_its_text() -> None:
-    """Its wait for `initialize`, of a minute at least, ends before ours if ours is longer."""
+    """The SDK waits for `initialize` a minute at least, and stops before us if our limit is longer."""
     assert 'f"Control request timeout: {request.get(' in inspect.getsource(query)
     with pytest.raises(ControlTimeoutError) as raised, translated():
         raise Exception("Control request timeout: initialize")
@@ -102,7 +102,7 @@ def test_an_error_without_text_is_reported_by_the_name_of_its_cause() -> None:
 
 
 async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:
-    """By `mcp/sdk_servers.py`: its entries get each message, and are closed with the client."""
+    """`mcp/sdk_servers.py` relies on it: entries get each message, and are closed with the client."""
     assert "self._sdk_mcp_bridges.get(server_name)" in inspect.getsource(query)
     assert "for bridge in self._sdk_mcp_bridges.values():" in inspect.getsource(query)
     assert [*inspect.signature(SdkMcpBridge).parameters] == ["name", "server"]

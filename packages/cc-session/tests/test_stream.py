@@ -27,7 +27,7 @@ def text_of(messages: list[Any]) -> str:
 
 
 async def answers(server: LoopbackServer, session: Session) -> bool:
-    """Return true if the session gives the next prompt its own answer."""
+    """Return true if the session gives the next prompt the right answer."""
     text = f"Answer {time.monotonic()}"
     server.respond = say(text)
     return (await session.run("Now?")).text == text
@@ -61,12 +61,12 @@ async def test_the_rest_of_a_turn_can_be_skipped(server: LoopbackServer, session
 
 
 async def test_a_slow_reader_misses_nothing(server: LoopbackServer, session: Session) -> None:
-    """SES-13: more messages than any buffer on the way holds, and all of them sent before the first one is read."""
+    """SES-13: more messages than any buffer on the way holds, all sent before the reader continues."""
     server.respond = say([{"type": "text", "text": f"Part {number}."} for number in range(300)])
 
     async with session.stream("Talk.") as stream:
         first = await anext(stream)
-        await anyio.sleep(1)  # for the CLI to send all its messages
+        await until(lambda: session._core.sent is not None and session._core.sent.result is not None)  # pyright: ignore[reportPrivateUsage] - all messages are there
         messages = [first, *[message async for message in stream]]
 
     assert text_of(messages) == "".join(f"Part {number}." for number in range(300))
@@ -91,7 +91,7 @@ async def test_waiting_for_a_message_may_be_given_up_and_begun_again(server: Loo
 
 
 async def test_a_failed_turn_raises_after_the_result_if_read_on(server: LoopbackServer, session: Session) -> None:
-    """SES-01: `run()` is a stream that is read to its end."""
+    """SES-01: `run()` is a stream that is read to the end."""
     server.fail_next(status=529)
     messages: list[Any] = []
     stream = session.stream("Hello?")
@@ -120,7 +120,7 @@ async def test_a_failed_turn_raises_after_the_result_if_read_on(server: Loopback
 async def test_leaving_early_interrupts_the_turn(server: LoopbackServer, own_session: Session, slow_api: Any) -> None:
     """SES-14, SES-10."""
     with anyio.fail_after(20):
-        for messages in (3, 1, 0):  # a process sends more in its first turn
+        for messages in (3, 1, 0):  # a process sends more in the first turn
             server.respond = slow_api
             async with own_session.stream("Take your time.") as stream:
                 for _ in range(messages):
@@ -148,7 +148,7 @@ async def test_an_abandoned_stream_lets_its_reader_end(session: Session, slow_ap
             reading = await slow_api.during(read())
             await asyncio.wait({reading}, timeout=0.1)  # for it to wait for the next message
         await asyncio.wait({reading})
-        assert reading.exception() is None or "This turn was left" in str(reading.exception())
+        assert reading.exception() is None or "This turn was abandoned" in str(reading.exception())
         assert [message async for message in stream] == []
 
 
@@ -197,7 +197,7 @@ async def test_a_stream_that_was_not_entered_says_so(server: LoopbackServer, ses
     assert await answers(server, session)
 
 
-async def test_a_stream_holds_the_session_until_it_is_left(
+async def test_a_stream_holds_the_session_until_its_end(
     server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
     """SES-08."""

@@ -1,4 +1,4 @@
-"""Time limits of a session: for a turn, and for a sign of life."""
+"""A session's time limits: for a turn, and for a sign of life."""
 
 import asyncio
 import re
@@ -79,7 +79,7 @@ async def test_a_stopped_process_times_out_and_is_closed_in_time(options: Claude
 
 
 async def test_an_answer_that_comes_slowly_is_no_silence(options: ClaudeAgentOptions) -> None:
-    """SES-34: each part of it is a sign of life."""
+    """SES-34: each part is a sign of life."""
     words = " ".join(["word"] * 20)
     async with LoopbackServer(lambda _: words, event_delay=0.1) as slow:
         options = replace(options, env={**options.env, **slow.env()})
@@ -94,7 +94,7 @@ async def test_an_answer_that_comes_slowly_is_no_silence(options: ClaudeAgentOpt
 async def test_a_hook_a_permission_a_tool_and_a_server_may_be_silent(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
-    """SES-34: the API is not the slow part. One of them takes longer than the limit."""
+    """SES-34: the API is not the slow part. The hook takes longer than the limit."""
     waited: list[str] = []
     has_begun, may_end = tmp_path / "begun", tmp_path / "end"
     command = f"touch {has_begun}; until [ -e {may_end} ]; do sleep 0.05; done"

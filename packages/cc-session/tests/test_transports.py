@@ -1,4 +1,4 @@
-"""A session on a transport of the caller's behaves as one on a process of its own: here the CLI behind a shell, and
+"""A session on a caller's transport behaves as on a process: here the CLI behind a shell, and
 behind a socket."""
 
 import asyncio
@@ -36,7 +36,7 @@ ARGUMENTS = [
     "--mcp-config", '{"mcpServers": {"session": {"type": "sdk", "name": "session"}}}',
 ]  # fmt: skip
 
-# Gives the first one who connects a CLI, with the socket as its stdin and stdout.
+# Gives the first client a CLI, with the socket as stdin and stdout.
 RELAY = """
 import socket, subprocess, sys
 with socket.create_server(("127.0.0.1", 0)) as server:
@@ -50,7 +50,7 @@ process.wait()
 
 
 class OverStreams(Transport):
-    """Lines of JSON over a pair of asyncio streams."""
+    """JSON lines over a pair of asyncio streams."""
 
     pid = 0
     reader: StreamReader
@@ -106,7 +106,7 @@ class OverShell(OverStreams):
 
 
 class OverSocket(OverStreams):
-    """Through a connection of TCP."""
+    """Through a TCP connection."""
 
     @override
     async def connect(self) -> None:
@@ -178,7 +178,7 @@ async def failures_interrupts_and_cancels(server: LoopbackServer, session: Sessi
             await slow_api.wait_for_prompt()
     server.respond = echo
     server.fail_next(status=529)
-    # A transport's process has its own environment, and its CLI may retry.
+    # A transport's process has another environment, and the CLI may retry.
     with pytest.raises(TurnError, match="overloaded"):
         await session.run("Four")
     assert (await session.run("Five")).text == "Five"

@@ -1,4 +1,4 @@
-"""Failures of turns: each has a kind and the whole turn, and the session continues."""
+"""Failed turns: each has a kind and the whole turn, and the session continues."""
 
 import pickle
 import time
@@ -127,13 +127,13 @@ async def test_too_many_turns(server: LoopbackServer, options: ClaudeAgentOption
         assert await goes_on(server, session)
 
 
-PRICE = {"usage": {"input_tokens": 1000, "output_tokens": 100}}  # of one answer: 0.003 US dollars
+PRICE = {"usage": {"input_tokens": 1000, "output_tokens": 100}}  # for an answer: 0.003 US dollars
 
 
 async def test_a_turn_ends_at_its_budget_and_the_next_has_another(
     server: LoopbackServer, bash_session: Session, calls_bash: CallsBash
 ) -> None:
-    """SES-05, SES-12, SES-72, SES-F17: its tokens are counted from its messages, since the CLI's result says 0."""
+    """SES-05, SES-12, SES-72, SES-F17: tokens are counted from the messages, since the CLI's result has 0."""
     calls_bash("sleep 60", **PRICE)
     for text in ("I shall call a tool.", "Done."):  # the CLI tells the model with the next prompt that it was cut off
         error = await failed(bash_session, max_cost_usd=0.002)
@@ -141,7 +141,7 @@ async def test_a_turn_ends_at_its_budget_and_the_next_has_another(
         assert error.turn.cost_usd == pytest.approx(0.003)
         usage = error.turn.usage
         assert (usage.input_tokens, usage.output_tokens, error.turn.text) == (1000, 100, text)
-    assert len(server.requests) == 2  # the tool was interrupted, and no call of the API came after it
+    assert len(server.requests) == 2  # the tool was interrupted, and no API call came after it
     calls_bash("echo one", **PRICE)
     assert (await bash_session.run("Once more.", max_cost_usd=0.01)).text == "Done."
     assert await goes_on(server, bash_session)
@@ -150,7 +150,7 @@ async def test_a_turn_ends_at_its_budget_and_the_next_has_another(
 async def test_an_answer_over_budget_is_an_error_with_the_answer(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
-    """SES-12: the CLI's own budget would block all later turns."""
+    """SES-12: the CLI's budget would block all later turns."""
     server.respond = say({"content": [{"type": "text", "text": "Gold."}], **PRICE})
     async with await Session.open(replace(options, max_budget_usd=0.001)) as session:
         for limit in (None, 0.002):

@@ -1,4 +1,4 @@
-"""Stand-ins for sessions: assignment and number of processes are tested without a CLI."""
+"""Stand-ins for sessions: the choice and number of processes are tested without a CLI."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -33,7 +33,7 @@ FULL = SystemPromptPreset(type="preset", preset="claude_code")
 
 
 class PretendedSession:
-    """The parts of a session that a worker uses."""
+    """The session parts that a worker uses."""
 
     def __init__(self, number: int, launch: Launch) -> None:
         self.number = number
@@ -99,7 +99,7 @@ class Starter:
         self.error: Exception | None = None
 
     def hold(self) -> None:
-        """Block all starts, but for one with each `permits.release()`."""
+        """Block all starts; each `permits.release()` permits a start."""
         self.permits = asyncio.Semaphore(0)
 
     def let_go(self) -> None:
@@ -141,7 +141,7 @@ async def use(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) ->
 
 
 async def all_rest() -> None:
-    """Let every task run as far as it can, and every callback that wakes one."""
+    """Let every task run as far as it can, and every callback that wakes a task."""
     for _ in range(5):
         await anyio.wait_all_tasks_blocked()
         await asyncio.sleep(0)

@@ -38,7 +38,7 @@ async def test_a_lease_gets_the_process_with_fewest_changes_used_last(make: Make
 
 
 async def test_other_options_have_processes_of_their_own(make: Make) -> None:
-    """SES-61, SES-54: a lease never runs under the rules of another one."""
+    """SES-61, SES-54: a lease never runs under another lease's rules."""
 
     @hook("Stop")
     async def look(_input: Any) -> HookResult:
@@ -61,7 +61,7 @@ async def test_other_options_have_processes_of_their_own(make: Make) -> None:
     assert figures(pool, "starts", "leases", "reuses") == (len(kinds), 2 * len(kinds) + 1, len(kinds) + 1)
 
     pool = make(size=1)
-    for mode in ("plan", "default", "plan"):  # one takes the place of the other
+    for mode in ("plan", "default", "plan"):  # each takes the other's place
         await use(pool, permission_mode=mode)
     assert pool.stats().recycled == {"evicted": 2}
 
@@ -104,7 +104,7 @@ async def test_an_override_that_no_option_has_is_refused() -> None:
 
 
 async def test_a_process_takes_any_system_prompt_and_goes_back_to_none_never(make: Make) -> None:
-    """SES-94: and one that never had a prompt serves leases with and without."""
+    """SES-94: and a process that never had a prompt serves leases with and without."""
     pool = make(size=2)
     plain = await use(pool)
     for prompt in ("One.", "Two.", "Two."):

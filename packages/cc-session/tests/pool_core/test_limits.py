@@ -35,7 +35,7 @@ async def test_processes_and_starts_never_exceed_the_limits(make: Make, starter:
 
 
 async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-66, ARCH-06: but one is always allowed, and pages that they share count once."""
+    """SES-66, ARCH-06: but a single process is always allowed, and shared pages count once."""
     monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(100, 50)))
     for limit, starts in ((1, 1), (249, 1), (251, 2)):
         pool = make(size=4, max_total_mb=limit)

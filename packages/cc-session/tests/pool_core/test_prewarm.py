@@ -34,12 +34,12 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
     await warming
     assert figures(pool, "idle", "starts") == (2, 2)
     async with lent(pool):
-        await pool.warm(launch(), 2)  # the leased one counts
+        await pool.warm(launch(), 2)  # the leased process counts
         assert figures(pool, "starts") == (2,)
         await pool.warm(launch(), 3)
         assert figures(pool, "starts") == (3,)
     await all_rest()
-    await pool.warm(launch(env={"KIND": "Another."}), 1)  # in the place of an idle one
+    await pool.warm(launch(env={"KIND": "Another."}), 1)  # in place of an idle process
     assert pool.stats().recycled == {"evicted": 1}
     pool = make(size=2)  # for more than it holds, which it does in turn
     await asyncio.gather(*(pool.warm(launch(env={"KIND": kind}), 2) for kind in ("A", "B", "A")))

@@ -99,7 +99,7 @@ async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(make: Make, st
 async def test_a_lease_cancelled_at_any_moment_is_given_back(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_sure: bool
 ) -> None:
-    """SES-75: also in the step of the loop in which its process becomes free."""
+    """SES-75: also in the loop step in which a process becomes free."""
     monkeypatch.setattr("cc_session.pool.worker._SURE_SECONDS", 1.0 if is_sure else -1.0)
     pool = make()
     cancelled = 0

@@ -45,7 +45,7 @@ UNDOING = [
 async def test_changes_that_cannot_be_undone_replace_the_process(
     make: Make, options: ClaudeAgentOptions, trace: str, value: object, reason: str | None
 ) -> None:
-    """SES-62, SES-63: a conversation may also not begin empty, or belong to one session alone."""
+    """SES-62, SES-63: a conversation may also not begin empty, or belong to a single session."""
     pool = make()
     for number in (0, 0 if reason is None else 1):
         async with lent(pool, launch(options)) as session:

@@ -107,7 +107,7 @@ class PoolCore:
         while True:
             lease = Lease(launch)
             try:
-                return await ask(await self.lend(lease))
+                return await ask((await self.acquire(lease)).keep())
             except ProcessExitedError:
                 if retries <= 0 or lease.worker is None or lease.worker.has_answered:
                     raise

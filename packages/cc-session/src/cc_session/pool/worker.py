@@ -211,6 +211,11 @@ class Worker:
         self._term = LeaseTerm()
         return self.session.lent_for(self._term)
 
+    def keep(self) -> Session:
+        """Return the session itself: its calls then fail with the process's error, not with the end of the lease."""
+        self.uses += 1
+        return self.session
+
     def take_back(self) -> None:
         """End the lease: the session for it becomes invalid."""
         self._term.finish()
