@@ -189,7 +189,7 @@ class Workbench:
         self._server.respond = self._respond
 
     def will_call(self, *calls: dict[str, Any], then: Sequence[dict[str, Any]] = ()) -> None:
-        """Give the next message these calls, and the message after it, for example a sub-agent's, the calls in `then`."""
+        """Give the next message these calls, and the message after it, such as a sub-agent's, the calls in `then`."""
         self._messages = [[*calls], [*then]]
 
     def _respond(self, body: dict[str, Any]) -> Any:

@@ -4,9 +4,8 @@ from .background import on_background, run_on_background, start_on_background, t
 from .mcp.names import PLAIN_NAMES_ENV, check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
 from .mcp.tool_server import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
 from .policy.rules import is_known_tool
-from .pool.core import PoolCore
+from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
-from .pool.leases import Lease
 from .pool.limits import refuse_keywords
 from .pool.owner import PoolOwner
 from .pool.worker import PooledSession, Worker

@@ -11,9 +11,8 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptPreset
 
 from cc_session import PoolLimits, Timeouts
-from cc_session.pool.core import PoolCore
+from cc_session.pool.core import Lease, PoolCore
 from cc_session.pool.launch import Defaults, Launch
-from cc_session.pool.leases import Lease
 from cc_session.pool.worker import Worker
 from cc_session.process.memory import Memory
 from cc_session.process.observer import SideEffects

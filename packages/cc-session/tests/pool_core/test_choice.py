@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from cc_session import HookResult, Policy, Rule, SessionPool, Timeouts, hook
 from cc_session.pool.changes import Changes
-from cc_session.pool.leases import Lease
+from cc_session.pool.core import Lease
 from cc_session.pool.worker import Worker
 from cc_types import CLIConnectionError, ControlRequestError
 

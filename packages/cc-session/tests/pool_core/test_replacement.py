@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_session.pool.leases import Lease
+from cc_session.pool.core import Lease
 from cc_session.process.memory import Memory
 from cc_types import ControlRequestError, ControlTimeoutError, ProcessExitedError
 

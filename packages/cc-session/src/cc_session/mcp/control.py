@@ -36,13 +36,7 @@ _REASONS: Mapping[str, str] = {
 
 
 class McpControl:
-    """Control of one CLI's MCP servers.
-
-    Args:
-        connection: The connection to the CLI.
-        initial: Names of the in-process servers in the options.
-        allows_tools: True if the tools of other servers may be called.
-    """
+    """Control of one CLI's MCP servers: `initial` in-process servers in the options, and others, which it replaces."""
 
     def __init__(self, connection: "CLIConnection", *, initial: Iterable[str], allows_tools: bool) -> None:
         self._connection = connection

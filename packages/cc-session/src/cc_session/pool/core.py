@@ -21,14 +21,13 @@ from ..session.session import Session
 from ..session.turn import Turn
 from ..timeouts import time_limit
 from .launch import Launch
-from .leases import Lease
 from .limits import PoolLimits
 from .prewarm import Prewarming, WarmTarget
 from .processes import Processes
 from .stats import Figures, PoolStats
 from .worker import Worker
 
-__all__ = ["PoolCore"]
+__all__ = ["Lease", "PoolCore"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +39,29 @@ _CHECK_SECONDS = 1.0
 _RESET_SECONDS = 15.0
 
 
-class PoolCore:
-    """Leases, and the processes that serve them. Call nothing in here from another loop, except `stats()`.
+class Lease:
+    """A request for a process, until the process is returned."""
 
-    Args:
-        launch: Returns the start parameters for prewarmed processes.
-        limits: Limits on processes.
-        start: Starts a process.
-    """
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.is_over = False
+        self.worker: Worker | None = None
+        self.coming: asyncio.Future[Worker] | None = None
+        """Set while the lease waits."""
+        self.asked_at = 0.0
+        """Time when it asked for a process, on the monotonic clock."""
+        self.queue_length = 0
+        """Number of leases that waited before it at that time."""
+        self.wait_seconds = 0.0
+        """Time until it got a process, a start included."""
+
+    async def prepare(self, worker: Worker) -> None:
+        """Make a process ready. If it fails, the lease gets another process."""
+        await worker.prepare(self.launch)
+
+
+class PoolCore:
+    """Leases, and the processes that serve them. Call nothing in here from another loop, except `stats()`."""
 
     def __init__(
         self,

@@ -18,9 +18,8 @@ from ..process.frames import Content
 from ..session.session import Session
 from ..session.turn import Turn
 from ..timeouts import Timeouts
-from .core import PoolCore
+from .core import Lease, PoolCore
 from .launch import Defaults, LeaseOverrides
-from .leases import Lease
 from .limits import PoolLimits, refuse_keywords
 from .owner import PoolOwner
 from .stats import PoolStats

@@ -25,13 +25,7 @@ class WarmTarget:
 
 
 class Prewarming:
-    """Wanted processes of a pool.
-
-    Args:
-        processes: The pool's processes.
-        launch: Returns the launch for `prewarm`; called each time, because the login may have changed.
-        count: Number of idle processes to keep for that launch.
-    """
+    """Wanted processes of a pool: `count` idle ones for `launch()`, which the login may change, and targets."""
 
     def __init__(self, processes: Processes, launch: Callable[[], Launch], count: int) -> None:
         self._processes, self._launch, self._count = processes, launch, count

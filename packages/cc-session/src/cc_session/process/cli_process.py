@@ -58,11 +58,7 @@ class CLIProcess(Transport):
 
     Unlike the SDK's transport, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit
     code, and it ends the process quickly: at once while it is busy, otherwise after half the `close_seconds`.
-
-    Args:
-        options: The options for the command line.
-        folder: The folder that must not outlive the process.
-        close_seconds: Seconds after which an ending process is killed.
+    The `folder` must not outlive the process.
     """
 
     def __init__(self, options: ClaudeAgentOptions, folder: Path, *, close_seconds: float) -> None:

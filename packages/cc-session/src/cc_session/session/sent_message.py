@@ -18,13 +18,7 @@ __all__ = ["SentMessage"]
 
 
 class SentMessage:
-    """A sent user message, and the messages that follow it; so no turn can have another turn's messages.
-
-    Args:
-        frame: The frame to send.
-        asks: True if it asks the model for an answer, false if it is only acknowledged by the CLI.
-        is_command: True if the CLI may read it as a command.
-    """
+    """A user message that asks the model, or is only acknowledged by the CLI, and the messages that follow it."""
 
     def __init__(self, frame: Frame, *, asks: bool, is_command: bool = False) -> None:
         self.uuid = cast(str, frame["uuid"])

@@ -11,8 +11,6 @@ from typing import Literal, Self, cast
 
 from claude_agent_sdk import Message, ResultMessage, StreamEvent, UserMessage
 
-from cc_convert import convert_sdk_messages_to_cli_response
-
 from ..background import on_background, tell_background
 from ..errors import TurnTimeoutError
 from ..timeouts import checked_seconds, time_limit
@@ -22,7 +20,6 @@ from .sent_message import SentMessage
 from .turn import Turn
 from .turn_errors import turn_error
 from .turn_state import TurnEvent, TurnState
-from .turn_usage import usage_of
 
 __all__ = ["TurnLimits", "TurnStream"]
 
@@ -67,16 +64,7 @@ class TurnStream(AsyncIterator[Message]):
         """
         if not self._sent.is_read:
             raise RuntimeError("The turn was not read to its result, so its outcome is unknown")
-        messages, result = tuple(self._sent.messages), cast(ResultMessage, self._sent.result)
-        response = convert_sdk_messages_to_cli_response(messages)
-        return Turn(
-            text=response.result,
-            messages=messages,
-            result=result,
-            usage=usage_of(messages, response.usage, is_cut_off=result.is_error),
-            model_usage=self._sent.spent.models,
-            cost_usd=self._sent.spent.cost_usd,
-        )
+        return Turn.of(self._sent.messages, cast(ResultMessage, self._sent.result), self._sent.spent)
 
     def give_up(self, error: Exception) -> None:
         """Interrupt the turn, and make its reader raise `error` after the messages received."""

@@ -1,14 +1,23 @@
-"""The outcome of one turn of a session."""
+"""The outcome of one turn of a session.
 
-from collections.abc import Mapping
+An interrupted turn's result leaves out the tokens for the running API call, or for all calls. But each call's events and
+messages have the call's usage, and the messages repeat it for each content block: so it counts once per message id.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Self, cast
 
-from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
+from claude_agent_sdk import AssistantMessage, Message, RateLimitEvent, ResultMessage, StreamEvent
 
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
 
+from .spending import Spent
+
 __all__ = ["Turn"]
+
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,20 @@ class Turn:
     """Tokens and cost by model, all threads."""
     cost_usd: float
     """Cost in US dollars, by the CLI's estimate."""
+
+    @classmethod
+    def of(cls, messages: Iterable[Message], result: ResultMessage, spent: Spent) -> Self:
+        """Return the turn with these messages, the result included."""
+        messages = tuple(messages)
+        response = convert_sdk_messages_to_cli_response(messages)
+        return cls(
+            text=response.result,
+            messages=messages,
+            result=result,
+            usage=_usage(messages, response.usage, is_cut_off=result.is_error),
+            model_usage=spent.models,
+            cost_usd=spent.cost_usd,
+        )
 
     @property
     def session_id(self) -> str:
@@ -52,3 +75,40 @@ class Turn:
             cc_types.MessageParseError: The result is invalid.
         """
         return convert_sdk_messages_to_cli_response(self.messages)
+
+
+def _usage(messages: Iterable[Message], reported: CLIUsage, *, is_cut_off: bool) -> CLIUsage:
+    """Return the usage in the result, or for an interrupted turn the messages' usage, where that is more."""
+    if not is_cut_off and any(getattr(reported, count) for count in _COUNTS):
+        return reported
+    sums = _sums(messages)
+    more = {count: sums[count] for count in _COUNTS if sums[count] > getattr(reported, count)}
+    return reported.model_copy(update=more) if more else reported
+
+
+def _sums(messages: Iterable[Message]) -> dict[str, int]:
+    calls: dict[str, dict[str, int]] = {}
+    current = ""
+    for message in messages:
+        match message:
+            case StreamEvent(
+                parent_tool_use_id=None, event={"type": "message_start", "message": {"id": str(current), **body}}
+            ):
+                _take(calls, current, body.get("usage"))
+            case StreamEvent(parent_tool_use_id=None, event={"type": "message_delta", "usage": usage}):
+                _take(calls, current, usage)
+            case AssistantMessage(parent_tool_use_id=None, message_id=str(message_id), usage=usage):
+                _take(calls, message_id, usage)
+            case _:
+                pass
+    return {count: sum(call.get(count, 0) for call in calls.values()) for count in _COUNTS}
+
+
+def _take(calls: dict[str, dict[str, int]], message_id: str, usage: object) -> None:
+    """Record a call's usage so far. Counts only grow during a call."""
+    call = calls.setdefault(message_id, {})
+    if isinstance(usage, Mapping):
+        for count in _COUNTS:
+            value = cast("Mapping[str, object]", usage).get(count)
+            if isinstance(value, int):
+                call[count] = max(call.get(count, 0), value)
