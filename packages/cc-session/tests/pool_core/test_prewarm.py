@@ -33,27 +33,41 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
     starter.let_go()
     await warming
     assert figures(pool, "idle", "starts") == (2, 2)
+
+
+async def test_warm_counts_leased_processes(make: Make) -> None:
+    """SES-65."""
+    pool = make(size=3)
     async with lent(pool):
-        await pool.warm(launch(), 2)  # the leased process counts
+        await pool.warm(launch(), 1)
+        assert figures(pool, "starts") == (1,)
+        await pool.warm(launch(), 2)
         assert figures(pool, "starts") == (2,)
-        await pool.warm(launch(), 3)
-        assert figures(pool, "starts") == (3,)
-    await all_rest()
-    await pool.warm(launch(env={"KIND": "Another."}), 1)  # in place of an idle process
+
+
+async def test_warm_replaces_idle_processes_with_other_options(make: Make) -> None:
+    """SES-65."""
+    pool = make()
+    await pool.warm(launch(), 1)
+    await pool.warm(launch(env={"KIND": "Another."}), 1)
     assert pool.stats().recycled == {"evicted": 1}
-    pool = make(size=2)  # for more than it holds, which it does in turn
+
+
+async def test_calls_to_warm_for_more_than_the_size_are_served_in_turn(make: Make) -> None:
+    """SES-65."""
+    pool = make(size=2)
     await asyncio.gather(*(pool.warm(launch(env={"KIND": kind}), 2) for kind in ("A", "B", "A")))
     assert figures(pool, "starts") == (6,)
     assert pool.stats().recycled == {"evicted": 4}
 
-    for count in (4, -1):
-        with pytest.raises(ValueError, match="cannot be warm"):
-            await SessionPool(limits=PoolLimits(size=3)).warm(count)
+
+@pytest.mark.parametrize("count", [4, -1])
+async def test_warm_refuses_more_processes_than_the_size(count: int) -> None:
+    with pytest.raises(ValueError, match="cannot be warm"):
+        await SessionPool(limits=PoolLimits(size=3)).warm(count)
 
 
-async def test_prewarmed_processes_are_there_before_they_are_needed(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_prewarmed_processes_are_there_before_they_are_needed(make: Make) -> None:
     """SES-65: with a lease's first moments left to the lease, which a start would slow down."""
     pool = make(size=4, prewarm=2)
     await pool.prewarm()
@@ -64,7 +78,10 @@ async def test_prewarmed_processes_are_there_before_they_are_needed(
         assert figures(pool, "idle", "starting") == (1, 0)
     await all_rest()
     assert figures(pool, "idle", "starts") == (2, 2)
-    await pool.aclose()
+
+
+async def test_prewarmed_processes_are_kept_up_to_the_size(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-65."""
     monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.001)
     pool = make(size=4, prewarm=2)
     await pool.prewarm()

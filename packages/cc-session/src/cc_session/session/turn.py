@@ -1,7 +1,7 @@
 """The outcome of one turn of a session.
 
-An interrupted turn's result leaves out the tokens for the running API call, or for all calls. But each call's events and
-messages have the call's usage, and the messages repeat it for each content block: so it counts once per message id.
+An interrupted turn's result leaves out the tokens for the running API call, or for all calls. But each call's events
+and messages have its usage, and the messages repeat it for each content block: so it counts once per message id.
 """
 
 from collections.abc import Iterable, Mapping
