@@ -93,6 +93,8 @@ class Figures:
 
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        times = {name: tuple(value.copy()) for name, value in values.items() if isinstance(value, deque)}
-        return PoolStats(**values | times | {"recycled": dict(self.recycled)} | present)
+        values: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        for name in ("queue_seconds", "start_seconds"):
+            values[name] = tuple(values[name].copy())
+        values |= {"recycled": dict(self.recycled), **present}
+        return PoolStats(**values)

@@ -129,7 +129,10 @@ def _kind(turn: Turn) -> TurnErrorKind | None:
         return "refusal"
     if _NO_ROOM in turn.text:
         return "too_long"
-    return _status_kind(result.api_error_status) or _cli_kind(turn) or "other"
+    if (status := result.api_error_status) is not None:
+        return _BY_STATUS.get(status, "server" if status >= 500 else "invalid_request")
+    errors = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
+    return _BY_CLI.get(errors[-1], "other") if errors else "other"
 
 
 def _hook_kind(turn: Turn) -> TurnErrorKind | None:
@@ -141,17 +144,6 @@ def _hook_kind(turn: Turn) -> TurnErrorKind | None:
     if "blocked_by_hook" in kinds:
         return "prompt_blocked"
     return "hook_stopped" if any("hook" in kind for kind in kinds) else None
-
-
-def _status_kind(status: int | None) -> TurnErrorKind | None:
-    if status is None:
-        return None
-    return _BY_STATUS.get(status, "server" if status >= 500 else "invalid_request")
-
-
-def _cli_kind(turn: Turn) -> TurnErrorKind | None:
-    errors = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
-    return _BY_CLI.get(errors[-1]) if errors else None
 
 
 def _advice(kind: TurnErrorKind, turn: Turn) -> str:
