@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -269,7 +270,7 @@ COMMANDS = {
 }
 
 
-def family(folder: str, cli: psutil.Process) -> list[psutil.Process]:
+def process_tree(folder: str, cli: psutil.Process) -> list[psutil.Process]:
     """The CLI's process tree, by another search than the package's."""
     tree = {cli, *cli.children(recursive=True)}
     for process in psutil.process_iter():
@@ -282,7 +283,12 @@ def family(folder: str, cli: psutil.Process) -> list[psutil.Process]:
 
 
 def names(processes: list[psutil.Process]) -> list[str]:
-    return [process.name() for process in processes if is_alive(process)]
+    running: list[str] = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # ended since the check
+            if is_alive(process):
+                running.append(process.name())
+    return running
 
 
 async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
@@ -298,8 +304,8 @@ async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
 async def started(cli: psutil.Process, name: str) -> list[psutil.Process]:
     """Wait for a process with this name in a CLI's tree; return the tree."""
     folder = cli.environ()["CC_SESSION_FOLDER"]
-    await until(lambda: name in names(family(folder, cli)), pause=0.02)
-    return family(folder, cli)
+    await until(lambda: name in names(process_tree(folder, cli)), pause=0.02)
+    return process_tree(folder, cli)
 
 
 # Ends of Python by a signal, to the process or to the group; SIGUSR1 makes it call `os._exit`.
@@ -461,7 +467,7 @@ async def test_an_mcp_server_that_does_not_end_is_ended(options: ClaudeAgentOpti
     stubborn = StdioServer(sys.executable, ["-S", STDIO_SERVER], {"STUBBORN": "1"})
     async with await Session.open(options, mcp_servers={"s": stubborn}) as session:
         cli = psutil.Process(session.pid)
-        processes = family(cli.environ()["CC_SESSION_FOLDER"], cli)
+        processes = process_tree(cli.environ()["CC_SESSION_FOLDER"], cli)
         assert len(processes) > 1
 
         with anyio.fail_after(10):

@@ -61,7 +61,7 @@ def test_descendants_are_children_and_marked_processes_that_still_run(start: Sta
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system shows no limits")
-def test_a_process_without_parents_and_environment_is_of_the_family(start: Start) -> None:
+def test_a_process_without_parents_and_environment_is_a_descendant(start: Start) -> None:
     """SES-77: it inherits the limit, and a process with another limit is not touched."""
     cli = start("read _; (env -i setsid sh -c 'echo $$; exec sleep 60' &)")
     folder = FOLDER / "limit"
