@@ -24,7 +24,7 @@ from cc_session.internals import run_on_background
 T = TypeVar("T")
 FakeCLI: TypeAlias = Callable[[str], ClaudeAgentOptions]
 
-# The stand-ins are programs of the standard library, so that they start fast.
+# The stand-ins use only the standard library, so that they start fast.
 FAKE_CLI = """#!{python} -IS
 import json, os, signal, sys, time
 
@@ -49,11 +49,11 @@ def result(frame, **fields):
 """
 
 STDIO_SERVER = str(Path(__file__).parent / "stdio_server.py")
-SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})  # fixtures of processes that tests share
+SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})  # fixtures for processes that tests share
 
 
 def ask(session: Session, content: Content) -> "asyncio.Task[list[Message]]":
-    """Ask in a task of its own, which returns all messages."""
+    """Ask in a new task, which returns all messages."""
 
     async def messages() -> list[Message]:
         try:
@@ -81,14 +81,14 @@ async def cancelled(task: "asyncio.Future[Any]") -> None:
 async def all_raise(
     error: type[Exception] | tuple[type[Exception], ...], *calls: Awaitable[object], match: str | None = None
 ) -> None:
-    """Expect an error of each of these calls, one after another."""
+    """Expect an error from each call, in sequence."""
     for call in calls:
         with pytest.raises(error, match=match):
             await call
 
 
 def say(output: Any) -> Callable[[Any], Any]:
-    """Make a model, or a hook, with one output for any input."""
+    """Make a model, or a hook, with the same output for any input."""
     return lambda _input: output
 
 
@@ -99,7 +99,7 @@ def echo(body: JsonObject) -> str:
 
 
 def use(number: int | str, name: str, **arguments: Any) -> dict[str, Any]:
-    """A model's call of a tool."""
+    """A model's tool call."""
     return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
 
 
@@ -108,7 +108,7 @@ def bash(number: int | str, command: str) -> dict[str, Any]:
 
 
 def calling(*calls: dict[str, Any]) -> Callable[[JsonObject], Reply]:
-    """Make a model with these calls in one message after each prompt, which ends the turn after their results."""
+    """Make a model that sends these calls in a message after each prompt, and ends the turn after their results."""
 
     def respond(body: JsonObject) -> Reply:
         return "Done." if not calls or "tool_result" in json.dumps(body["messages"][-1]) else [*calls]
@@ -117,7 +117,7 @@ def calling(*calls: dict[str, Any]) -> Callable[[JsonObject], Reply]:
 
 
 def results_of(server: LoopbackServer) -> dict[str, str]:
-    """Return the results of calls that the model received, by their ids."""
+    """Return the call results that the model received, by id."""
     blocks: list[Any] = [
         block
         for body in server.requests
@@ -140,7 +140,7 @@ def folders_in(temporary: Path) -> list[Path]:
     return [*temporary.glob("cc-session-*")]
 
 
-class Held:
+class SlowAPI:
     """A responder that never answers, and reports when it was asked."""
 
     def __init__(self) -> None:
@@ -151,23 +151,23 @@ class Held:
         await asyncio.Event().wait()  # until the client goes away
         return ""
 
-    async def asked(self) -> None:
+    async def wait_for_prompt(self) -> None:
         assert await asyncio.to_thread(self._asked.wait, 10)
         self._asked.clear()
 
     async def during(self, call: Awaitable[T]) -> "asyncio.Future[T]":
-        """Start a call, and return its task when it has made the API's model work."""
+        """Start a call, and return the task when the API's model works for it."""
         task = asyncio.ensure_future(call)
-        await self.asked()
+        await self.wait_for_prompt()
         return task
 
 
 class Workbench:
-    """A working folder, Claude Code's own tools, and a model that makes the given calls, once."""
+    """A working folder, Claude Code's tools, and a model that makes the given calls, once."""
 
     def __init__(self, server: LoopbackServer, options: ClaudeAgentOptions, folder: Path) -> None:
         self.folder = folder
-        # Of its own, since tests write settings there.
+        # Not shared, since tests write settings there.
         config = folder.parent / f"{folder.name}-config"
         config.mkdir(mode=0o700)
         self.options = replace(
@@ -183,13 +183,13 @@ class Workbench:
         self.begin()
 
     def begin(self) -> None:
-        """Empty the folder, for the next test of a module that shares it, and be the model from here on."""
+        """Empty the folder, for the module's next test, and be the model from here on."""
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._server.respond = self._respond
 
     def will_call(self, *calls: dict[str, Any], then: Sequence[dict[str, Any]] = ()) -> None:
-        """Give the next message these calls; with `then`, the one after it, of a sub-agent for example, has those."""
+        """Give the next message these calls, and the message after it, such as a sub-agent's, the calls in `then`."""
         self._messages = [[*calls], [*then]]
 
     def _respond(self, body: dict[str, Any]) -> Any:
@@ -203,7 +203,7 @@ class Workbench:
     async def run(
         self, policy: Policy | None = None, mode: PermissionMode = "default", changes: Any = None, **kwargs: Any
     ) -> list[str]:
-        """Run one turn in a process of its own, with changed options; return the lines of its stderr."""
+        """Run one turn in a new process, with changed options; return the stderr lines."""
         lines: list[str] = []
         options = replace(self.options, permission_mode=mode, stderr=lines.append, **(changes or {}))
         async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(40):
@@ -226,13 +226,13 @@ def bench(server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path) -
 
 @pytest.fixture(scope="module")
 def module_bench(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
-    """A workbench for a process that the tests of a module share. Each test takes `server`, and begins anew."""
+    """A workbench for a process that a module's tests share. Each test takes `server`, and begins anew."""
     return Workbench(worker_api, sealed(worker_api), tmp_path_factory.mktemp("work"))
 
 
 @pytest.fixture(scope="session")
 def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
-    """The processes that the tests of a worker share. Each lease has an empty conversation."""
+    """The processes that a worker's tests share. Each lease has an empty conversation."""
     # On a busy machine an abandoned turn may take its time, and is to be ended, not discarded.
     with SessionPool(sealed(worker_api), limits=PoolLimits(size=2, prewarm=0), timeouts=Timeouts(close=10)) as pool:
         yield pool
@@ -240,7 +240,7 @@ def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
 
 @pytest.fixture(scope="session")
 def lone_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
-    """A pool of one process that tests share, so that it is clear which one a lease gets."""
+    """A pool with a single process that tests share, so that each lease gets this process."""
     with SessionPool(sealed(worker_api), limits=PoolLimits(size=1, prewarm=0)) as pool:
         yield pool
 
@@ -256,7 +256,7 @@ def shared_bash(worker_api: LoopbackServer) -> Iterator[Session]:
 
 @pytest.fixture(autouse=True)
 def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder for temporary files. After each test it is empty, and the processes of the test have ended.
+    """The folder for temporary files. After each test it is empty, and the test's processes have ended.
 
     Shared processes outlive the test, and their folders are elsewhere: there, the pool must become idle.
     """
@@ -267,15 +267,15 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         return
     request.getfixturevalue("tmp_path_factory").getbasetemp()  # which is not in this folder
     before = {*psutil.Process().children(recursive=True)}
-    # Not below `tmp_path`, whose length leaves too little for the path of a socket.
+    # Not below `tmp_path`, which is too long for a socket path.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield folder
     _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - before, timeout=5)
-    left = [*folder.iterdir()]
+    leftovers = [*folder.iterdir()]
     shutil.rmtree(folder)
-    assert (alive, left) == ([], []), "processes or files are left"
+    assert (alive, leftovers) == ([], []), "processes or files are leftovers"
 
 
 def process_of(session: Session) -> psutil.Process:
@@ -284,7 +284,7 @@ def process_of(session: Session) -> psutil.Process:
 
 
 def wait_for_rest(pool: SessionPool) -> None:
-    """Wait until no process of a pool is leased or being reset to an empty conversation."""
+    """Wait until a pool has no leased process, and none in a reset."""
     deadline = time.monotonic() + 20
     while (stats := pool.stats()).busy or stats.resetting or stats.starting:
         assert time.monotonic() < deadline, f"not at rest: {pool}"
@@ -293,7 +293,7 @@ def wait_for_rest(pool: SessionPool) -> None:
 
 @pytest.fixture
 async def one_process(server: LoopbackServer, lone_pool: SessionPool) -> AsyncIterator[SessionPool]:
-    """The pool of one process, shared by the whole test and the tests after it."""
+    """The pool with a single process, shared by the whole test and the tests after it."""
     await lone_pool.warm(1)
     before = lone_pool.stats()
     yield lone_pool
@@ -304,7 +304,7 @@ async def one_process(server: LoopbackServer, lone_pool: SessionPool) -> AsyncIt
 
 @pytest.fixture
 def server(shared_api: LoopbackServer) -> LoopbackServer:
-    """The loopback API of the worker, reset."""
+    """The worker's loopback API, reset."""
     return shared_api
 
 
@@ -319,7 +319,7 @@ def options(server: LoopbackServer) -> ClaudeAgentOptions:
 
 @pytest.fixture
 async def session(server: LoopbackServer, shared_pool: SessionPool) -> AsyncIterator[Session]:
-    """A session of a shared process, with an empty conversation."""
+    """A session in a shared process, with an empty conversation."""
     async with shared_pool.lease() as session:
         yield session
 
@@ -333,16 +333,16 @@ async def bash_session(server: LoopbackServer, shared_bash: Session) -> AsyncIte
 
 @pytest.fixture
 async def own_session(temporary: Path, options: ClaudeAgentOptions) -> AsyncIterator[Session]:
-    """A session of a process that no other test uses: for tests that count from its start, or end it."""
+    """A session in a process that no other test uses: for tests that count from the start, or end it."""
     async with await Session.open(options) as session:
         yield session
 
 
 @pytest.fixture
-def held(server: LoopbackServer) -> Held:
+def slow_api(server: LoopbackServer) -> SlowAPI:
     """Make the API stop answering."""
-    server.respond = held = Held()
-    return held
+    server.respond = slow_api = SlowAPI()
+    return slow_api
 
 
 @pytest.fixture
@@ -362,7 +362,7 @@ def calls_bash(server: LoopbackServer) -> Callable[..., None]:
 
 @pytest.fixture
 def fake_cli(tmp_path: Path) -> FakeCLI:
-    """Makes the options of a process that is not the CLI, but a program with this body."""
+    """Makes the options for a process that is not the CLI, but a program with this body."""
 
     def make(body: str) -> ClaudeAgentOptions:
         program = tmp_path / "fake-claude"
@@ -375,22 +375,22 @@ def fake_cli(tmp_path: Path) -> FakeCLI:
 
 @pytest.fixture
 def children(temporary: Path) -> Callable[[], list[psutil.Process]]:
-    """Finds the processes started by this one since the test began."""
+    """Finds the processes started by this process since the test began."""
     before = {*psutil.Process().children()}
     return lambda: [child for child in psutil.Process().children() if child not in before]
 
 
 @pytest.fixture
 def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list[psutil.Process]]:
-    """Finds those of them that are no guards. Some may have ended during the search."""
+    """Finds these processes without watchdogs. Some may have ended during the search."""
 
     def find() -> list[psutil.Process]:
-        found: list[psutil.Process] = []
+        processes: list[psutil.Process] = []
         for child in children():
             with contextlib.suppress(psutil.NoSuchProcess):
                 if child.name() != "sh":
-                    found.append(child)
-        return found
+                    processes.append(child)
+        return processes
 
     return find
 

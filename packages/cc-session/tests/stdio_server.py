@@ -1,8 +1,8 @@
-"""An MCP server over stdio, of the standard library alone, so that it starts fast. Run by tests.
+"""An MCP server over stdio, with the standard library alone, so that it starts fast. Run by tests.
 
-Its tool `touch` makes a file, `pid` tells its process's id, and `environment` fails with its variables. With `UNTIL`
-set, it makes `$UNTIL.waits`, and answers nothing before that file exists. With `NAME` set, that is the name of its one
-tool, which returns `SECRET`. With `STUBBORN` set, neither the end of its stdin nor a signal ends it.
+The tool `touch` makes a file, `pid` returns the process id, and `environment` fails with the variables. With `UNTIL`
+set, it makes `$UNTIL.waits`, and answers nothing before that file exists. With `NAME` set, that is the name of the only
+tool, which returns `SECRET`. With `STUBBORN` set, neither the end of stdin nor a signal ends it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The background loop beside the event loops of the program: other policies, and forks."""
+"""The background loop beside the program's event loops: other policies, and forks."""
 
 import asyncio
 import inspect
@@ -91,8 +91,8 @@ print(id(own_loop()) == number)
 """
 
 
-def test_a_forked_child_has_a_loop_of_its_own_and_its_parent_keeps_its_own() -> None:
-    """SES-74: if one that is not running is used again and again, as `run_sync` of frameworks does."""
+def test_a_forked_child_gets_a_new_loop_the_parent_keeps_its_loop() -> None:
+    """SES-74: if a stopped loop is used again and again, as frameworks do in `run_sync`."""
     assert run(FORKS).split() == ["0", "True"]
 
 

@@ -28,11 +28,11 @@ async def slow_echo(body: JsonObject) -> str:
 
 
 async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
-    server: LoopbackServer, session: Session, held: Any
+    server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
     """SES-10, SES-75, SES-F09."""
     for milliseconds in (0, 1, 2, 3, 5, 10, 20, 100):
-        server.respond = held
+        server.respond = slow_api
         running = asyncio.ensure_future(session.run("Never mind."))
         await anyio.sleep(milliseconds / 1000)  # so that the cancel meets the turn at another point
         await cancelled(running)
@@ -44,11 +44,11 @@ async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
         assert session.state == "idle"
 
 
-async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing_and_until_then_the_session_is_dirty(
-    server: LoopbackServer, session: Session, held: Any
+async def test_a_run_cancelled_before_it_begins_sends_nothing(
+    server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
-    """SES-10: one that waits for the end of an earlier one."""
-    first = await held.during(session.run("First."))
+    """SES-10: also while it waits for the end of an earlier turn."""
+    first = await slow_api.during(session.run("First."))
     assert session.state == "busy"
     assert session.pid is not None
     # A stopped process drains nothing.
@@ -68,10 +68,10 @@ async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing_and_until_
     assert "Second." not in str(server.requests)
 
 
-async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: ClaudeAgentOptions, held: Any) -> None:
+async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: ClaudeAgentOptions, slow_api: Any) -> None:
     """SES-10: the next run gets a dead session, in time."""
     async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:
-        running = await held.during(session.run("Never mind."))
+        running = await slow_api.during(session.run("Never mind."))
         process_of(session).suspend()
         await cancelled(running)
 
@@ -80,10 +80,10 @@ async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: Clau
         assert session.state == "dead"
 
 
-async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, session: Session, held: Any) -> None:
+async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-18, SES-72, SES-F10."""
     for milliseconds in (0, 1, 2, 3, 4, 5, 30):
-        server.respond = held
+        server.respond = slow_api
         with anyio.fail_after(10):
             running = asyncio.ensure_future(session.run("Take your time."))
             await until(lambda: session.state == "busy", pause=0)
@@ -98,11 +98,9 @@ async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, ses
             assert (await session.run("And now?")).text == "And now?"
 
 
-async def test_a_turn_is_interrupted_by_another_thread_and_not_by_a_second_one_that_is_refused(
-    session: Session, held: Any
-) -> None:
+async def test_another_thread_interrupts_a_turn_but_a_refused_turn_does_not(session: Session, slow_api: Any) -> None:
     """SES-75."""
-    running = await held.during(session.run("One"))
+    running = await slow_api.during(session.run("One"))
     await asyncio.to_thread(asyncio.run, all_raise(SessionBusyError, session.run("Two")))
     assert session.state == "busy"
     await asyncio.to_thread(asyncio.run, session.interrupt())

@@ -20,7 +20,7 @@ from cc_session.hooks.calls import for_the_cli
 
 from .conftest import ask, bash, cancelled, is_alive, until, use
 
-# A sleep time that identifies the processes of this worker.
+# A sleep time that identifies this worker's processes.
 SLEEP = ["sleep", f"60.{os.getpid()}"]
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
 
@@ -33,7 +33,7 @@ def touch(file: str) -> dict[str, Any]:
     return bash(file, f"touch {file}")
 
 
-async def said(command: Sequence[Any], event: str = "PreToolUse", **kwargs: Any) -> Any:
+async def output_of(command: Sequence[Any], event: str = "PreToolUse", **kwargs: Any) -> Any:
     """Return the CLI's message when a program is called, and the model's message where it denies."""
     [answer] = for_the_cli(command_hook(event, command, **kwargs), CallbackRunner(None)).hooks
     output: Any = await answer({"command": "touch file"}, "toolu_1", {"signal": None})  # pyright: ignore[reportArgumentType]
@@ -71,23 +71,23 @@ FAILING = {
 async def test_a_program_blocks_a_call_or_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """SES-43: an unknown exit code is logged."""
     for case, (code, words) in BLOCKING.items():
-        answer = await said(program(code))
+        answer = await output_of(program(code))
         assert isinstance(answer, str), case
         assert words in answer, case
     for case, code in PASSING.items():
         caplog.clear()
-        assert await said(program(code)) == {}, case
+        assert await output_of(program(code)) == {}, case
         assert ("exited with" in caplog.text) == ("exit(" in code), case
     assert "exited with 3" in caplog.text
-    assert await said(program(PASSING["with words"])) == {}
+    assert await output_of(program(PASSING["with words"])) == {}
     assert "exited with 1: It broke." in caplog.text
 
 
-async def test_a_program_that_fails_blocks_the_call_unless_declared_otherwise_and_leaves_nothing(
+async def test_a_failing_program_blocks_the_call_unless_declared_otherwise_and_leaves_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """SES-39, SES-40, SES-41: its child processes end, too."""
-    answers = await asyncio.gather(*(said(command, timeout=1.5) for command in FAILING.values()))
+    """SES-39, SES-40, SES-41: child processes end, too."""
+    answers = await asyncio.gather(*(output_of(command, timeout=1.5) for command in FAILING.values()))
 
     for case, command, answer in zip(FAILING, FAILING.values(), answers, strict=True):
         assert f"The hook {Path(command[0]).name} " in answer, case
@@ -96,11 +96,11 @@ async def test_a_program_that_fails_blocks_the_call_unless_declared_otherwise_an
     for case in ("too much", "too many words"):
         assert "raised CommandFailedError" in answers[[*FAILING].index(case)], case
     await until(lambda: SLEEP not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])])
-    assert await said(["/nowhere/program"], on_error="continue") == {}
+    assert await output_of(["/nowhere/program"], on_error="continue") == {}
 
 
 CHANGED = {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch other", "description": "d"}}
-# Outputs of a program about a call in a session.
+# A program's outputs about a call.
 IN_A_SESSION = {
     "denied": BLOCKING["a decision"][0],
     "blocked": "print(json.dumps({'decision': 'block', 'reason': 'Blocked.'}))",
@@ -119,14 +119,12 @@ exec(json.loads(sys.argv[2])[case])
 """
 
 
-async def test_a_program_gets_the_event_as_json_and_the_cli_heeds_its_answer(
-    bench: Any, server: LoopbackServer, tmp_path: Path
-) -> None:
+async def test_a_program_gets_the_event_as_json_and_decides(bench: Any, server: LoopbackServer, tmp_path: Path) -> None:
     """SES-42, SES-43: no shell is between, and the model gets the output with a prompt."""
     evil = "$(touch evil); `touch evil`"
     hooks = [
         command_hook("PreToolUse", [*program(ANSWERS), tmp_path, json.dumps(IN_A_SESSION), evil], matcher="Bash"),
-        # It does not read its input.
+        # It does not read the input.
         command_hook("PreToolUse", program("os.close(0); sys.exit(2)"), matcher="Write"),
         command_hook("UserPromptSubmit", program("print('It is late.')")),
     ]
@@ -185,10 +183,10 @@ async def test_a_program_that_is_given_up_while_it_starts_leaves_nothing(tmp_pat
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [([], None), ([3], None), ([b"true"], None), (["true", None], None), ("echo hello", "not one text for a shell")],
+    [([], None), ([3], None), ([b"true"], None), (["true", None], None), ("echo hello", "not a text for a shell")],
     ids=str,
 )
-def test_what_is_no_command_is_refused(command: Any, words: str | None) -> None:
+def test_an_invalid_command_is_refused(command: Any, words: str | None) -> None:
     """SES-43: no shell splits a line."""
     with pytest.raises((ValueError, TypeError), match=words):
         command_hook("PreToolUse", command)

@@ -1,4 +1,4 @@
-"""Messages in, events out: requests to the API, and the readers of answers."""
+"""Messages in, events out: API requests, and readers of answers."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ def result_of(messages: list[Message]) -> ResultMessage:
 
 
 def received(server: LoopbackServer) -> list[tuple[str, Any]]:
-    """Role and content of the last request's messages, without the marks for the cache."""
+    """Role and content of the last request's messages, without cache marks."""
     return [(message["role"], _plain(message["content"])) for message in server.requests[-1]["messages"]]
 
 
@@ -35,9 +35,7 @@ def _plain(content: Any) -> Any:
     return [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
 
 
-async def test_a_turn_yields_the_events_of_the_api_unchanged_and_ends_with_its_result(
-    server: LoopbackServer, session: Session
-) -> None:
+async def test_a_turn_yields_unchanged_api_events_and_then_the_result(server: LoopbackServer, session: Session) -> None:
     """SES-15."""
     server.respond = say("Sunny.")
 
@@ -109,9 +107,7 @@ async def test_a_message_of_several_megabytes_passes_both_ways(server: LoopbackS
     assert result_of(messages).result == "y" * 2_000_000
 
 
-async def test_a_rewind_drops_the_message_and_all_after_it_and_to_an_unknown_one_changes_nothing(
-    server: LoopbackServer, session: Session
-) -> None:
+async def test_a_rewind_drops_the_message_and_all_after_it(server: LoopbackServer, session: Session) -> None:
     """SES-64."""
     uuids: list[str] = []
     for number in range(3):
@@ -126,13 +122,13 @@ async def test_a_rewind_drops_the_message_and_all_after_it_and_to_an_unknown_one
     assert [content[0]["text"] for _, content in received(server)] == ["Question 0", "Answer 0", "Other question"]
 
 
-async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and_clean(
-    server: LoopbackServer, session: Session, held: Any
+async def test_a_turn_rewound_at_any_moment_leaves_the_session_idle(
+    server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
-    """SES-10: also without a reader to its end."""
+    """SES-10: also without a reader to the end."""
     for milliseconds in (0, 1, 2, 3, 5, 100):
-        server.respond = held
-        left = ask(session, "Never mind.")
+        server.respond = slow_api
+        abandoned = ask(session, "Never mind.")
         await until(lambda: session.state == "busy", pause=0)
         await anyio.sleep(milliseconds / 1000)  # so that the rewind meets the turn at another point
 
@@ -143,14 +139,14 @@ async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and
         assert result_of(await ask(session, "A new start.")).result == "Fresh."
         assert received(server) == [("user", [{"type": "text", "text": "A new start."}])]
         assert await session.rewind(session.last_user_uuid or "")
-        assert result_of(await left).result != "Fresh."
+        assert result_of(await abandoned).result != "Fresh."
 
 
-async def test_an_interrupted_turn_says_so_in_its_result_and_without_a_turn_nothing_happens(
-    server: LoopbackServer, session: Session, held: Any
+async def test_an_interrupt_shows_in_the_result_and_without_turn_does_nothing(
+    server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
     """SES-18."""
-    asking = await held.during(ask(session, "Take your time."))
+    asking = await slow_api.during(ask(session, "Take your time."))
     with anyio.fail_after(20):
         await session.interrupt()
         messages = await asking
@@ -161,9 +157,7 @@ async def test_an_interrupted_turn_says_so_in_its_result_and_without_a_turn_noth
     assert not result_of(await ask(session, "Hello.")).is_error
 
 
-async def test_a_second_question_at_the_same_time_is_refused_and_the_first_is_answered(
-    server: LoopbackServer, session: Session
-) -> None:
+async def test_a_second_question_is_refused_and_the_first_is_answered(server: LoopbackServer, session: Session) -> None:
     """SES-08, SES-F11."""
     server.respond = echo
     first = ask(session, "One")
@@ -200,16 +194,16 @@ async def test_messages_that_are_written_at_once_are_taken_one_after_another(
 
     await ask(session, "Last message")
 
-    # The API takes messages of one role in a row as one, and so does the CLI, which ends each with a line feed.
+    # The API joins successive messages with the same role, and so does the CLI, which ends each with a line feed.
     [(_, content)] = received(server)
     assert sorted(block["text"].strip() for block in content) == ["Last message", *texts]
     assert content[-1]["text"] == "Last message"
 
 
 async def test_a_cancelled_message_or_reader_is_not_taken_for_the_next_answer(
-    server: LoopbackServer, session: Session, held: Any
+    server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
-    """SES-09, SES-10: the acknowledgement of a message is a result, too."""
+    """SES-09, SES-10: a message's acknowledgement is a result, too."""
     server.respond = say("An answer.")
     for _ in range(5):
         adding = asyncio.ensure_future(session.add_user("Cancelled."))
@@ -218,9 +212,9 @@ async def test_a_cancelled_message_or_reader_is_not_taken_for_the_next_answer(
         assert result_of(await ask(session, "And now?")).result == "An answer."
 
     await session.reset()
-    server.respond = held
+    server.respond = slow_api
     for _ in range(3):
-        asking = await held.during(ask(session, "Cancelled."))
+        asking = await slow_api.during(ask(session, "Cancelled."))
         await cancelled(asking)
         assert session.state in ("dirty", "idle")
         assert await session.rewind(session.last_user_uuid or "")
@@ -240,7 +234,7 @@ async def test_variables_of_a_running_process_hold_for_the_requests_after(
     assert server.requests[-1]["max_tokens"] == 777
 
 
-async def test_control_requests_at_once_get_their_own_answers_and_a_refused_one_says_why(session: Session) -> None:
+async def test_simultaneous_control_requests_get_their_answers_and_refusals_a_reason(session: Session) -> None:
     """SES-28, SES-32."""
     answers = await asyncio.gather(*(session.control("get_settings") for _ in range(10)), session.control("mcp_status"))
     assert all("mcpServers" not in answer for answer in answers[:-1])

@@ -1,4 +1,4 @@
-"""Error classes: each is ours and the SDK's, carries its facts, and survives pickling."""
+"""Error classes: each is ours and the SDK's, has facts as attributes, and survives pickling."""
 
 import pickle
 from typing import Any
@@ -23,7 +23,7 @@ from cc_session.errors import (
 )
 from cc_types import ClaudeCodeError
 
-# Classes of both, with the facts of an error, and the SDK's class.
+# Our classes with an error's facts, and the SDK's classes.
 BOTH: list[tuple[Any, dict[str, Any], type[Exception]]] = [
     (CLIConnectionError, {"reason": "It broke"}, sdk.CLIConnectionError),
     (CLINotFoundError, {"path": "/nowhere"}, sdk.CLINotFoundError),
@@ -34,7 +34,7 @@ BOTH: list[tuple[Any, dict[str, Any], type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("kind", "facts", "theirs"), BOTH, ids=lambda value: getattr(value, "__name__", ""))
-def test_an_error_is_ours_and_the_sdk_s_and_says_the_same_as_ours(
+def test_an_error_belongs_to_both_hierarchies_with_our_text(
     kind: Any, facts: dict[str, Any], theirs: type[Exception]
 ) -> None:
     """SES-69, SES-71."""
@@ -84,7 +84,7 @@ def test_whether_it_makes_sense_to_try_again(code: int, phase: str | None, is_re
     assert TurnTimeoutError(limit="silence", seconds=3.0).retryable
 
 
-def test_a_queue_that_is_too_long_is_told_with_its_figures_and_the_way_out() -> None:
+def test_a_queue_timeout_names_the_figures_and_the_remedy() -> None:
     """SES-87."""
     error = QueueTimeoutError(seconds=60, size=2, busy_seconds=[61.25, 75], waiting=97)
     assert (error.busy_seconds, error.retryable, isinstance(error, TimeoutError)) == ((75, 61.25), True, True)

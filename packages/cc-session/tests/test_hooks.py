@@ -1,4 +1,4 @@
-"""Hooks, as the CLI runs them: their inputs, their outputs, and the fate of a call when one fails."""
+"""Hooks, as the CLI runs them: inputs, outputs, and the fate of a call when a hook fails."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ from . import conftest
 from .conftest import say
 
 Function = Callable[[Any], Any]
-# The CLI knows a call by its id, also one of an earlier turn.
+# The CLI knows a call by the id, also in later turns.
 _numbers = itertools.count(1)
 
 
@@ -33,7 +33,7 @@ def bash(command: str) -> dict[str, Any]:
 
 
 class Shared:
-    """A process that calls the hooks of the present test, or else hooks without an opinion."""
+    """A process that calls the present test's hooks, or else hooks without an opinion."""
 
     session: Session
 
@@ -82,16 +82,16 @@ async def shared(process: Shared, server: LoopbackServer) -> AsyncIterator[Share
 
 
 async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
-    """SES-36, SES-42: that of its tool."""
-    seen: list[tuple[str, PreToolUseHookInput]] = []
+    """SES-36, SES-42: by the tool name."""
+    inputs: list[tuple[str, PreToolUseHookInput]] = []
 
     def noting_as(name: str) -> Function:
-        return lambda input: seen.append((name, input)) or HookResult.no_opinion()
+        return lambda input: inputs.append((name, input)) or HookResult.no_opinion()
 
     call = bash("touch file")
     await shared.turn(call, Bash=noting_as("of Bash"), Write=noting_as("of Write"))
 
-    [(name, seen_call)] = seen
+    [(name, seen_call)] = inputs
     assert (name, seen_call["tool_name"], seen_call["tool_input"]["command"]) == ("of Bash", "Bash", "touch file")
     assert (seen_call["tool_use_id"], seen_call["cwd"]) == (call["id"], str(shared.bench.folder))
     assert shared.bench.files == {"file"}
@@ -99,7 +99,7 @@ async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
 
 @pytest.mark.parametrize("result", [HookResult.deny("Not today."), HookResult.ask("Really?")])
 async def test_what_a_hook_denies_does_not_run(shared: Shared, result: HookResult) -> None:
-    """SES-42: nor its questions under bypass, without a callback to answer them."""
+    """SES-42: nor a question under bypass, without a callback to answer it."""
     call = bash("touch file")
     await shared.turn(call, first=say(result))
 
@@ -145,7 +145,7 @@ async def test_changed_input_changed_output_and_added_context_take_effect(
     assert "About Go. it is known that it is late." in str(server.requests[0]["messages"])
 
 
-async def test_a_hook_can_end_the_turn_or_block_its_prompt_also_by_a_failure(
+async def test_a_hook_ends_the_turn_or_blocks_the_prompt_also_by_failing(
     shared: Shared, server: LoopbackServer
 ) -> None:
     """SES-38, SES-40, SES-72, SES-F17: to the CLI that is no error, and the session goes on."""
@@ -167,17 +167,17 @@ async def test_a_hook_can_end_the_turn_or_block_its_prompt_also_by_a_failure(
 
 async def test_other_events_come_as_well(shared: Shared) -> None:
     """SES-38."""
-    seen: list[str] = []
+    inputs: list[str] = []
 
     def look(input: Mapping[str, Any]) -> HookResult:
-        seen.append(input["hook_event_name"])
+        inputs.append(input["hook_event_name"])
         return HookResult.no_opinion()
 
     events = ["PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop"]
     agent = bash("") | {"name": "Agent", "input": {"description": "d", "prompt": "p"}}
     await shared.turn(agent, then=[bash("exit 3")], **dict.fromkeys(events, look))
 
-    assert sorted(seen) == events
+    assert sorted(inputs) == events
 
 
 async def too_slow(input: PreToolUseHookInput) -> HookResult:
@@ -231,7 +231,7 @@ def noting(ran: list[str], name: str) -> Callable[[], None]:
 async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
     bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-39, SES-40, SES-41, SES-F13: beside one that allows it, in the mode that allows everything.
+    """SES-39, SES-40, SES-41, SES-F13: beside a hook that allows it, in the mode that allows everything.
 
     Exception: hooks that are declared to continue on errors.
     """
@@ -271,7 +271,7 @@ async def test_a_timeout_error_of_the_hook_itself_is_not_reported_as_late() -> N
     assert "a secret" not in str(output)
 
 
-def test_a_late_call_about_an_earlier_turn_runs_in_the_loop_of_its_caller() -> None:
+def test_a_late_call_runs_on_the_loop_of_its_turn_s_caller() -> None:
     """SES-93."""
     loops: list[asyncio.AbstractEventLoop] = []
 
@@ -290,7 +290,7 @@ def test_a_late_call_about_an_earlier_turn_runs_in_the_loop_of_its_caller() -> N
             runner.remember()
             await runner.call(turn, look, {})
         await runner.call("one", look, {})
-        await runner.call(None, look, {})  # of an old CLI
+        await runner.call(None, look, {})  # as an old CLI sends it
 
     asyncio.run(call())
     assert loops == [first, second, first, second]
@@ -300,9 +300,7 @@ def test_a_late_call_about_an_earlier_turn_runs_in_the_loop_of_its_caller() -> N
         loop.close()
 
 
-async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(
-    shared: Shared, server: LoopbackServer
-) -> None:
+async def test_a_hook_failing_at_the_end_does_not_prolong_the_turn(shared: Shared, server: LoopbackServer) -> None:
     """SES-40: on Stop, to block means to continue."""
     assert (await shared.turn(Stop=raises, SessionEnd=raises, Notification=raises)).text == "Done."
     assert len(server.requests) == 1
@@ -316,7 +314,7 @@ async def test_a_process_of_ours_that_hangs_blocks_the_call(
     gave_up: list[bool] = []
 
     async def hang(input: PreToolUseHookInput) -> HookResult:
-        # It is the loop of the processes that hangs, with all that could answer, until the CLI has told the model.
+        # The background loop hangs, with all that could answer, until the CLI has informed the model.
         deadline = time.monotonic() + 20
         while len(server.requests) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)  # noqa: ASYNC251
@@ -354,8 +352,8 @@ async def test_an_interrupt_cancels_a_hook_that_waits(shared: Shared) -> None:
     assert shared.bench.files == set()
 
 
-async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thread(shared: Shared) -> None:
-    """SES-74: so that it may use objects of that loop."""
+async def test_coroutines_run_on_the_caller_s_loop_functions_in_a_thread(shared: Shared) -> None:
+    """SES-74: so that it may use that loop's objects."""
     loops: list[asyncio.AbstractEventLoop] = []
     threads: list[threading.Thread] = []
 
@@ -378,7 +376,7 @@ async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thre
     assert len({id(thread) for thread in (*threads, threading.current_thread())}) == 3
 
 
-async def test_what_cannot_be_a_hook_is_refused_where_it_is_defined_or_given(options: ClaudeAgentOptions) -> None:
+async def test_an_invalid_hook_is_refused_at_its_definition_or_use(options: ClaudeAgentOptions) -> None:
     """SES-39."""
     with pytest.raises(TypeError):
         hook("Stop")(lambda: {})  # pyright: ignore[reportArgumentType]  # which is the point

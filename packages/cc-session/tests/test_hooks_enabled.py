@@ -16,19 +16,19 @@ STOP = hook("Stop")(say({}))
 
 
 async def test_the_sealed_default_takes_bare_back_for_hooks_in_the_options_too(bench: Any) -> None:
-    """SES-44: all tests of this package with hooks of its own are of sealed options."""
-    seen: list[Any] = []
+    """SES-44: all other tests with hooks have sealed options."""
+    inputs: list[Any] = []
 
     async def look(input: Any, tool_use_id: str | None, context: Any) -> Any:
-        seen.append(input)
+        inputs.append(input)
         return {}
 
     assert "bare" in bench.options.extra_args
     await bench.run(changes={"hooks": {"UserPromptSubmit": [HookMatcher(hooks=[look])]}})
-    assert len(seen) == 1
+    assert len(inputs) == 1
 
 
-async def test_without_bare_the_model_is_told_about_the_machine_and_nothing_else_is_different(
+async def test_without_bare_only_a_message_about_the_machine_is_added(
     server: LoopbackServer,
 ) -> None:
     """SES-44."""
@@ -78,9 +78,7 @@ async def test_bare_mode_from_elsewhere_is_turned_off(bench: Any, monkeypatch: p
         ('response={"policy": {}, "bareMode": {}}', "it runs in bare mode"),
     ],
 )
-async def test_a_cli_that_does_not_run_hooks_or_cannot_say_it_is_not_used(
-    fake_cli: FakeCLI, listing: str, words: str
-) -> None:
+async def test_a_cli_that_may_not_run_hooks_is_refused(fake_cli: FakeCLI, listing: str, words: str) -> None:
     """SES-44."""
     options = fake_cli(f"""
 answer(json.loads(sys.stdin.readline()), response={{"hook_on_failure_supported": True}})

@@ -1,4 +1,4 @@
-"""Last words of a process: the lines of its stderr that are no log."""
+"""Last words: stderr lines that are not a log."""
 
 from cc_session.process.last_words import LastWords
 

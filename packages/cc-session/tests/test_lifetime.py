@@ -1,6 +1,6 @@
-"""Sessions and the Python process they live in: threads, loops, forks, and its end, which no process survives.
+"""Sessions and their Python process: threads, loops, forks, and an end that no CLI survives.
 
-Over 400 lines, and in one file: the scripts of most tests are forks of one interpreter.
+Over 400 lines, and in one file: the scripts of most tests are forks from the same interpreter.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ class Script:
         return int(self._nursery.stdout.readline())
 
     def number(self, index: int) -> int:
-        """Return a number on its own line of the script's output, present or coming."""
+        """Return a number that stands alone on a line of the script's output, present or coming."""
         deadline = time.monotonic() + 20
         while len(lines := self.stdout.read_text().split("\n")) < index + 2:
             assert time.monotonic() < deadline, self.stderr.read_text()
@@ -95,7 +96,7 @@ class Script:
         return int(lines[index])
 
     def end(self) -> tuple[str, str]:
-        """Wait for the end of all its processes; return its output after the first line."""
+        """Wait until all processes have ended; return the output after the first line."""
         self.returncode = self._told()
         deadline = time.monotonic() + 20
         while any(is_alive(process) for process in (self.cli, *self.guards)):
@@ -156,11 +157,11 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
-    run: Run, held: Any, number: signal.Signals, temporary: Path
+    run: Run, slow_api: Any, number: signal.Signals, temporary: Path
 ) -> None:
     """SES-77, SES-F19: the CLI alone would end the turn first, which has no end here."""
     script = await asyncio.to_thread(run, "session = asyncio.run(opened())\nasyncio.run(answer(session, 'Hello.'))")
-    await held.asked()
+    await slow_api.wait_for_prompt()
 
     os.kill(script.pid, number)
 
@@ -168,7 +169,7 @@ async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
     assert folders_in(temporary) == []
 
 
-def test_a_script_ends_while_a_thread_of_it_still_waits_for_an_answer(run: Run, held: Any) -> None:
+def test_a_script_ends_while_a_thread_waits_for_an_answer(run: Run, slow_api: Any) -> None:
     """SES-77."""
     script = run("""
 import threading
@@ -182,8 +183,8 @@ while session.state != "busy":
     assert script.returncode == 0
 
 
-def test_a_forked_child_has_sessions_of_its_own_and_leaves_those_of_its_parent_alone(run: Run) -> None:
-    """SES-74: nor does its end, or a close in it, end theirs."""
+def test_a_forked_child_opens_sessions_and_leaves_the_parent_s_alone(run: Run) -> None:
+    """SES-74: nor does the child's end, or a close in it, end the parent's."""
     script = run("""
 session = asyncio.run(opened())
 
@@ -205,11 +206,11 @@ print(asyncio.run(answer(session, "Hello.")))
 asyncio.run(session.close())
 """)
     stdout, _ = script.end()
-    refused = "The session belongs to the process that this one was forked from"
+    refused = "The session belongs to the process that this process was forked from"
     assert stdout.splitlines() == [refused] * 3 + ["child 5", 'You said: "Hello.".']
 
 
-def test_the_death_of_a_parent_is_noticed_although_a_forked_child_lives_on(run: Run) -> None:
+def test_a_parent_s_death_is_noticed_although_a_forked_child_lives(run: Run) -> None:
     """SES-77: the child has copies of the parent's pipes."""
     script = run("""
 session = asyncio.run(opened())
@@ -239,7 +240,7 @@ assert not psutil.Process().children()
 
 
 def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-74, SES-75, SES-F12: opened, used and closed in different ones, each time in a new run of asyncio."""
+    """SES-74, SES-75, SES-F12: opened, used and closed in different threads, each time in a new `asyncio.run()`."""
 
     def opened(_number: int) -> Session:
         return asyncio.run(Session.open(options))
@@ -261,7 +262,7 @@ def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: Cl
 
 # --- No CLI, tool or server is left ---
 
-# A tool, one that ignores a signal and has a daemon beside it, and one that is another's child.
+# A tool, a tool that ignores a signal and has a daemon beside it, and a tool's child.
 COMMANDS = {
     "tool": "sleep 601",
     "stubborn": "trap '' TERM INT HUP; (setsid sleep 602 >/dev/null 2>&1 &); sleep 603",
@@ -269,40 +270,45 @@ COMMANDS = {
 }
 
 
-def family(folder: str, cli: psutil.Process) -> list[psutil.Process]:
-    """The CLI and its process tree, found in another way than the package finds them."""
-    found = {cli, *cli.children(recursive=True)}
+def process_tree(folder: str, cli: psutil.Process) -> list[psutil.Process]:
+    """The CLI's process tree, by another search than the package's."""
+    tree = {cli, *cli.children(recursive=True)}
     for process in psutil.process_iter():
         try:
             if process.environ().get("CC_SESSION_FOLDER") == folder:
-                found.add(process)
+                tree.add(process)
         except psutil.Error:
             pass
-    return [*found]
+    return [*tree]
 
 
 def names(processes: list[psutil.Process]) -> list[str]:
-    return [process.name() for process in processes if is_alive(process)]
+    running: list[str] = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # ended since the check
+            if is_alive(process):
+                running.append(process.name())
+    return running
 
 
 async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
-    """Wait until all have ended; return the names of the remaining ones."""
+    """Wait until all have ended; return the names of remaining processes."""
     deadline = time.monotonic() + 15
-    while left := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
+    while leftovers := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
         if time.monotonic() > deadline:
-            return left
+            return leftovers
         await anyio.sleep(0.02)
     return []
 
 
 async def started(cli: psutil.Process, name: str) -> list[psutil.Process]:
-    """Wait for a process of this name among those of a CLI; return all of them."""
+    """Wait for a process with this name in a CLI's tree; return the tree."""
     folder = cli.environ()["CC_SESSION_FOLDER"]
-    await until(lambda: name in names(family(folder, cli)), pause=0.02)
-    return family(folder, cli)
+    await until(lambda: name in names(process_tree(folder, cli)), pause=0.02)
+    return process_tree(folder, cli)
 
 
-# Ends of Python by a signal, sent to it or to its process group; that of a user makes it call `os._exit`.
+# Ends of Python by a signal, to the process or to the group; SIGUSR1 makes it call `os._exit`.
 ENDS = {
     "SIGKILL": (os.kill, signal.SIGKILL),
     "SIGTERM": (os.kill, signal.SIGTERM),
@@ -330,12 +336,12 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("end", ["SIGKILL", *(pytest.param(end, marks=pytest.mark.slow) for end in [*ENDS][1:])])
 async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run: Run, end: str) -> None:
-    """SES-77, SES-F19: nor a tool that ignores signals, has left its parents, or has another environment."""
+    """SES-77, SES-F19: nor a tool that ignores signals, detached from the parents, or has another environment."""
     words = ["idle", "turn", "tool", *(["stubborn", "clean", "stopped"] if end == "SIGKILL" else [])]
     in_turn = threading.Event()
 
     async def respond(body: JsonObject) -> Reply:
-        # A CLI that sees the end of its tool before its own makes another request, with the prompt as plain text.
+        # A CLI that lives when the tool ends makes another request, with the prompt as plain text.
         word = echo({"messages": body["messages"][:1]})
         if word == "turn":
             in_turn.set()
@@ -357,11 +363,11 @@ async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run:
     send(script.pid, number)
 
     await asyncio.to_thread(script.end)
-    left = {word: await gone(processes[word], folders[word]) for word in words}
-    assert not any(left.values()), left
+    leftovers = {word: await gone(processes[word], folders[word]) for word in words}
+    assert not any(leftovers.values()), leftovers
 
 
-# It leaves its parents, its environment and its output, and writes down its process id.
+# It detaches from parents, environment and output, and writes down the process id.
 DETACHED = "(env -i setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 607' </dev/null >/dev/null 2>&1 &)"
 
 
@@ -444,7 +450,7 @@ async def test_what_a_tool_leaves_running_ends_with_the_session(session: Session
 
 
 async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash: CallsBash) -> None:
-    """SES-20: without a close of the session."""
+    """SES-20: without `close()`."""
     calls_bash(COMMANDS["tool"])
     running, processes = await in_tool(session)
 
@@ -461,7 +467,7 @@ async def test_an_mcp_server_that_does_not_end_is_ended(options: ClaudeAgentOpti
     stubborn = StdioServer(sys.executable, ["-S", STDIO_SERVER], {"STUBBORN": "1"})
     async with await Session.open(options, mcp_servers={"s": stubborn}) as session:
         cli = psutil.Process(session.pid)
-        processes = family(cli.environ()["CC_SESSION_FOLDER"], cli)
+        processes = process_tree(cli.environ()["CC_SESSION_FOLDER"], cli)
         assert len(processes) > 1
 
         with anyio.fail_after(10):

@@ -56,7 +56,7 @@ def test_a_matcher_that_both_languages_read_alike_is_taken() -> None:
     ],
     ids=["no regular expression", "another one in JavaScript", "no name", "nothing to match", "files"],
 )
-def test_a_matcher_that_would_never_match_or_be_ignored_is_an_error_where_it_is_defined(
+def test_a_matcher_that_the_cli_would_ignore_is_an_error(
     event: str, matchers: list[str], error: type[Exception], words: str
 ) -> None:
     """SES-37, SES-F13: in silence."""

@@ -1,4 +1,4 @@
-"""MCP servers of a running session: of four kinds, ready, slow, failed, killed, replaced."""
+"""MCP servers in a running session: four kinds, ready, slow, failed, killed, replaced."""
 
 import asyncio
 import itertools
@@ -45,7 +45,7 @@ def stdio(name: str | None = None, **env: str) -> StdioServer:
     return StdioServer(sys.executable, ["-S", STDIO_SERVER], {**named, **env})
 
 
-# The CLI knows a call by its id, also one of an earlier turn.
+# The CLI knows a call by the id, also in later turns.
 _numbers = itertools.count(1)
 
 
@@ -89,7 +89,7 @@ class Guarded:
 async def served(app: ASGIApp) -> AsyncGenerator[str]:
     """Serve an application on loopback; return its URL."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
-    # In its own thread, where its signal handlers do no harm.
+    # In a separate thread, where the signal handlers do no harm.
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -109,7 +109,7 @@ async def process(worker_api: LoopbackServer) -> AsyncIterator[Session]:
 
 @pytest.fixture
 async def session(process: Session, server: LoopbackServer) -> AsyncIterator[Session]:
-    """A session without MCP servers, in a process that the tests of this module share."""
+    """A session without MCP servers, in a process that this module's tests share."""
     await process.reset()
     yield process
     await process.set_mcp_servers({})
@@ -124,7 +124,7 @@ async def test_servers_of_all_kinds_are_ready_when_the_session_is(
     async def say(arguments: Any) -> Any:
         return {"content": [{"type": "text", "text": "dict says True"}]}
 
-    # A signal that ended another test's uvicorn server cuts off the SSE streams of all later ones in this process.
+    # A signal that ended another test's uvicorn server cuts off all later SSE streams in this process.
     monkeypatch.setattr(AppStatus, "should_exit", False)
     http, sse = Guarded(named("http").streamable_http_app()), Guarded(named("sse").sse_app())
     async with served(http) as http_url, served(sse) as sse_url:
@@ -152,7 +152,7 @@ async def test_servers_of_all_kinds_are_ready_when_the_session_is(
 async def test_servers_that_do_not_start_are_an_error(
     options: ClaudeAgentOptions, server: LoopbackServer, temporary: Path
 ) -> None:
-    """SES-56, SES-F16: with their own words, and nothing is left."""
+    """SES-56, SES-F16: with the server's message, and nothing remains."""
     failing: dict[str, tuple[McpServer, str]] = {
         "missing": (StdioServer("/nowhere/program"), "ENOENT"),
         "ends": (StdioServer(sys.executable, ["-c", ""]), "onnection closed"),
@@ -195,7 +195,7 @@ async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, se
         assert {status["name"]: status["status"] for status in statuses} == {"new": "connected", "bad": "failed"}
 
 
-async def test_a_slow_server_is_waited_for_and_one_that_is_too_slow_is_an_error_in_time(
+async def test_a_slow_server_is_awaited_and_a_late_server_is_an_error(
     options: ClaudeAgentOptions, server: LoopbackServer, tmp_path: Path
 ) -> None:
     """SES-56, SES-57, SES-F16."""
@@ -242,7 +242,7 @@ async def test_a_killed_server_is_connected_again_by_the_next_call(session: Sess
 
 
 async def test_replaced_servers_are_in_the_next_request_and_no_others(session: Session, server: LoopbackServer) -> None:
-    """SES-58: of each kind, those that keep their names included, in a conversation that goes on."""
+    """SES-58: every kind, servers with the same name included, in a continued conversation."""
     sets: list[tuple[dict[str, Any], list[str]]] = [
         ({"a": stdio("one"), "b": named("two")}, ["mcp__a__one", "mcp__b__two"]),
         ({"a": stdio("three"), "b": named("four")}, ["mcp__a__three", "mcp__b__four"]),
@@ -261,7 +261,7 @@ async def test_replaced_servers_are_in_the_next_request_and_no_others(session: S
 
 
 async def test_other_servers_stay_when_the_set_is_replaced(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
-    """SES-58: those of the options, in this process and outside."""
+    """SES-58: in-process servers and others."""
     own = create_sdk_mcp_server("own", tools=[tool("mine", "A tool.", {})(say({}))])
     options = replace(options, mcp_servers={"theirs": cast(Any, stdio("theirs").to_wire()), "own": own})
     async with await Session.open(options, mcp_servers={"a": stdio("one")}) as session:
@@ -309,7 +309,7 @@ async def test_a_server_is_connected_anew(session: Session, server: LoopbackServ
 async def test_a_server_of_this_process_runs_where_it_was_given(
     options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:
-    """SES-74: on the loop of its owner, and on that of the processes when the owner's is closed."""
+    """SES-74: on the owner's loop, and on the background loop when the owner's is closed."""
     loops: list[asyncio.AbstractEventLoop] = []
     mine: Any = MCPServer("mine")
 
@@ -330,9 +330,7 @@ async def test_a_server_of_this_process_runs_where_it_was_given(
     assert loops[1] not in (there, asyncio.get_running_loop())
 
 
-async def test_read_only_tools_run_at_the_same_time_and_others_one_after_another(
-    session: Session, server: LoopbackServer
-) -> None:
+async def test_read_only_tools_run_in_parallel_and_others_in_sequence(session: Session, server: LoopbackServer) -> None:
     """SES-60."""
     most = [0, 0]
 
@@ -362,7 +360,7 @@ async def test_read_only_tools_run_at_the_same_time_and_others_one_after_another
     assert most == [1, 3]
 
 
-async def test_under_a_policy_a_sealed_session_s_servers_are_not_allowed_by_themselves(
+async def test_with_a_policy_a_sealed_session_does_not_allow_server_tools(
     options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:
     """SES-50, SES-55."""

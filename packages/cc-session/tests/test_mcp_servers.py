@@ -64,7 +64,7 @@ LOGINS = (
 async def test_a_program_has_no_login_in_its_environment(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """SES-55: of the environment of Python and of the CLI, and no part of a request; its own variables it has."""
+    """SES-55: from the environment of Python or the CLI, nor request data; but the server's variables."""
     for name in LOGINS:
         monkeypatch.setenv(name, "s3cret")
     stdio: Any = {"command": sys.executable, "args": ["-S", STDIO_SERVER], "env": {"AWS_SESSION_TOKEN": "own"}}
@@ -86,7 +86,7 @@ async def test_a_program_has_no_login_in_its_environment(
 
 
 @pytest.mark.parametrize(("name", "words"), [("missing.json", "missing.json"), ("broken.json", "not a valid JSON")])
-async def test_a_file_of_servers_that_cannot_be_read_is_reported_by_the_cli(
+async def test_the_cli_reports_an_unreadable_server_file(
     options: ClaudeAgentOptions, tmp_path: Path, name: str, words: str
 ) -> None:
     """SES-55."""
@@ -96,11 +96,11 @@ async def test_a_file_of_servers_that_cannot_be_read_is_reported_by_the_cli(
 
 
 def test_the_cli_withholds_no_other_login_of_its_own_from_programs() -> None:
-    """SES-55, SES-78: its list is in its code. Those of other programs are not its logins."""
+    """SES-55, SES-78: the list is in the CLI's code. Variables for other programs are not logins."""
     with Path(bundled_cli()).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as code:
-        found = re.search(rb'=(\["ANTHROPIC_API_KEY","CLAUDE_CODE_OAUTH_TOKEN",["A-Z_,]+\])', code)
-        assert found is not None
-        names: list[str] = json.loads(found[1])
+        match = re.search(rb'=(\["ANTHROPIC_API_KEY","CLAUDE_CODE_OAUTH_TOKEN",["A-Z_,]+\])', code)
+        assert match is not None
+        names: list[str] = json.loads(match[1])
     own = re.compile("ANTHROPIC_|CLAUDE_|AWS_|AZURE_|CLOUDSDK_|GOOGLE_|IDENTITY_|MSI_")
     withheld = {name for name in names if own.match(name) and not name.startswith("AWS_CONTAINER_CREDENTIALS_")}
     assert len(withheld) > 20
@@ -109,14 +109,14 @@ def test_the_cli_withholds_no_other_login_of_its_own_from_programs() -> None:
 
 @pytest.mark.parametrize("as_text", [False, True])
 def test_programs_among_the_servers_of_the_options_get_no_login_either(as_text: bool) -> None:
-    """SES-55: the caller's own values stay."""
+    """SES-55: the caller's values stay."""
     own = {"ANTHROPIC_API_KEY": "own", "TOKEN": "x"}
     url: Any = {"type": "http", "url": "http://host"}
     servers: Any = {"a": {"command": "program"}, "b": {"type": "stdio", "command": "program", "env": own}, "c": url}
-    given = json.dumps({"mcpServers": servers}) if as_text else servers
+    value = json.dumps({"mcpServers": servers}) if as_text else servers
     private = PrivateFolder()
     try:
-        options = private.options(ClaudeAgentOptions(mcp_servers=given))
+        options = private.options(ClaudeAgentOptions(mcp_servers=value))
         written = json.loads(Path(str(options.mcp_servers)).read_text(encoding="utf-8"))["mcpServers"]
     finally:
         private.remove()
@@ -167,12 +167,12 @@ def test_a_server_that_makes_no_sense_is_refused(server: Any, error: type[Except
         configs(a=server())
 
 
-async def test_servers_that_make_no_sense_are_refused_before_anything_starts(options: ClaudeAgentOptions) -> None:
+async def test_invalid_servers_are_refused_before_any_start(options: ClaudeAgentOptions) -> None:
     """SES-55."""
-    with pytest.raises(ValueError, match="an MCP server's name"):
+    with pytest.raises(ValueError, match="cannot be the name of an MCP server"):
         await Session.open(options, mcp_servers={"a b": STDIO})
     with pytest.raises(ValueError, match="already an MCP server 'a'"):
         await Session.open(replace(options, mcp_servers={"a": STDIO.to_wire()}), mcp_servers={"a": STDIO})
     wrong: Any = {"a": "program"}
-    with pytest.raises(TypeError, match="is no StdioServer"):
+    with pytest.raises(TypeError, match="expected a StdioServer"):
         await Session.open(options, mcp_servers=wrong)

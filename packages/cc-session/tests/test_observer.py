@@ -11,7 +11,7 @@ CALL: dict[str, Any] = {"type": "assistant", "message": {"content": [{"type": "t
 RESULT: dict[str, Any] = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]}}
 ASK: dict[str, Any] = {"type": "control_request", "request_id": "7", "request": {"subtype": "can_use_tool"}}
 DROP: dict[str, Any] = {"type": "control_cancel_request", "request_id": "7"}
-# In the SDK's format, and in other possible ones.
+# In the SDK's format, and in other possible formats.
 ANSWER = json.dumps({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": {}}})
 OTHER = json.dumps({"type": "control_response", "response": {"response": {"x": "y" * 999}, "request_id": "7"}})
 

@@ -1,4 +1,4 @@
-"""Failures of opening a session, each of which leaves nothing behind."""
+"""Failures while a session opens, each of which leaves nothing behind."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "code"), [("", 0), ("", 7), ("sys.stdin.readline()\n", 7)])
-async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words_and_is_not_waited_for(
+async def test_a_cli_that_exits_early_is_reported_at_once_with_stderr(
     fake_cli: FakeCLI, before: str, code: int
 ) -> None:
     """SES-20, SES-71, SES-F02: the time for closing is for existing processes."""
@@ -77,7 +77,7 @@ async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words_and_is_no
 
 
 async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI, children: Children) -> None:
-    """SES-29, SES-F03: also when it cannot be told to end."""
+    """SES-29, SES-F03: also when it ignores signals."""
     options = fake_cli("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)")
     began = time.monotonic()
     with pytest.raises(ControlTimeoutError) as raised:
@@ -148,22 +148,22 @@ for frame in frames():
         assert (await session.run("Hello.")).text == "right"
 
 
-@pytest.mark.parametrize("told", ["'\\ud83d'", "[[]]"], ids=["half of a surrogate pair", "deeply nested"])
-async def test_what_javascript_writes_as_json_is_read(fake_cli: FakeCLI, told: str) -> None:
+@pytest.mark.parametrize("text", ["'\\ud83d'", "[[]]"], ids=["half of a surrogate pair", "deeply nested"])
+async def test_what_javascript_writes_as_json_is_read(fake_cli: FakeCLI, text: str) -> None:
     options = fake_cli(f"""
 initialize()
-told = {told}
-for _ in range(300 if isinstance(told, list) else 0):
-    told = [told]
+text = {text}
+for _ in range(300 if isinstance(text, list) else 0):
+    text = [text]
 for frame in frames():
-    send(type="system", subtype="told", told=told)
+    send(type="system", subtype="text", text=text)
     result(frame, result="right")
 """)
     async with await Session.open(options) as session:
         messages = (await session.run("Hello.")).messages
 
-    found = next(message.data["told"] for message in messages if isinstance(message, SystemMessage))
-    assert json.dumps(found).strip("[]") in ('"\\ud83d"', "")
+    value = next(message.data["text"] for message in messages if isinstance(message, SystemMessage))
+    assert json.dumps(value).strip("[]") in ('"\\ud83d"', "")
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(30, marks=pytest.mark.slow)])
@@ -186,7 +186,7 @@ async def test_cancels_of_opening_at_any_moment_leave_no_process(
 
 
 class Scripted(Transport):
-    """A transport of the caller's; its errors are its own."""
+    """A caller's transport with special errors."""
 
     def __init__(self, *, hangs_in: str = "") -> None:
         self._hangs_in = hangs_in
@@ -231,8 +231,8 @@ class Scripted(Transport):
         self.is_closed = True
 
 
-async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process_until_a_message_cannot_be_written() -> None:
-    """SES-19, SES-35: the arrived part of it is unknown, and so the session is dead."""
+async def test_a_caller_s_transport_replaces_the_process_until_a_write_fails() -> None:
+    """SES-19, SES-35: nobody knows how much of it arrived, and so the session is dead."""
     transport = Scripted()
     async with await Session.open(transport=transport, timeouts=HURRY) as session:
         assert (session.state, session.pid) == ("idle", None)

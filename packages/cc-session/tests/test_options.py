@@ -70,7 +70,7 @@ def test_the_address_of_the_api_is_told_without_secrets(
 
 
 @pytest.mark.parametrize(("key", "is_bare"), [("key", True), ("", False)])
-def test_only_a_login_with_an_api_key_is_bare_and_variables_of_the_caller_win(key: str, is_bare: bool) -> None:
+def test_only_an_api_key_login_is_bare_and_caller_variables_win(key: str, is_bare: bool) -> None:
     """SES-26."""
     sealed = sealed_options(env={"ANTHROPIC_API_KEY": key, "CLAUDE_CODE_MAX_RETRIES": "3"})
     assert ("bare" in sealed.extra_args, sealed.env["CLAUDE_CODE_MAX_RETRIES"]) == (is_bare, "3")

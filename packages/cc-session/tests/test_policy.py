@@ -1,4 +1,4 @@
-"""Decisions of a policy about a call, without a CLI."""
+"""A policy's decisions on a call, without a CLI."""
 
 import os
 import re
@@ -62,21 +62,21 @@ def test_a_rule_matches_whole_names(pattern: Any, matching: list[str], others: l
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
-        ("Bash(git *)", "a condition on a command or a path as when"),
-        ("Edit|Write", "is no tool's name"),
-        ("mcp__.*", "a regular expression is given compiled"),
-        ("", "is no tool's name"),
+        ("Bash(git *)", "for a condition on a command or a path"),
+        ("Edit|Write", "is not a tool name"),
+        ("mcp__.*", "for a regular expression"),
+        ("", "is not a tool name"),
         ("bash", "the tool is called 'Bash'"),
         ("WEBFETCH", "the tool is called 'WebFetch'"),
     ],
 )
 def test_a_rule_that_would_match_nothing_is_refused(tool: str, words: str) -> None:
-    """SES-46: a deny that misses its tool would have no effect."""
+    """SES-46: a deny that misses the tool would have no effect."""
     with pytest.raises(ValueError, match=words):
         Rule(tool, "deny")
 
 
-def test_other_nonsense_is_refused() -> None:
+def test_other_invalid_rules_are_refused() -> None:
     wrong: Any = "forbid"
 
     async def predicate(input: Mapping[str, Any]) -> bool:
@@ -86,7 +86,7 @@ def test_other_nonsense_is_refused() -> None:
         Rule("Bash", wrong)
     with pytest.raises(ValueError, match="the default is"):
         Policy(default=wrong)
-    with pytest.raises(TypeError, match="no coroutine function"):
+    with pytest.raises(TypeError, match="is not a coroutine function"):
         Rule("Bash", "deny", when=predicate)
     with pytest.raises(TypeError, match="a sequence of Rule"):
         Policy(wrong)
@@ -118,7 +118,7 @@ def test_rules_can_be_added() -> None:
 
     assert (says(base, "WebFetch"), says(base, "Read")) == ("deny", "allow")
     assert (says(more, "WebFetch"), says(more, "Read")) == ("allow", "deny")
-    assert repr(more) == f"<Policy of {len(base.rules) + 2} rules, default deny>"
+    assert repr(more) == f"<Policy with {len(base.rules) + 2} rules, default deny>"
 
 
 WRITERS = ("Write", "Edit", "MultiEdit")
@@ -162,7 +162,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("through_a_link", [True, False])
 def test_workspace_write_writes_below_the_folder_and_nowhere_else(work: Path, through_a_link: bool) -> None:
-    """SES-51: links followed and `..` resolved, in the way of the CLI and in that of the system."""
+    """SES-51: links followed and `..` resolved, both as the CLI does and as the system does."""
     policy = Policy.workspace_write(work.parent / "link-to-work" if through_a_link else work)
 
     for tool in WRITERS:
@@ -175,7 +175,7 @@ def test_workspace_write_writes_below_the_folder_and_nowhere_else(work: Path, th
 
 
 def test_workspace_write_knows_no_paths_but_absolute_ones(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-51: the CLI resolves a relative one."""
+    """SES-51: the CLI resolves a relative path."""
     monkeypatch.chdir(work)
     policy = Policy.workspace_write(work)
     (work / "caf\u00e9").symlink_to("/etc/passwd")
@@ -185,7 +185,7 @@ def test_workspace_write_knows_no_paths_but_absolute_ones(work: Path, monkeypatc
     assert says(policy, "Write") == "deny"
 
 
-def test_workspace_write_denies_what_is_not_about_files_but_shells_if_told_otherwise(work: Path) -> None:
+def test_workspace_write_denies_other_tools_and_takes_the_decision_on_shells(work: Path) -> None:
     """SES-51."""
     policy = Policy.workspace_write(work)
     assert {says(policy, tool, file_path=f"{work}/file", command="ls") for tool in OTHERS} == {"deny"}
@@ -197,7 +197,7 @@ def test_workspace_write_denies_what_is_not_about_files_but_shells_if_told_other
         assert says(policy, "Write", file_path="/etc/passwd") == "deny"
 
 
-def test_a_workspace_must_be_a_folder_that_is_there_and_stays_where_it_was(work: Path) -> None:
+def test_a_workspace_must_be_an_existing_folder_and_stays_the_same(work: Path) -> None:
     """SES-51: a link to it that is changed later does not take it along."""
     with pytest.raises(FileNotFoundError):
         Policy.workspace_write(work / "missing")

@@ -1,4 +1,4 @@
-"""Attacks on a policy that fail: other hooks, settings of the folder, skills, and Python's death."""
+"""Attacks on a policy that fail: other hooks, a folder's settings, skills, and Python's death."""
 
 import asyncio
 import inspect
@@ -39,7 +39,7 @@ PERMITS = of_hook("PermissionRequest", decision={"behavior": "allow", "updatedIn
 
 
 def when(*words: str) -> Callable[[Any], bool]:
-    """Makes the condition that one of these is in the command."""
+    """Make the condition that any of these words is in the command."""
     return lambda input: any(word in input["command"] for word in words)
 
 
@@ -58,7 +58,7 @@ def changes(file: str, **fields: Any) -> dict[str, Any]:
     return of_hook("PreToolUse", updatedInput={"command": f"touch {file}", "description": "d"}, **fields)
 
 
-# Effects of hooks on a call, and the outcome.
+# Hooks' effects on a call, and the outcome.
 CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "permitted-1": (changes("evil", permissionDecision="allow"), "No evil."),
     "permitted-2": (changes("evil"), "No evil."),
@@ -69,10 +69,8 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("mode", ["default", "plan", "bypassPermissions"])
-async def test_a_hook_that_changes_a_call_does_not_make_one_of_it_that_is_denied(
-    bench: Any, mode: PermissionMode
-) -> None:
-    """SES-42, SES-54: nor one that needs approval; and it can require approval for one that the policy allows."""
+async def test_a_hook_s_change_cannot_pass_a_denied_call(bench: Any, mode: PermissionMode) -> None:
+    """SES-42, SES-54: nor a call that needs approval; and it can require approval for an allowed call."""
 
     async def change(input: Any, tool_use_id: str | None, context: Any) -> Any:
         return by_command({"permitted-2": CHANGED["permitted-2"][0]})(input)
@@ -123,7 +121,7 @@ async def test_other_hooks_do_not_let_a_call_pass(bench: Any) -> None:
         assert words in bench.results[call["id"]], call["id"]
 
 
-async def test_a_hook_on_permissions_answers_where_the_cli_asks_and_not_for_who_is_asked(bench: Any) -> None:
+async def test_a_permission_hook_answers_the_cli_but_not_for_the_callback(bench: Any) -> None:
     """SES-50, SES-54: it would come first."""
     allows = of_hook("PermissionRequest", decision={"behavior": "allow"})
     outputs = {"asked-1": PERMITS, "asked-2": allows, "passed-1": allows, "passed-2": PERMITS}
@@ -229,7 +227,7 @@ async def test_commands_in_skills_and_slash_commands_do_not_run(bench: Any) -> N
 
 
 async def test_an_agent_of_the_folder_brings_nothing_of_its_own(bench: Any) -> None:
-    """SES-47, SES-54: neither its mode, nor its hooks, nor its tools."""
+    """SES-47, SES-54: neither by mode, nor by hooks, nor by tools."""
     header = {
         "name": "evil", "description": "d", "permissionMode": "bypassPermissions", "tools": "Bash",
         "hooks": {"PreToolUse": prints(CHANGES)},
@@ -277,7 +275,7 @@ asyncio.run(main())
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
 async def test_a_call_that_waits_for_python_does_not_run_when_python_dies(bench: Any, server: LoopbackServer) -> None:
-    """SES-54, SES-77: for a hook, a policy or a program; its awaited program ends, too."""
+    """SES-54, SES-77: for a hook, a policy or a program, which ends, too."""
     server.respond = say([bash(1, "touch evil")])
     arguments = [json.dumps(bench.options.env), str(bench.folder)]
     program = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments])  # noqa: ASYNC220

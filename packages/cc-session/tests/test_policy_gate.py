@@ -1,6 +1,6 @@
 """Policies in a running session: in every permission mode, for every kind of tool, and when a callback fails.
 
-Over 400 lines, and in one file all the same: each test is another case of the same run, with the same stand-ins.
+Over 400 lines, in a single file: each test is another case of the same run, with the same stand-ins.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Policy, Rule, Session, StdioServer, Timeouts, hook
-from cc_session.policy.gate import kept_in_memory
+from cc_session.policy.gate import in_memory_only
 
 from .conftest import STDIO_SERVER, ask, bash, use
 
@@ -42,7 +42,7 @@ def touch(number: int | str, file: str) -> dict[str, Any]:
 
 
 class Asked:
-    """A permission callback that records its questions."""
+    """A permission callback that records the questions."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, ToolPermissionContext]] = []
@@ -52,19 +52,19 @@ class Asked:
         return PermissionResultAllow()
 
 
-# The policy decision of `gate` on a call that has the word in its input, and its effect.
+# The policy's decision on a call with the word in the input, and the effect.
 CASES = ("denied", "allowed", "asked", "refused")
 KINDS = ("Bash", "Read", "Write", "mcp__here__write", "mcp__there__touch")
 
 
 class Gate:
-    """Outcomes of calls of all kinds in a process of one permission mode."""
+    """Outcomes of all kinds of calls, in a process with a permission mode."""
 
     def __init__(self, mode: PermissionMode, bench: Any, readable: Path) -> None:
         self.mode = mode
         self.bench = bench
         self.readable = readable
-        self.asked: dict[str, list[tuple[str, str | None]]] = {case: [] for case in (*CASES, "granted")}
+        self.requests: dict[str, list[tuple[str, str | None]]] = {case: [] for case in (*CASES, "granted")}
         self.ran: list[str] = []
         self.results: dict[str, str] = {}
         self.files: set[str] = set()
@@ -80,8 +80,8 @@ class Gate:
         return [use(f"{case}_{kind}", kind, **input) for kind, input in zip(KINDS, inputs, strict=True)]
 
     async def ask(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        [case] = [case for case in self.asked if case in str(input)]
-        self.asked[case].append((tool, context.decision_reason))
+        [case] = [case for case in self.requests if case in str(input)]
+        self.requests[case].append((tool, context.decision_reason))
         if case == "refused":
             return PermissionResultDeny(message="Better not.")
         return PermissionResultAllow(updated_permissions=[*allowing(*KINDS)] if case == "granted" else None)
@@ -123,8 +123,8 @@ class Gate:
 
     def effects(self, case: str) -> set[str]:
         """The kinds of calls that had an effect."""
-        found = {"Bash": "bash", "Write": "write", "mcp__there__touch": "mcp"}
-        effects = {kind for kind, word in found.items() if f"{case}-by-{word}" in self.files}
+        tools = {"Bash": "bash", "Write": "write", "mcp__there__touch": "mcp"}
+        effects = {kind for kind, word in tools.items() if f"{case}-by-{word}" in self.files}
         effects |= {"Read"} if f"content of {case}" in str(self.results) else set()
         return effects | ({"mcp__here__write"} if case in self.ran else set())
 
@@ -151,16 +151,16 @@ ASKED = [(kind, "Because.") for kind in KINDS]
     ],
     ids=CASES,
 )
-def test_a_call_of_any_kind_has_the_effect_that_the_policy_decides_in_any_mode(
+def test_the_policy_decides_on_every_kind_of_call_in_every_mode(
     gate: Gate, case: str, effects: set[str], asked: list[Any], words: str
 ) -> None:
-    """SES-47, SES-48, SES-53, SES-54, SES-F14: even if the CLI was told to allow it, or asks for no permission."""
+    """SES-47, SES-48, SES-53, SES-54, SES-F14: even if the CLI has a rule to allow it, or asks for no permission."""
     assert gate.effects(case) == effects
-    assert sorted(gate.asked[case]) == asked
+    assert sorted(gate.requests[case]) == asked
     assert all(words in result for result in gate.results_of(case))
 
 
-# Effects of a Bash and a Write call that the policy passes, and if a callback is asked, which refuses shells.
+# Effects of a Bash and a Write call that the policy passes, and the tools for which the callback is asked.
 PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
     "bypassPermissions": ({"by-bash", "by-write"}, []),
     "dontAsk": (set(), []),
@@ -168,7 +168,7 @@ PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
 }
 
 
-async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothing_else(bench: Any) -> None:
+async def test_a_later_mode_changes_only_calls_that_the_policy_passes(bench: Any) -> None:
     """SES-50, SES-53, SES-54: the CLI decides the calls that it passes, and asks the callback as usual."""
 
     def no_shells(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
@@ -191,9 +191,7 @@ async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothi
             assert "does not allow" in bench.results[f"toolu_{number}_3"]
 
 
-async def test_ask_asks_the_callback_of_the_options_where_the_policy_has_none_and_without_one_denies(
-    bench: Any, server: LoopbackServer
-) -> None:
+async def test_ask_uses_the_options_callback_and_without_callback_denies(bench: Any, server: LoopbackServer) -> None:
     """SES-48: and the model is not offered tools that ask the user."""
     asked, policy = Asked(), Policy([Rule("Bash", "ask")])
     bench.will_call(touch(1, "file"))
@@ -210,10 +208,10 @@ async def test_ask_asks_the_callback_of_the_options_where_the_policy_has_none_an
     assert bench.files == {"file"}
 
 
-async def test_the_input_that_is_answered_is_what_the_tool_gets_and_deny_rules_hold_for_it(
+async def test_the_tool_gets_the_callback_s_input_unless_a_rule_denies_it(
     bench: Any, recwarn: pytest.WarningsRecorder
 ) -> None:
-    """SES-54: the SDK, which warns of callbacks that the CLI would not call, does not warn of that of a policy."""
+    """SES-54: the SDK warns of callbacks that the CLI would not call, but not of a policy's."""
 
     def answer(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
         return PermissionResultAllow(updated_input={**input, "command": input["command"].replace("file", "other")})
@@ -247,7 +245,7 @@ def says_yes(*_: Any) -> Any:
 FAILING: dict[str, Callable[..., Any]] = {f.__name__: f for f in (never, never_in_a_thread, raises, says_yes)}
 
 
-async def test_who_is_asked_and_fails_denies(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_permission_callback_denies(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
     """SES-49."""
 
     def answer(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
@@ -258,12 +256,12 @@ async def test_who_is_asked_and_fails_denies(bench: Any, caplog: pytest.LogCaptu
 
     assert bench.files == set()
     for name in FAILING:
-        assert "Who was asked about Bash did not answer." in bench.results[f"toolu_{name}"]
+        assert "The permission callback for Bash failed." in bench.results[f"toolu_{name}"]
     assert "a secret" not in str(bench.results)
-    assert caplog.text.count("The permission callback failed about Bash") == len(FAILING)
+    assert caplog.text.count("The permission callback for Bash failed") == len(FAILING)
 
 
-async def test_a_predicate_that_raises_or_is_slow_denies_and_the_session_s_deadlines_hold(bench: Any) -> None:
+async def test_a_failing_or_slow_predicate_denies_within_the_time_limit(bench: Any) -> None:
     """SES-34, SES-49, SES-54: for questions, too, where the policy has no deadline."""
 
     def predicate(input: Any) -> bool:
@@ -278,14 +276,14 @@ async def test_a_predicate_that_raises_or_is_slow_denies_and_the_session_s_deadl
 
     assert bench.files == set()
     assert all("could not be applied" in bench.results[f"toolu_{number}"] for number in (1, 2))
-    assert "Who was asked about Write did not answer." in bench.results["toolu_3"]
+    assert "The permission callback for Write failed." in bench.results["toolu_3"]
 
 
 async def test_a_question_can_take_longer_than_a_hook(bench: Any) -> None:
     """SES-34: a person may have to answer it."""
 
     async def slowly(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        await asyncio.sleep(1.4)  # the hook of a policy has a second more than its verdict
+        await asyncio.sleep(1.4)  # a policy's hook has a second more than the verdict
         return PermissionResultAllow()
 
     bench.will_call(touch(1, "file"))
@@ -309,14 +307,14 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
 @pytest.mark.parametrize("kind", [list, tuple, iter])
 def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
     """SES-52."""
-    kept = kept_in_memory(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
-    assert isinstance(kept, PermissionResultAllow)
-    assert [update.destination for update in kept.updated_permissions or []] == ["session"] * 4
+    answer = in_memory_only(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
+    assert isinstance(answer, PermissionResultAllow)
+    assert [update.destination for update in answer.updated_permissions or []] == ["session"] * 4
 
 
 @pytest.mark.parametrize("with_policy", [True, False])
 async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, with_policy: bool) -> None:
-    """SES-52, SES-F15: neither those of the callback nor those of a hook. They hold for the session."""
+    """SES-52, SES-F15: neither from the callback nor from a hook. They hold for the session."""
     calls: list[str] = []
     permitted: list[str] = []
 
@@ -348,7 +346,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
 
 
 async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None:
-    """SES-47: a question about its call has the sub-agent's name."""
+    """SES-47: a question about the call has the sub-agent's name."""
     asked = Asked()
     agent = use(1, "Agent", description="d", prompt="p", subagent_type="general-purpose")
     write = use(3, "Write", file_path=f"{bench.folder}/by-write", content="x")
@@ -364,7 +362,7 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None
 
 
 async def test_a_tool_is_known_by_its_server_and_not_by_its_name(bench: Any) -> None:
-    """SES-46, SES-54: a tool with the name of the CLI's or another server's is not confused with it."""
+    """SES-46, SES-54: a tool with the same name as a CLI's or another server's tool is not confused with it."""
     answered: list[str] = []
 
     def town_tool(name: str) -> Any:
@@ -377,7 +375,7 @@ async def test_a_tool_is_known_by_its_server_and_not_by_its_name(bench: Any) -> 
     names = ("Read", "mcp__good__tool", "weather")
     rules = [Rule("mcp__town__weather", "allow"), Rule("mcp__good__*", "allow")]
     bench.will_call(*(use(name, name) for name in names))
-    # With this variable the model sees the tools without the names of their servers.
+    # With this variable the model sees the tools without server names.
     env = {**bench.options.env, "CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
     servers = {"town": create_sdk_mcp_server("town", tools=[town_tool(name) for name in names])}
     policy = Policy.read_only().with_rules(*rules)
@@ -411,7 +409,7 @@ async def test_the_presets_in_a_session(bench: Any) -> None:
     assert {path.name for path in bench.folder.parent.iterdir()} == {"work", "work-config"}
 
 
-async def test_a_mode_that_does_not_exist_and_what_does_not_go_with_a_policy_are_refused(
+async def test_an_unknown_mode_and_options_that_conflict_are_refused(
     options: ClaudeAgentOptions,
 ) -> None:
     """SES-53."""
@@ -420,7 +418,7 @@ async def test_a_mode_that_does_not_exist_and_what_does_not_go_with_a_policy_are
     refused: list[tuple[Policy | None, dict[str, Any], str]] = [
         *((None, {"permission_mode": mode}, "there is no permission mode") for mode in ("", "plan ", "yolo")),
         (policy, {"permission_prompt_tool_name": "mcp__a__b"}, "permission_prompt_tool_name"),
-        (policy, {"can_use_tool": asked}, "both asked"),
+        (policy, {"can_use_tool": asked}, "answer the same requests"),
         (policy, {"env": {"CLAUDE_CODE_SIMPLE": "true"}}, "in bare mode"),
     ]
     for given, changes, words in refused:

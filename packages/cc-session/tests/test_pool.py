@@ -1,4 +1,4 @@
-"""Leases of real processes: their sessions, threads, and misuse. `test_pool_core.py` tests their assignment."""
+"""Leases of real processes: their sessions, threads, and misuse. `pool_core/` tests their assignment."""
 
 import asyncio
 import sys
@@ -85,7 +85,7 @@ for frame in frames():
 """
 
 
-async def test_messages_after_the_last_turn_and_figures_of_a_lease_are_not_in_the_next_one(fake_cli: FakeCLI) -> None:
+async def test_late_messages_and_figures_do_not_reach_the_next_lease(fake_cli: FakeCLI) -> None:
     """SES-62, SES-67."""
     async with SessionPool(fake_cli(TALKS_LATE), limits=PoolLimits(size=1, prewarm=0)) as pool:
         async with pool.lease() as old:
@@ -104,12 +104,12 @@ async def test_messages_after_the_last_turn_and_figures_of_a_lease_are_not_in_th
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
 async def test_what_goes_on_when_a_lease_ends_is_broken_off_and_forgotten(
-    server: LoopbackServer, one_process: SessionPool, held: Any, is_cancelled: bool
+    server: LoopbackServer, one_process: SessionPool, slow_api: Any, is_cancelled: bool
 ) -> None:
-    """SES-10, SES-62, SES-67: a message that waits for its turn must not come into another lease's conversation."""
+    """SES-10, SES-62, SES-67: a waiting message must not come into another lease's conversation."""
     async with one_process.lease() as session:
         running = [asyncio.ensure_future(session.run("Slow."))]
-        await held.asked()
+        await slow_api.wait_for_prompt()
         if is_cancelled:
             await cancelled(running.pop())
             running = [asyncio.ensure_future(call) for call in (session.run("Late."), session.add_user("Late."))]
@@ -172,10 +172,10 @@ async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> N
 # --- Threads and event loops ---
 
 
-def test_a_pool_is_used_from_many_threads_at_once_also_in_loops_of_their_own(
+def test_many_threads_use_a_pool_at_once_with_and_without_loops(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:
-    """SES-74, SES-76, SES-F12: each gets its own answer."""
+    """SES-74, SES-76, SES-F12: each gets the right answer."""
 
     async def lease(text: str) -> str:
         async with shared_pool.lease() as session:
@@ -233,9 +233,9 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
 async def test_processes_are_measured(
     server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-66, SES-68: on Linux, pages of the program itself are counted once."""
+    """SES-66, SES-68: on Linux, the program's pages are counted once."""
     low, high = (0.4, 0.95) if sys.platform == "linux" else (0.95, 1.2)
-    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.1)
     async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=1)) as pool:
         async with pool.lease() as first, pool.lease() as second:
             await asyncio.gather(first.run("Hello."), second.run("Hello."))
@@ -264,7 +264,7 @@ async def test_many_leases_stay_within_the_memory_and_leave_nothing(
             largest = max(largest, *(process.memory_info().rss / 1e6 for process in processes()))
         stats = pool.stats()
         assert (stats.leases, stats.busy, stats.waiting) == (leases, 0, 0)
-        # One that took the place of another may not have been needed any more.
+        # A process in another's place may not have been needed any more.
         assert 0 <= stats.reuses - (leases - stats.starts) <= 2
         # The CLI decides the growth per turn before a process is returned; it is some 50 MB at most.
         assert largest < limit + 60

@@ -1,4 +1,4 @@
-"""A pool with callers that cancel, and processes that are killed: each gets its own answer, or none.
+"""A pool with callers that cancel, and processes that are killed: each gets the right answer, or none.
 
 `CC_SESSION_CHAOS` is the number of callers; `scripts/README.md` has a run with many.
 """
@@ -29,7 +29,7 @@ async def echo_sooner_or_later(body: JsonObject) -> str:
 
 
 class Chaos:
-    """Callers, some of which cancel, and some of which kill a process."""
+    """Callers: some cancel, and some kill a process."""
 
     def __init__(self, pool: SessionPool) -> None:
         self.pool = pool
@@ -67,7 +67,7 @@ class Chaos:
             assert {error.kind for error in errors.exceptions if isinstance(error, TurnError)} == {"interrupted"}
             self.interrupted += 1
         except* ClaudeCodeError:
-            self.failed += 1  # its process was killed
+            self.failed += 1  # the process was killed
         else:
             assert turn.text == prompt
             self.answered += 1
@@ -97,7 +97,7 @@ async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
         assert chaos.answered + chaos.cancelled + chaos.interrupted + chaos.failed == callers
         assert min(chaos.answered, chaos.cancelled) > 0
         # Abandoned processes return by themselves, and the pool is as good as new. A process that was killed a moment
-        # ago may be leased once more before its end is known: hence the retry.
+        # ago may be leased once more before the pool knows the end: hence the retry.
         turns = await asyncio.gather(*(pool.run(f"Afterwards {number}.", retries=1) for number in range(8)))
         assert [turn.text for turn in turns] == [f"Afterwards {number}." for number in range(8)]
         stats = pool.stats()

@@ -37,31 +37,31 @@ Processes = Callable[[], list[psutil.Process]]
 
 
 async def test_a_process_that_died_while_idle_is_replaced(server: LoopbackServer, lone_pool: SessionPool) -> None:
-    """SES-67, SES-F04: also in the milliseconds before the pool knows of it."""
+    """SES-67, SES-F04: also in the milliseconds before the pool knows it."""
     processes: list[psutil.Process] = []
     for _ in range(2):
         async with lone_pool.lease() as session:
             assert (await session.run("Still there?")).text == "Still there?"
             processes.append(process_of(session))
         await until(lambda: lone_pool.stats().idle == 1)
-        await asyncio.sleep(0.1)  # one that gave an answer a moment ago is not asked again
+        await asyncio.sleep(0.1)  # a process that answered a moment ago is not checked
         processes[-1].kill()
     async with lone_pool.lease() as session:
         assert len({*processes, process_of(session)}) == 3
 
 
-async def test_a_process_that_dies_in_a_turn_fails_that_one_alone_and_it_is_repeated_if_that_was_asked_for(
-    server: LoopbackServer, lone_pool: SessionPool, held: Any
+async def test_a_process_that_dies_fails_only_its_turn_unless_retried(
+    server: LoopbackServer, lone_pool: SessionPool, slow_api: Any
 ) -> None:
     """SES-20, SES-67, SES-73, SES-F04."""
     async with lone_pool.lease() as session:
-        turn = await held.during(session.run("Slow."))
+        turn = await slow_api.during(session.run("Slow."))
         process_of(session).kill()
         with anyio.fail_after(10):
             await all_raise(ProcessExitedError, turn)
     async with lone_pool.lease() as session:
         process = process_of(session)
-    turn = await held.during(lone_pool.run("Quick.", retries=1))
+    turn = await slow_api.during(lone_pool.run("Quick.", retries=1))
     server.respond = echo
     process.kill()
     assert (await turn).text == "Quick."
@@ -110,7 +110,7 @@ for frame in frames():
         assert pool.stats().recycled == {"dead": 1}
 
 
-async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited_for(
+async def test_a_hanging_process_delays_no_lease(
     server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-67, SES-F05: where the reset hangs as well, another process is started meanwhile."""
@@ -124,7 +124,7 @@ async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited
             process = process_of(other)
         await until(lambda: pool.stats().idle == 1)
         process.suspend()
-        await asyncio.sleep(0.1)  # one that gave an answer a moment ago is not asked again
+        await asyncio.sleep(0.1)  # a process that answered a moment ago is not checked
         assert (await pool.run("Hello.")).text == "Hello."
         assert pool.stats().starts == 3
 
@@ -133,13 +133,13 @@ async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited
 
 
 async def test_close_ends_all_and_leaves_nothing(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any, temporary: Path, processes: Processes
+    server: LoopbackServer, options: ClaudeAgentOptions, slow_api: Any, temporary: Path, processes: Processes
 ) -> None:
     """SES-23, SES-27: processes that are idle, leased, in a turn, and being started; and waiting leases."""
     pool = SessionPool(options, limits=PoolLimits(size=3, prewarm=0))
     await pool.warm(2)
     async with pool.lease() as session:
-        turn = await held.during(pool.run("Slow."))
+        turn = await slow_api.during(pool.run("Slow."))
         starting = asyncio.ensure_future(pool.run("Hello.", system_prompt="Another."))
         await until(lambda: pool.stats().starting == 1)
         waiting = asyncio.ensure_future(pool.run("Hello.", system_prompt="A third."))
@@ -221,12 +221,12 @@ def test_a_forked_child_has_processes_of_its_own(
 
 
 def test_a_thread_that_is_interrupted_in_run_sync_gives_its_lease_back(
-    server: LoopbackServer, lone_pool: SessionPool, held: Any
+    server: LoopbackServer, lone_pool: SessionPool, slow_api: Any
 ) -> None:
     """SES-75: as Ctrl-C does in a console."""
 
     def interrupt() -> None:
-        asyncio.run(held.asked())
+        asyncio.run(slow_api.wait_for_prompt())
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
@@ -259,7 +259,7 @@ while pool.stats().waiting < 2 or not pool.stats().busy:
 
 
 async def test_a_program_that_ends_while_leases_wait_starts_no_process_for_them(
-    server: LoopbackServer, held: Any, tmp_path: Path
+    server: LoopbackServer, slow_api: Any, tmp_path: Path
 ) -> None:
     """SES-77."""
     program = [sys.executable, "-c", ENDS_WHILE_LEASES_WAIT, json.dumps(server.env())]

@@ -24,7 +24,7 @@ async def echo(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def call_once(body: JsonObject) -> str | list[JsonObject]:
-    """Call the tool, and answer with its result."""
+    """Call the tool, and answer with the result."""
     # Where there are hooks, the process is not bare, and the CLI adds messages about the machine.
     last = [message for message in body["messages"] if message["role"] == "user"][-1]["content"][-1]
     if last["type"] == "tool_result":
@@ -53,15 +53,15 @@ def bodies(server: LoopbackServer) -> list[JsonObject]:
     return [{name: value for name, value in body.items() if name != "metadata"} for body in server.requests]
 
 
-async def test_a_process_with_policy_hooks_and_servers_is_used_again_and_nothing_shows(
+async def test_a_process_with_policy_hooks_and_servers_is_reused_without_traces(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:
     """SES-61, SES-62: also after calls that ran, and calls that were denied."""
-    seen: list[str] = []
+    texts: list[str] = []
 
     @hook("PreToolUse")
     async def look(input: PreToolUseHookInput) -> HookResult:
-        seen.append(input["tool_input"]["text"])
+        texts.append(input["tool_input"]["text"])
         return HookResult(context="Somebody is looking.")
 
     def is_bad(arguments: Mapping[str, object]) -> bool:
@@ -81,17 +81,17 @@ async def test_a_process_with_policy_hooks_and_servers_is_used_again_and_nothing
             assert "Echo: Good." in (await pool.run("Good.")).text
             assert bodies(server) == fresh
         assert pool.stats().starts == 1
-    assert seen == ["Good.", "Bad.", "Good.", "Bad.", "Good."]
+    assert texts == ["Good.", "Bad.", "Good.", "Bad.", "Good."]
 
 
 async def test_a_permission_that_is_granted_for_the_session_ends_with_the_lease(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:
     """SES-52, SES-62."""
-    asked: list[str] = []
+    texts: list[str] = []
 
     def ask(_tool: str, arguments: Mapping[str, object], _context: object) -> PermissionResultAllow:
-        asked.append(str(arguments["text"]))
+        texts.append(str(arguments["text"]))
         rules = [PermissionRuleValue("mcp__tools__echo")]
         forever = PermissionUpdate(type="addRules", rules=rules, behavior="allow", destination="session")
         return PermissionResultAllow(updated_permissions=[forever])
@@ -101,7 +101,7 @@ async def test_a_permission_that_is_granted_for_the_session_ends_with_the_lease(
         for text in ("One.", "Two."):
             assert f"Echo: {text}" in (await pool.run(text)).text
         stats = pool.stats()
-    assert asked == ["One.", "Two."]
+    assert texts == ["One.", "Two."]
     assert (stats.starts, {*stats.recycled}) == (2, {"changed"})
 
 
@@ -118,10 +118,10 @@ async def test_servers_that_a_lease_has_set_end_with_it(
         assert await session.mcp_status() == []
 
 
-async def test_a_hook_runs_on_the_loop_of_the_caller_whose_turn_it_is(
+async def test_a_hook_runs_on_the_loop_of_the_turn_s_caller(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:
-    """SES-74: for any previous user of the process, and any loop closed since."""
+    """SES-74: for any previous user, and any loop closed since then."""
     loops: list[asyncio.AbstractEventLoop] = []
 
     @hook("PreToolUse")

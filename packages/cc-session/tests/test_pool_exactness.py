@@ -1,4 +1,4 @@
-"""A lease of a process that was used before: its requests are those of a fresh process."""
+"""A lease of a used process: the requests equal a fresh process's."""
 
 import asyncio
 import json
@@ -17,15 +17,15 @@ Use = Callable[[Session, LoopbackServer], Awaitable[object]]
 
 MARK = "Compare this."
 
-# Without the seal, the CLI requests a title for its session, once, in a request beside the conversation.
+# Without the seal, the CLI requests a session title, once, in a request beside the conversation.
 TITLE = "Write the title in the predominant language"
 
-# Session id of the process, and values that depend on the time and connection of a request.
+# Session id, and values that depend on time and connection.
 DIFFERENT = {"connection", "content-length", "host", "x-claude-code-session-id"}
 
 
 def respond(body: JsonObject) -> str | list[JsonObject]:
-    """Call the tools named in the last prompt, one after another: `CALL name {json}` on lines of their own."""
+    """Call the tools named in the last prompt, in sequence, by lines `CALL name {json}`."""
     users = [message for message in body["messages"] if message["role"] == "user"]
     answers = 0
     while "tool_result" in json.dumps(users[-1 - answers]["content"]):
@@ -60,7 +60,7 @@ def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 
 def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Claude Code with its defaults, except the settings of the machine."""
+    """Claude Code with default options, except the machine's settings."""
     args: dict[str, str | None] = {"no-session-persistence": None}
     env = {
         name: value for name, value in options.env.items() if not name.startswith(("CLAUDE_CODE_DISABLE", "DISABLE"))
@@ -71,7 +71,7 @@ def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 
 def requests_of(server: LoopbackServer) -> list[tuple[JsonObject, dict[str, str]]]:
-    """Bodies and headers of the requests that contain the mark, without the parts that differ per process."""
+    """Bodies and headers of requests with the mark, without the parts that differ per process."""
     return [
         (without_ids(call), {name: value for name, value in call.headers.items() if name not in DIFFERENT})
         for call in server.calls
@@ -90,7 +90,7 @@ async def compared(session: Session, calls: str = "") -> None:
 
 
 class Bench:
-    """Pools of one process that cases with the same options share, and the requests of fresh processes to compare with.
+    """Pools with one process that cases with the same options share, and a fresh process's requests.
 
     So a case follows others in the same process, and shows their side effects as well.
     """
@@ -105,7 +105,7 @@ class Bench:
         return self.pools.setdefault(repr(options), SessionPool(options, limits=PoolLimits(size=1, prewarm=0)))
 
     async def fresh(self, options: ClaudeAgentOptions, calls: str = "") -> list[Any]:
-        """Return the requests of a process without any work before."""
+        """Return the requests from a process without earlier work."""
         key = repr(options), calls
         if key not in self._fresh:
             self.server.calls.clear()
@@ -115,7 +115,7 @@ class Bench:
         return self._fresh[key]
 
     async def after(self, options: ClaudeAgentOptions, use: Use, calls: str = "") -> tuple[list[Any], bool]:
-        """Return the requests of a lease after another one, and if it had the same process."""
+        """Return a second lease's requests, and if it had the same process."""
         pool = self.pool(options)
         async with pool.lease() as session:
             pid = session.pid
@@ -182,7 +182,7 @@ async def partial_rewind(session: Session, _server: LoopbackServer) -> None:
 async def fail(
     session: Session, server: LoopbackServer, status: int | None = None, after_events: int | None = None
 ) -> None:
-    """Make a turn fail; a request beside it, or a retried one, may have taken the fault."""
+    """Make a turn fail; another or a retried request may have taken the fault."""
     for _ in range(5):
         server.fail_next(status, after_events=after_events)
         try:
@@ -204,19 +204,19 @@ async def refusals(session: Session, server: LoopbackServer) -> None:
 
 
 async def held_turn(session: Session, server: LoopbackServer) -> "asyncio.Task[Any]":
-    asked = asyncio.Event()
+    called = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     async def hold(body: JsonObject) -> Any:
         if "Never to be answered." not in str(body["messages"][-1]) or TITLE in str(body):
-            return respond(body)  # the CLI may send its own request, too
-        loop.call_soon_threadsafe(asked.set)
+            return respond(body)  # the CLI may send an additional request
+        loop.call_soon_threadsafe(called.set)
         await asyncio.Event().wait()
         return ""
 
     server.respond = hold
     turn = asyncio.ensure_future(session.run("Never to be answered."))
-    await asyncio.wait_for(asked.wait(), 10)
+    await asyncio.wait_for(called.wait(), 10)
     server.respond = respond
     return turn
 
@@ -298,7 +298,7 @@ def all_tools(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
     return replace(with_echo(unsealed(options)), permission_mode="bypassPermissions")
 
 
-# Earlier work in a process with changed options, calls of the compared turn, and if the process is used for it.
+# Earlier work in a process with changed options, calls in the compared turn, and if the process is used for it.
 CASES: list[tuple[Callable[[ClaudeAgentOptions], ClaudeAgentOptions], Use, str, bool]] = [
     *((replace, use, "", True) for use in TALKS),
     *((unsealed, use, "", True) for use in (talk, errors, interrupted, other_model)),
@@ -313,12 +313,12 @@ SLOW_CASES = [(all_tools, *case, False) for case in (*REPLACED, (change_folder, 
     [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW_CASES)],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-async def test_a_process_is_used_again_where_nothing_of_earlier_work_shows_and_else_replaced(
+async def test_a_process_is_reused_only_if_earlier_work_leaves_no_trace(
     bench: Bench, options: ClaudeAgentOptions, change: Any, use: Use, calls: str, is_used: bool
 ) -> None:
-    """SES-10, SES-62, SES-63: without the seal, the CLI adds messages of its own, and offers its tools.
+    """SES-10, SES-62, SES-63: without the seal, the CLI adds messages and offers tools.
 
-    It then keeps a working folder and a count of tokens, among others, that a rewind does not take back.
+    It then keeps a working folder, a token count and more, which a rewind does not undo.
     """
     options = change(options)
 
@@ -332,7 +332,7 @@ async def test_a_process_is_used_again_where_nothing_of_earlier_work_shows_and_e
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "haiku", None])
 @pytest.mark.parametrize("has_seal", [True, False])
-async def test_a_model_that_is_set_is_as_good_as_one_that_was_started_with(
+async def test_a_changed_model_sends_the_requests_of_a_fresh_process(
     bench: Bench, options: ClaudeAgentOptions, model: str | None, has_seal: bool
 ) -> None:
     """SES-61, SES-62."""
@@ -350,7 +350,7 @@ async def test_a_model_that_is_set_is_as_good_as_one_that_was_started_with(
     assert requests == await bench.fresh(replace(options, model=model))
 
 
-async def test_a_model_that_the_system_prompt_speaks_of_has_processes_of_its_own(
+async def test_a_model_named_in_the_system_prompt_has_separate_processes(
     bench: Bench, options: ClaudeAgentOptions
 ) -> None:
     """SES-61."""

@@ -1,4 +1,4 @@
-"""Files of a process on the machine, and their visibility to other users."""
+"""A process's files on the machine, and their visibility to other users."""
 
 import json
 import os
@@ -71,10 +71,10 @@ async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
     servers: dict[str, McpServerConfig] = {
         "remote": {"type": "http", "url": server.url, "headers": {"Authorization": "Bearer s3cret"}}
     }
-    given: Any = json.dumps({"mcpServers": servers}) if as_text else servers
+    value: Any = json.dumps({"mcpServers": servers}) if as_text else servers
     settings = json.dumps({"env": {"TOKEN": "s3cret"}})
     sandbox: SandboxSettings | None = {"network": {"allowedDomains": ["s3cret.example"]}} if as_text else None
-    options = replace(options, mcp_servers=given, settings=settings, sandbox=sandbox)
+    options = replace(options, mcp_servers=value, settings=settings, sandbox=sandbox)
     async with await Session.open(options) as session:
         assert "s3cret" not in command_line(session)
         assert {mode(file) for file in files(temporary, "cc-session-*/*.json")} == {0o600}
@@ -87,7 +87,7 @@ async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
 
 
 def without_cache(file: Path) -> dict[str, Any]:
-    """Return settings without the cache of programs, which only systems with `XDG_CACHE_HOME` have."""
+    """Return settings without the programs' cache, which only systems with `XDG_CACHE_HOME` have."""
     settings = json.loads(file.read_text(encoding="utf-8"))
     env = settings.get("env", {})
     env.pop("XDG_CACHE_HOME", None)
@@ -95,7 +95,7 @@ def without_cache(file: Path) -> dict[str, Any]:
 
 
 def private_settings(settings: str | None, folder: Path) -> Any:
-    """Return the settings of a process with a sandbox, as the CLI gets them."""
+    """Return a process's settings with a sandbox, as the CLI gets them."""
     private = PrivateFolder()
     try:
         options = private.options(ClaudeAgentOptions(settings=settings, sandbox={"enabled": True}, cwd=folder))
@@ -105,7 +105,7 @@ def private_settings(settings: str | None, folder: Path) -> Any:
         private.remove()
 
 
-def test_a_sandbox_is_added_to_the_settings_in_a_file_or_to_none(tmp_path: Path) -> None:
+def test_a_sandbox_is_added_to_any_settings(tmp_path: Path) -> None:
     """SES-91."""
     file = tmp_path / "own.json"
     file.write_text('{"model": "x"}', encoding="utf-8-sig")
@@ -143,7 +143,7 @@ async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
 
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the CLI logs servers elsewhere there")
 @pytest.mark.parametrize("settings", [None, '{"env": {"OTHER": "1"}}', "own.json"])
-async def test_logs_of_mcp_servers_are_in_the_private_folder_and_programs_use_the_cache_of_the_user(
+async def test_mcp_logs_stay_private_and_programs_use_the_user_s_cache(
     server: LoopbackServer, tmp_path: Path, temporary: Path, settings: str | None
 ) -> None:
     """SES-27: unless settings from a file decide about the variable."""
@@ -188,10 +188,10 @@ async def test_a_key_in_the_user_s_folder_does_not_reach_a_gateway(server: Loopb
     assert "s3cret" not in str(headers)
 
 
-async def test_without_a_system_prompt_there_is_none_and_the_caller_s_own_folder_is_used_and_stays(
+async def test_a_caller_s_folder_is_used_and_stays(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
-    """Two short lines of the CLI's own remain of the prompt."""
+    """Only the CLI's two short lines remain in the prompt."""
     async with await Session.open(replace(options, system_prompt="", cwd=tmp_path)) as session:
         messages = await ask(session, "Hello.")
 
@@ -201,11 +201,11 @@ async def test_without_a_system_prompt_there_is_none_and_the_caller_s_own_folder
     assert not files(tmp_path)
 
 
-async def test_without_a_place_for_its_folder_a_session_says_so(
+async def test_without_room_for_a_private_folder_opening_fails(
     options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with pytest.raises(CLIConnectionError, match="no private folder"):
+    with pytest.raises(CLIConnectionError, match="private folder for Claude Code cannot be made"):
         await Session.open(options)
 
 

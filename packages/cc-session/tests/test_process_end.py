@@ -1,4 +1,4 @@
-"""Ends of a running process: by itself, by others, by `close()`."""
+"""How a running process ends: by itself, by others, by `close()`."""
 
 import asyncio
 import gc
@@ -60,9 +60,9 @@ async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(ow
     assert await on_background(kill) == ("idle", False)
 
 
-async def test_who_waits_hears_of_a_death_at_once(own_session: Session, held: Any) -> None:
+async def test_who_waits_hears_of_a_death_at_once(own_session: Session, slow_api: Any) -> None:
     """SES-20, SES-71, SES-F04: in a turn, which alone would wait for minutes."""
-    asking = await held.during(ask(own_session, "Hello."))
+    asking = await slow_api.during(ask(own_session, "Hello."))
     process_of(own_session).kill()
 
     with anyio.fail_after(20), pytest.raises(ProcessExitedError) as raised:
@@ -72,17 +72,17 @@ async def test_who_waits_hears_of_a_death_at_once(own_session: Session, held: An
     assert own_session.state == "dead"
 
 
-async def test_the_end_of_a_process_tells_nothing_of_an_earlier_turn_and_is_one_line_in_the_log(
+async def test_a_process_end_is_one_log_line_without_earlier_turns(
     fake_cli: FakeCLI, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-86: neither its stderr nor its result, which the SDK would take for the reason."""
+    """SES-86: neither the stderr nor the result, which the SDK would take for the reason."""
     options = fake_cli("""
 initialize()
-asked = frames()
+prompts = frames()
 print("The words of one turn.", file=sys.stderr, flush=True)
 send(type="result", subtype="success", duration_ms=1, duration_api_ms=1, is_error=True, num_turns=1, session_id="s",
-     user_message_uuid=next(asked)["uuid"], result="The error of one turn.")
-frame = next(asked)
+     user_message_uuid=next(prompts)["uuid"], result="The error of one turn.")
+frame = next(prompts)
 print("[Anthropic SDK DEBUG] [log_1] sending request {\\n  secret: 1,\\n}\\nThe reason.", file=sys.stderr, flush=True)
 sys.exit(3)
 """)
@@ -93,8 +93,8 @@ sys.exit(3)
             await session.run("Two?")
         pid = session.pid
     assert (raised.value.exit_code, raised.value.stderr_tail) == (3, "The reason.")
-    told = [(record.name, record.getMessage()) for record in caplog.records if record.levelname != "DEBUG"]
-    assert told == [("cc_session.process.connection", f"Process {pid}: Claude Code exited with code 3 during turn")]
+    records = [(record.name, record.getMessage()) for record in caplog.records if record.levelname != "DEBUG"]
+    assert records == [("cc_session.process.connection", f"Process {pid}: Claude Code exited with code 3 during turn")]
 
 
 async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeAgentOptions) -> None:
@@ -113,7 +113,7 @@ async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeA
                 assert (raised.value.signal, raised.value.phase) == ("SIGKILL", "control")
 
 
-async def test_an_answer_to_a_process_that_has_gone_is_no_error_that_nobody_looks_at(
+async def test_an_answer_to_an_ended_process_leaves_no_unread_error(
     fake_cli: FakeCLI, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = fake_cli("""
@@ -131,11 +131,11 @@ time.sleep(0.2)
     assert "never retrieved" not in caplog.text
 
 
-async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(options: ClaudeAgentOptions, held: Any) -> None:
+async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(options: ClaudeAgentOptions, slow_api: Any) -> None:
     """SES-23, SES-29, SES-F05."""
     timeouts = Timeouts(control=0.3, close=0.4)
     session = await Session.open(options, timeouts=timeouts)
-    asking = await held.during(ask(session, "Hello."))
+    asking = await slow_api.during(ask(session, "Hello."))
     process_of(session).suspend()
 
     for call, name in (
@@ -155,7 +155,7 @@ async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(options: Cla
         await asking
 
 
-async def test_a_stopped_process_does_not_hold_up_a_message_that_fills_its_pipe(options: ClaudeAgentOptions) -> None:
+async def test_a_stopped_process_does_not_block_a_message_larger_than_the_pipe(options: ClaudeAgentOptions) -> None:
     """SES-29: the output has no reader."""
     session = await Session.open(options, timeouts=Timeouts(control=0.3, close=0.4))
     process_of(session).suspend()
@@ -167,12 +167,12 @@ async def test_a_stopped_process_does_not_hold_up_a_message_that_fills_its_pipe(
 
 
 async def test_close_waits_for_no_timeout_whatever_the_session_does(
-    options: ClaudeAgentOptions, held: Any, children: Callable[[], list[psutil.Process]]
+    options: ClaudeAgentOptions, slow_api: Any, children: Callable[[], list[psutil.Process]]
 ) -> None:
     """SES-23, SES-F20."""
     for is_busy in (False, True):
         session = await Session.open(options, timeouts=Timeouts(close=60))
-        asking = [await held.during(ask(session, "Hello."))] if is_busy else []
+        asking = [await slow_api.during(ask(session, "Hello."))] if is_busy else []
 
         with anyio.fail_after(20):
             await session.close()
@@ -206,10 +206,10 @@ async def test_close_may_come_any_number_of_times_and_from_anywhere(options: Cla
     await session.close()
 
 
-async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOptions, held: Any) -> None:
+async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOptions, slow_api: Any) -> None:
     """SES-23."""
     session = await Session.open(options)
-    asking = await held.during(ask(session, "Hello."))
+    asking = await slow_api.during(ask(session, "Hello."))
     closing = asyncio.ensure_future(session.close())
     await asyncio.sleep(0)
     await cancelled(closing)
@@ -219,7 +219,7 @@ async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOption
     await all_raise(CLIConnectionError, asking)
 
 
-async def test_leaving_the_context_closes_also_after_an_error_and_a_closed_session_says_so(
+async def test_leaving_the_context_closes_the_session_also_after_an_error(
     options: ClaudeAgentOptions,
 ) -> None:
     session = await Session.open(options)
@@ -234,12 +234,12 @@ async def test_leaving_the_context_closes_also_after_an_error_and_a_closed_sessi
         session.run("x"), session.stream("x").__aenter__(), session.reset(), session.reset(tools_changed=True),
         session.set_model("m"), session.set_permission_mode("plan"),
     )  # fmt: skip
-    await all_raise(CLIConnectionError, *calls, match=r"The session is closed\. Open another one\.")
+    await all_raise(CLIConnectionError, *calls, match=r"The session is closed\. Open another session\.")
     assert repr(session) == "<Session pid=None dead turns=0 cost_usd=0>"
 
 
 async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(fake_cli: FakeCLI) -> None:
-    """SES-20: a child of it may keep its stderr open, and then asyncio does not report its end."""
+    """SES-20: a child may keep stderr open, and then asyncio does not report the end."""
     options = fake_cli("""
 initialize()
 if (child := os.fork()) == 0:

@@ -1,4 +1,4 @@
-"""One-shot queries, through a pool of the caller's and through the one that all share."""
+"""One-shot queries, through a caller's pool and through the shared pool."""
 
 import json
 import os
@@ -45,7 +45,7 @@ async def test_the_prompt_is_data_and_on_no_command_line(
 
     def look(body: JsonObject) -> str:
         for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):  # another one that ends
+            with suppress(psutil.Error):  # another program that ends
                 command_lines.append(str(process.cmdline()))
         return body["messages"][-1]["content"][-1]["text"]
 
@@ -66,13 +66,13 @@ async def test_the_options_of_a_query_win_over_those_of_the_pool(
     turn = await query("Hello.", own, pool=shared_pool)
 
     assert "Hello." in turn.text
-    # Without the seal, the CLI has a title made as well, in a request of its own.
+    # Without the seal, the CLI also requests a title.
     requests = [body for body in server.requests if "You are another." in json.dumps(body["system"])]
     assert ["haiku" in body["model"] for body in requests] == [True]
 
 
 async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
-    server: LoopbackServer, shared_pool: SessionPool, held: Any
+    server: LoopbackServer, shared_pool: SessionPool, slow_api: Any
 ) -> None:
     """SES-34."""
     with pytest.raises(TurnTimeoutError):
@@ -129,7 +129,7 @@ def test_queries_without_a_pool_share_processes_which_end_with_python(server: Lo
 async def test_the_login_of_this_process_decides_which_process_answers(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-61: a process with an old key serves no caller with a new one."""
+    """SES-61: a process with an old key serves no caller with a new key."""
     for name, value in server.env().items():
         monkeypatch.setenv(name, value)
     async with SessionPool(limits=PoolLimits(size=2, prewarm=0)) as pool:

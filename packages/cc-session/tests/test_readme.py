@@ -1,4 +1,4 @@
-"""The examples of the README run, and print the output below them."""
+"""The README's examples run, and print the output below them."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ EXAMPLES: list[tuple[str, str]] = re.findall(r"```python\n(.*?)```\n\n```text\n(
 def test_an_example_prints_what_stands_below_it(number: int) -> None:
     """SES-83."""
     example, output = EXAMPLES[number]
-    # The first one really starts an interpreter.
+    # The first example really starts an interpreter.
     command = [python() if number else sys.executable, "-W", "error", "-c", example]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=50)
 

@@ -16,10 +16,10 @@ from .conftest import cancelled, say
 MODEL = "claude-sonnet-5"
 
 
-async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Session, held: Any) -> None:
+async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-62, SES-63: `test_pool_exactness.py` has possible earlier work."""
     await session.add_user("One")
-    running = await held.during(session.run("Two"))
+    running = await slow_api.during(session.run("Two"))
 
     with anyio.fail_after(10):
         assert await session.reset() == "rewound"
@@ -32,10 +32,10 @@ async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Se
     assert len(server.requests[-1]["messages"]) == 1
 
 
-async def test_a_prompt_that_a_hook_kept_out_does_not_stand_in_the_way(
+async def test_a_prompt_blocked_by_a_hook_does_not_prevent_a_reset(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
-    """SES-63: it is the first one that was sent, and not in the conversation."""
+    """SES-63: it is the first message, but not in the conversation."""
 
     async def block(data: Any, *_: Any) -> Any:
         return {"decision": "block", "reason": "No."} if "bad" in data["prompt"] else {}
@@ -91,9 +91,9 @@ async def test_what_a_rewind_would_leave_behind_is_told(server: LoopbackServer, 
         await session.reset()
 
 
-async def test_clearing_is_for_a_free_session(server: LoopbackServer, session: Session, held: Any) -> None:
+async def test_clearing_is_for_a_free_session(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-08."""
-    running = await held.during(session.run("One"))
+    running = await slow_api.during(session.run("One"))
     with pytest.raises(SessionBusyError):
         await session.reset(tools_changed=True)
 

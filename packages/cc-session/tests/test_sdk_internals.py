@@ -1,4 +1,4 @@
-"""Notices changes in the private parts of the SDK that `process/cli_process.py` and others use. SES-78."""
+"""Notices changes in private SDK parts that `process/cli_process.py` and others use. SES-78."""
 
 import inspect
 from collections.abc import AsyncIterator
@@ -61,7 +61,7 @@ def test_the_transport_the_client_and_the_options_have_the_expected_parts() -> N
         assert hasattr(ClaudeAgentOptions(), setting)
 
 
-def test_the_error_of_the_parser_is_where_the_sdk_keeps_it_to_itself() -> None:
+def test_the_parser_s_error_is_in_its_private_module() -> None:
     """As soon as the SDK exports it, `errors.py` can take it from there."""
     assert issubclass(SDKMessageParseError, claude_agent_sdk.ClaudeSDKError)
     assert not hasattr(claude_agent_sdk, "MessageParseError")
@@ -83,8 +83,8 @@ async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(fake_c
         assert raised.value.data == {"type": "result"}
 
 
-def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> None:
-    """Its wait for `initialize`, of a minute at least, ends before ours if ours is longer."""
+def test_an_unanswered_sdk_request_is_recognized_by_its_text() -> None:
+    """The SDK waits for `initialize` a minute at least, and stops before us if our limit is longer."""
     assert 'f"Control request timeout: {request.get(' in inspect.getsource(query)
     with pytest.raises(ControlTimeoutError) as raised, translated():
         raise Exception("Control request timeout: initialize")
@@ -102,7 +102,7 @@ def test_an_error_without_text_is_reported_by_the_name_of_its_cause() -> None:
 
 
 async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:
-    """By `mcp/sdk_servers.py`: its entries get each message, and are closed with the client."""
+    """`mcp/sdk_servers.py` relies on it: entries get each message, and are closed with the client."""
     assert "self._sdk_mcp_bridges.get(server_name)" in inspect.getsource(query)
     assert "for bridge in self._sdk_mcp_bridges.values():" in inspect.getsource(query)
     assert [*inspect.signature(SdkMcpBridge).parameters] == ["name", "server"]

@@ -1,4 +1,4 @@
-"""The record of a process's settings: confirmed values, and unknown ones."""
+"""The record of a process's settings: confirmed and unknown values."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_the_values_of_the_start_are_known() -> None:
 
 @pytest.mark.parametrize("is_success", [True, False])
 def test_a_setting_is_unknown_until_the_cli_confirms_it(is_success: bool) -> None:
-    """SES-92: also its earlier value, and after a refusal."""
+    """SES-92: also the earlier value, and after a refusal."""
     record = settings()
     record.sent("a", setting(LIMIT="2"))
     assert record.missing({LIMIT: "1"}) == {LIMIT: "1"}

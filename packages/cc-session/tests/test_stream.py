@@ -27,15 +27,13 @@ def text_of(messages: list[Any]) -> str:
 
 
 async def answers(server: LoopbackServer, session: Session) -> bool:
-    """Return true if the session gives the next prompt its own answer."""
+    """Return true if the session gives the next prompt the right answer."""
     text = f"Answer {time.monotonic()}"
     server.respond = say(text)
     return (await session.run("Now?")).text == text
 
 
-async def test_messages_come_as_they_are_sent_and_the_turn_is_there_at_the_end(
-    server: LoopbackServer, session: Session
-) -> None:
+async def test_messages_arrive_as_sent_and_the_turn_at_the_end(server: LoopbackServer, session: Session) -> None:
     """SES-13, SES-15."""
     server.respond = say(WORDS)
 
@@ -63,12 +61,12 @@ async def test_the_rest_of_a_turn_can_be_skipped(server: LoopbackServer, session
 
 
 async def test_a_slow_reader_misses_nothing(server: LoopbackServer, session: Session) -> None:
-    """SES-13: more messages than any buffer on the way holds, and all of them sent before the first one is read."""
+    """SES-13: more messages than any buffer on the way holds, all sent before the reader continues."""
     server.respond = say([{"type": "text", "text": f"Part {number}."} for number in range(300)])
 
     async with session.stream("Talk.") as stream:
         first = await anext(stream)
-        await anyio.sleep(1)  # for the CLI to send all its messages
+        await until(lambda: session._core.sent is not None and session._core.sent.result is not None)  # pyright: ignore[reportPrivateUsage] - all messages are there
         messages = [first, *[message async for message in stream]]
 
     assert text_of(messages) == "".join(f"Part {number}." for number in range(300))
@@ -92,10 +90,8 @@ async def test_waiting_for_a_message_may_be_given_up_and_begun_again(server: Loo
     assert stream.turn.messages == tuple(messages)
 
 
-async def test_a_turn_that_failed_raises_after_its_result_unless_its_reader_stops_there(
-    server: LoopbackServer, session: Session
-) -> None:
-    """SES-01: `run()` is a stream that is read to its end."""
+async def test_a_failed_turn_raises_after_the_result_if_read_on(server: LoopbackServer, session: Session) -> None:
+    """SES-01: `run()` is a stream that is read to the end."""
     server.fail_next(status=529)
     messages: list[Any] = []
     stream = session.stream("Hello?")
@@ -121,18 +117,18 @@ async def test_a_turn_that_failed_raises_after_its_result_unless_its_reader_stop
     assert session.state == "idle"
 
 
-async def test_leaving_early_interrupts_the_turn(server: LoopbackServer, own_session: Session, held: Any) -> None:
+async def test_leaving_early_interrupts_the_turn(server: LoopbackServer, own_session: Session, slow_api: Any) -> None:
     """SES-14, SES-10."""
     with anyio.fail_after(20):
-        for messages in (3, 1, 0):  # a process sends more in its first turn
-            server.respond = held
+        for messages in (3, 1, 0):  # a process sends more in the first turn
+            server.respond = slow_api
             async with own_session.stream("Take your time.") as stream:
                 for _ in range(messages):
                     await anext(stream)
             assert own_session.state == "idle"
             assert await answers(server, own_session)
 
-        server.respond = held
+        server.respond = slow_api
         with pytest.raises(ZeroDivisionError):
             async with own_session.stream("Take your time."):
                 raise ZeroDivisionError
@@ -140,7 +136,7 @@ async def test_leaving_early_interrupts_the_turn(server: LoopbackServer, own_ses
         assert await answers(server, own_session)
 
 
-async def test_a_stream_that_was_left_keeps_nobody_waiting(session: Session, held: Any) -> None:
+async def test_an_abandoned_stream_lets_its_reader_end(session: Session, slow_api: Any) -> None:
     """SES-14: also a reader in another task."""
 
     async def read() -> None:
@@ -149,14 +145,14 @@ async def test_a_stream_that_was_left_keeps_nobody_waiting(session: Session, hel
 
     with anyio.fail_after(10):
         async with session.stream("Take your time.") as stream:
-            reading = await held.during(read())
+            reading = await slow_api.during(read())
             await asyncio.wait({reading}, timeout=0.1)  # for it to wait for the next message
         await asyncio.wait({reading})
-        assert reading.exception() is None or "This turn was left" in str(reading.exception())
+        assert reading.exception() is None or "This turn was abandoned" in str(reading.exception())
         assert [message async for message in stream] == []
 
 
-async def test_a_cancel_scope_ends_a_stream(server: LoopbackServer, session: Session, held: Any) -> None:
+async def test_a_cancel_scope_ends_a_stream(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-14, SES-75: in which each await is cancelled again."""
     with anyio.move_on_after(0.2) as scope:
         async with session.stream("Take your time.") as stream:
@@ -201,7 +197,9 @@ async def test_a_stream_that_was_not_entered_says_so(server: LoopbackServer, ses
     assert await answers(server, session)
 
 
-async def test_a_stream_holds_the_session_until_it_is_left(server: LoopbackServer, session: Session, held: Any) -> None:
+async def test_a_stream_holds_the_session_until_its_end(
+    server: LoopbackServer, session: Session, slow_api: Any
+) -> None:
     """SES-08."""
     async with session.stream("One") as stream:
         await anext(stream)
@@ -210,7 +208,7 @@ async def test_a_stream_holds_the_session_until_it_is_left(server: LoopbackServe
     assert await answers(server, session)
 
 
-async def test_a_stream_has_the_limits_of_a_run(server: LoopbackServer, session: Session, held: Any) -> None:
+async def test_a_stream_has_the_limits_of_a_run(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-34: also without a reader."""
     with anyio.fail_after(10), pytest.raises(TurnTimeoutError) as raised:
         async with session.stream("Take your time.", timeout=0.3) as stream:

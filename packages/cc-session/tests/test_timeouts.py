@@ -1,4 +1,4 @@
-"""Time limits of a session: for a turn, and for a sign of life."""
+"""A session's time limits: for a turn, and for a sign of life."""
 
 import asyncio
 import re
@@ -42,15 +42,15 @@ def test_the_times_are_those_that_are_promised() -> None:
     assert Timeouts() == Timeouts(connect=30, control=10, turn=None, silence=300, hook=30, permission=None, close=2)
 
 
-async def test_a_turn_that_takes_too_long_or_is_silent_is_left_on_time_and_the_session_goes_on(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
+async def test_a_long_or_silent_turn_ends_in_time_and_the_session_continues(
+    server: LoopbackServer, options: ClaudeAgentOptions, slow_api: Any
 ) -> None:
     """SES-34."""
     limits = [("turn", None, 0.5, "within 0.5 seconds"), ("turn", 0.3, 0.3, "within 0.3 seconds")]
     limits.append(("silence", 30, 1.5, "no sign of life within 1.5 seconds"))
     async with await Session.open(options, timeouts=Timeouts(turn=0.5, silence=1.5)) as session:
         for limit, timeout, seconds, words in limits:
-            server.respond = held
+            server.respond = slow_api
             began = time.monotonic()
             with pytest.raises(TurnTimeoutError, match=re.escape(words)) as raised:
                 await session.run("Take your time.", timeout=timeout)
@@ -66,7 +66,7 @@ async def test_a_turn_that_takes_too_long_or_is_silent_is_left_on_time_and_the_s
                 assert (await session.run("And now?", timeout=10)).text == "Hello."
 
 
-async def test_a_stopped_process_is_a_timeout_on_time_and_is_closed_in_time(options: ClaudeAgentOptions) -> None:
+async def test_a_stopped_process_times_out_and_is_closed_in_time(options: ClaudeAgentOptions) -> None:
     """SES-23, SES-F05: and discarded by itself."""
     session = await Session.open(options, timeouts=Timeouts(turn=0.5, close=1))
     process_of(session).suspend()
@@ -79,7 +79,7 @@ async def test_a_stopped_process_is_a_timeout_on_time_and_is_closed_in_time(opti
 
 
 async def test_an_answer_that_comes_slowly_is_no_silence(options: ClaudeAgentOptions) -> None:
-    """SES-34: each part of it is a sign of life."""
+    """SES-34: each part is a sign of life."""
     words = " ".join(["word"] * 20)
     async with LoopbackServer(lambda _: words, event_delay=0.1) as slow:
         options = replace(options, env={**options.env, **slow.env()})
@@ -94,7 +94,7 @@ async def test_an_answer_that_comes_slowly_is_no_silence(options: ClaudeAgentOpt
 async def test_a_hook_a_permission_a_tool_and_a_server_may_be_silent(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
-    """SES-34: the API is not the slow part. One of them takes longer than the limit."""
+    """SES-34: the API is not the slow part. The hook takes longer than the limit."""
     waited: list[str] = []
     has_begun, may_end = tmp_path / "begun", tmp_path / "end"
     command = f"touch {has_begun}; until [ -e {may_end} ]; do sleep 0.05; done"

@@ -1,4 +1,4 @@
-"""MCP servers whose tools the CLI calls in its own loop."""
+"""MCP servers whose tools the CLI calls in its loop."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ LONGEST = "w" * 500_000
 
 
 class Calls:
-    """A server with one tool, whose calls wait until all `count` of them have come."""
+    """A server with a tool whose calls wait until all `count` calls have come."""
 
     def __init__(self, count: int) -> None:
         self._all = asyncio.Barrier(count)
@@ -57,7 +57,7 @@ async def test_calls_of_one_message_wait_together_and_long_results_arrive(
 
 
 def test_a_limit_of_turns_and_other_tools_stay(options: ClaudeAgentOptions) -> None:
-    """SES-95: but for the sealed limit, which is one API call."""
+    """SES-95: but not the sealed limit, a single API call."""
     own = calling_freely(replace(options, max_turns=2, allowed_tools=["Read"]), "calls")
     assert (own.max_turns, own.allowed_tools) == (2, ["Read", "mcp__calls"])
     assert calling_freely(options, "calls").max_turns is None

@@ -1,4 +1,4 @@
-"""A session on a transport of the caller's behaves as one on a process of its own: here the CLI behind a shell, and
+"""A session on a caller's transport behaves as on a process: here the CLI behind a shell, and
 behind a socket."""
 
 import asyncio
@@ -36,7 +36,7 @@ ARGUMENTS = [
     "--mcp-config", '{"mcpServers": {"session": {"type": "sdk", "name": "session"}}}',
 ]  # fmt: skip
 
-# Gives the first one who connects a CLI, with the socket as its stdin and stdout.
+# Gives the first client a CLI, with the socket as stdin and stdout.
 RELAY = """
 import socket, subprocess, sys
 with socket.create_server(("127.0.0.1", 0)) as server:
@@ -50,7 +50,7 @@ process.wait()
 
 
 class OverStreams(Transport):
-    """Lines of JSON over a pair of asyncio streams."""
+    """JSON lines over a pair of asyncio streams."""
 
     pid = 0
     reader: StreamReader
@@ -106,7 +106,7 @@ class OverShell(OverStreams):
 
 
 class OverSocket(OverStreams):
-    """Through a connection of TCP."""
+    """Through a TCP connection."""
 
     @override
     async def connect(self) -> None:
@@ -137,10 +137,10 @@ async def session(transport: OverStreams, options: ClaudeAgentOptions) -> AsyncI
         psutil.Process(transport.pid)
 
 
-async def test_what_leaves_the_process_as_it_was(server: LoopbackServer, session: Session, held: Any) -> None:
+async def test_what_leaves_the_process_as_it_was(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-19, SES-10, SES-14, SES-18: turns, streams, history, interrupts, cancels, failures and tool calls."""
     await turns_streams_and_history(server, session)
-    await failures_interrupts_and_cancels(server, session, held)
+    await failures_interrupts_and_cancels(server, session, slow_api)
     await tool_calls(server, session)
 
 
@@ -164,21 +164,21 @@ async def turns_streams_and_history(server: LoopbackServer, session: Session) ->
     assert session.cost_usd > 0
 
 
-async def failures_interrupts_and_cancels(server: LoopbackServer, session: Session, held: Any) -> None:
-    server.respond = held
-    running = await held.during(session.run("One"))
+async def failures_interrupts_and_cancels(server: LoopbackServer, session: Session, slow_api: Any) -> None:
+    server.respond = slow_api
+    running = await slow_api.during(session.run("One"))
     with anyio.fail_after(10):
         await session.interrupt()
         with pytest.raises(TurnError, match="interrupted"):
             await running
-    running = await held.during(session.run("Two"))
+    running = await slow_api.during(session.run("Two"))
     await cancelled(running)
     with anyio.fail_after(10):
         async with session.stream("Three"):
-            await held.asked()
+            await slow_api.wait_for_prompt()
     server.respond = echo
     server.fail_next(status=529)
-    # A transport's process has its own environment, and its CLI may retry.
+    # A transport's process has another environment, and the CLI may retry.
     with pytest.raises(TurnError, match="overloaded"):
         await session.run("Four")
     assert (await session.run("Five")).text == "Five"
@@ -193,12 +193,12 @@ async def tool_calls(server: LoopbackServer, session: Session) -> None:
 
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_the_end_of_the_other_side(
-    server: LoopbackServer, session: Session, transport: OverStreams, held: Any, is_busy: bool
+    server: LoopbackServer, session: Session, transport: OverStreams, slow_api: Any, is_busy: bool
 ) -> None:
     """SES-19, SES-20: a transport that ends without a reason is an error all the same, and at once."""
     running = asyncio.ensure_future(session.run("Hello?")) if is_busy else None
     if running is not None:
-        await held.asked()
+        await slow_api.wait_for_prompt()
     os.kill(transport.pid, signal.SIGKILL)
 
     with anyio.fail_after(10):
@@ -208,9 +208,9 @@ async def test_the_end_of_the_other_side(
     assert session.state == "dead"
 
 
-async def test_closing_in_the_middle_of_a_turn(session: Session, held: Any) -> None:
+async def test_closing_in_the_middle_of_a_turn(session: Session, slow_api: Any) -> None:
     """SES-19, SES-23."""
-    running = await held.during(session.run("Hello?"))
+    running = await slow_api.during(session.run("Hello?"))
     with anyio.fail_after(10):
         await session.close()
         with pytest.raises(ClaudeCodeError, match="The session is closed"):

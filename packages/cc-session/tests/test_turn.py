@@ -1,4 +1,4 @@
-"""One prompt, one `Turn`: its contents and their limits."""
+"""A prompt and its `Turn`: contents and limits."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from cc_types import CLIResponse
 from .conftest import FakeCLI, cancelled
 
 MODEL = "claude-sonnet-5"
-# Prices of one million tokens, in US dollars: input and output.
+# Prices per million tokens, in US dollars: input and output.
 PRICES = {"claude-sonnet-5": (2, 10), "claude-opus-5": (5, 25)}
 
 
@@ -33,14 +33,14 @@ def cost(model: str) -> float:
 
 
 def texts(body: JsonObject) -> list[str]:
-    """The texts of a request's messages."""
+    """The texts in a request's messages."""
     contents = [message["content"] for message in body["messages"]]
     blocks = [[{"text": content}] if isinstance(content, str) else content for content in contents]
     return [block["text"] for content in blocks for block in content if "text" in block]
 
 
 async def test_a_turn_holds_all_that_came_of_it(server: LoopbackServer, session: Session) -> None:
-    """SES-03: also of a prompt in content blocks."""
+    """SES-03: also with a prompt in content blocks."""
     server.respond = costly
     turns, spent = session.turns, session.cost_usd
 
@@ -73,10 +73,10 @@ async def test_an_object_that_was_asked_for_is_in_the_turn(server: LoopbackServe
         assert (await session.run("Where?")).structured_output == {"city": "Paris"}
 
 
-async def test_costs_are_differences_that_add_up_across_all_that_changes_a_conversation(
+async def test_costs_are_differences_that_add_up_across_conversation_changes(
     server: LoopbackServer, own_session: Session
 ) -> None:
-    """SES-04, SES-F18: the CLI's totals start again at a clear and not at a rewind; models have prices of their own."""
+    """SES-04, SES-F18: the CLI's totals start again at a clear and not at a rewind; models have different prices."""
     server.respond, session = costly, own_session
     turns = [await session.run("One"), await session.run("Two")]
     await session.reset()
@@ -101,9 +101,7 @@ async def test_costs_are_differences_that_add_up_across_all_that_changes_a_conve
     assert session.turns == 7
 
 
-async def test_what_a_cancelled_turn_took_is_the_session_s_and_not_the_next_turn_s(
-    server: LoopbackServer, session: Session
-) -> None:
+async def test_a_cancelled_turn_s_cost_is_the_session_s_alone(server: LoopbackServer, session: Session) -> None:
     """SES-04."""
     has_begun = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -122,7 +120,7 @@ async def test_what_a_cancelled_turn_took_is_the_session_s_and_not_the_next_turn
     turn = await session.run("Next")
 
     assert turn.cost_usd == pytest.approx(cost(MODEL))
-    # Its progress depends on milliseconds.
+    # Progress depends on milliseconds.
     assert cost(MODEL) - 1e-9 <= session.cost_usd - before <= 2 * cost(MODEL) + 1e-9
 
 
@@ -174,7 +172,7 @@ sys.stdin.read()
 
 
 async def test_usage_that_is_repeated_for_each_block_of_a_message_counts_once(fake_cli: FakeCLI) -> None:
-    """SES-05: a CLI that reports none in its result. Tokens of subagents do not count for the main thread."""
+    """SES-05: a CLI that reports none in the result. Subagents' tokens do not count for the main thread."""
     async with await Session.open(fake_cli(USAGE_PER_BLOCK)) as session:
         turn = await session.run("Hello?")
 
@@ -257,7 +255,7 @@ sys.stdin.read()
 """
 
 
-async def test_a_request_of_the_cli_that_nobody_can_answer_gets_an_error_with_its_id(fake_cli: FakeCLI) -> None:
+async def test_an_unanswerable_cli_request_gets_an_error_with_its_id(fake_cli: FakeCLI) -> None:
     """SES-31: never a success, and never silence."""
     async with await Session.open(fake_cli(ASKS)) as session:
         turn = await session.run("Hello?", timeout=10)

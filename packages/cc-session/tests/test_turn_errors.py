@@ -1,4 +1,4 @@
-"""Failures of turns: each has a kind and the whole turn, and the session continues."""
+"""Failed turns: each has a kind and the whole turn, and the session continues."""
 
 import pickle
 import time
@@ -47,7 +47,7 @@ API_ERRORS: list[tuple[dict[str, Any], int | None, str, bool]] = [
 ]
 
 
-async def test_a_plan_that_is_used_up_says_until_when_and_a_turn_has_the_limits(
+async def test_an_exhausted_plan_names_the_reset_and_the_turn_has_limits(
     server: LoopbackServer,
 ) -> None:
     """SES-90."""
@@ -72,7 +72,7 @@ async def test_a_plan_that_is_used_up_says_until_when_and_a_turn_has_the_limits(
 
 
 @pytest.mark.parametrize(("fault", "status", "kind", "is_retryable"), API_ERRORS)
-async def test_an_error_of_the_api_has_its_kind_and_the_session_goes_on(
+async def test_an_api_error_has_a_kind_and_the_session_continues(
     server: LoopbackServer, session: Session, fault: Any, status: int | None, kind: str, is_retryable: bool
 ) -> None:
     """SES-01, SES-69, SES-71, SES-72, SES-F17: the result's subtype is "success"."""
@@ -84,8 +84,8 @@ async def test_an_error_of_the_api_has_its_kind_and_the_session_goes_on(
     assert (error.subtype, error.api_error_status) == ("success", status)
     assert isinstance(error, ClaudeCodeError)
     assert isinstance(error, claude_agent_sdk.ResultError)
-    told = kind if status is None else f"{kind}, HTTP status {status}"
-    assert str(error).startswith(f"The turn failed ({told}): ")
+    label = kind if status is None else f"{kind}, HTTP status {status}"
+    assert str(error).startswith(f"The turn failed ({label}): ")
     assert error.turn.result.is_error
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), vars(copy)) == (TurnError, str(error), vars(error))
@@ -127,13 +127,13 @@ async def test_too_many_turns(server: LoopbackServer, options: ClaudeAgentOption
         assert await goes_on(server, session)
 
 
-PRICE = {"usage": {"input_tokens": 1000, "output_tokens": 100}}  # of one answer: 0.003 US dollars
+PRICE = {"usage": {"input_tokens": 1000, "output_tokens": 100}}  # for an answer: 0.003 US dollars
 
 
-async def test_a_turn_ends_when_its_budget_is_spent_and_the_next_one_has_its_own(
+async def test_a_turn_ends_at_its_budget_and_the_next_has_another(
     server: LoopbackServer, bash_session: Session, calls_bash: CallsBash
 ) -> None:
-    """SES-05, SES-12, SES-72, SES-F17: its tokens are counted from its messages, since the CLI's result says 0."""
+    """SES-05, SES-12, SES-72, SES-F17: tokens are counted from the messages, since the CLI's result has 0."""
     calls_bash("sleep 60", **PRICE)
     for text in ("I shall call a tool.", "Done."):  # the CLI tells the model with the next prompt that it was cut off
         error = await failed(bash_session, max_cost_usd=0.002)
@@ -141,16 +141,16 @@ async def test_a_turn_ends_when_its_budget_is_spent_and_the_next_one_has_its_own
         assert error.turn.cost_usd == pytest.approx(0.003)
         usage = error.turn.usage
         assert (usage.input_tokens, usage.output_tokens, error.turn.text) == (1000, 100, text)
-    assert len(server.requests) == 2  # the tool was interrupted, and no call of the API came after it
+    assert len(server.requests) == 2  # the tool was interrupted, and no API call came after it
     calls_bash("echo one", **PRICE)
     assert (await bash_session.run("Once more.", max_cost_usd=0.01)).text == "Done."
     assert await goes_on(server, bash_session)
 
 
-async def test_an_answer_that_cost_too_much_is_told_and_not_lost_and_the_budget_of_the_options_is_that_of_each_turn(
+async def test_an_answer_over_budget_is_an_error_with_the_answer(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
-    """SES-12: the CLI's own budget would block all later turns."""
+    """SES-12: the CLI's budget would block all later turns."""
     server.respond = say({"content": [{"type": "text", "text": "Gold."}], **PRICE})
     async with await Session.open(replace(options, max_budget_usd=0.001)) as session:
         for limit in (None, 0.002):

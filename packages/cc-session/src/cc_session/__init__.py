@@ -3,13 +3,7 @@
 Built on claude-agent-sdk. Knows processes, frames and events; does not know the Messages API, agents or models.
 """
 
-from .errors import (
-    HooksDisabledError,
-    McpServerFailedError,
-    QueueTimeoutError,
-    SessionBusyError,
-    TurnTimeoutError,
-)
+from .errors import HooksDisabledError, McpServerFailedError, QueueTimeoutError, SessionBusyError, TurnTimeoutError
 from .hooks.command import CommandFailedError, command_hook
 from .hooks.hook import Hook, HookResult, hook
 from .hooks.matchers import EVENTS

@@ -1,8 +1,8 @@
-"""The event loop on which all Claude Code processes live, in a thread of its own.
+"""The event loop on which all Claude Code processes live, in a separate thread.
 
-The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So there is
-one loop per Python process for them all, started when it is first needed, and callers from any thread and any asyncio
-loop reach it here. This module knows nothing of sessions: exit callbacks of the loop are registered with `at_exit`.
+The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So a Python
+process has a single loop for them, started at the first use, which callers from any thread and any asyncio loop reach
+here. Sessions are unknown here: `at_exit` registers work for the end of the loop.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from .event_loop import BackgroundLoop
+from .fork_safety import in_forked_child
 
 __all__ = ["at_exit", "caller_loop", "on_background", "run_on_background", "start_on_background", "tell_background"]
 
@@ -35,11 +36,10 @@ _EXIT_SECONDS = 15.0
 
 
 class _Background:
-    """The running thread: its portal, its loop, and its exit callbacks."""
+    """The running thread, with a portal and a loop."""
 
     def __init__(self) -> None:
-        # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child, where there
-        # is none.
+        # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child without it.
         started: Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]] = Future()
         self._thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
         self._thread.start()
@@ -112,15 +112,12 @@ def _background() -> _Background:
 
 
 def at_exit(clean_up: Callable[[], Awaitable[None]]) -> None:
-    """Await `clean_up` on the background loop when the interpreter ends. It must bound its own waits.
-
-    The last one registered runs first.
-    """
+    """Await `clean_up`, which must limit its waits, on the background loop when Python ends; the last added first."""
     _at_exit.append(clean_up)
 
 
 async def on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Await `function(*args, **kwargs)` on the background loop, from a task of any asyncio loop.
+    """Await `function(*args, **kwargs)` on the background loop, from a task on any asyncio loop.
 
     Cancelling the caller cancels the call there too, without waiting for it to unwind.
     """
@@ -137,7 +134,7 @@ def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwar
     The thread may have a running event loop, which stops meanwhile. An interrupted wait cancels the call.
 
     Raises:
-        RuntimeError: This is the thread of the background loop, which cannot wait for itself.
+        RuntimeError: This is the background loop's thread, which cannot wait for itself.
     """
     background = _background()
     if background.is_this_thread:
@@ -160,21 +157,21 @@ def start_on_background(function: Callable[P, Coroutine[Any, Any, object]], *arg
 def tell_background(function: Callable[P, Coroutine[Any, Any, object]], *args: P.args, **kwargs: P.kwargs) -> None:
     """Call `start_on_background()`, or do nothing if there is no background loop, so that finalizers may use it.
 
-    They run in any thread at any moment, so this takes no lock, and starts nothing when the interpreter is ending.
+    They run in any thread at any moment, so this takes no lock, and starts no thread when the interpreter is ending.
     """
-    if (background := _current) is not None:
+    if _current is not None:
         with suppress(RuntimeError):  # the loop was closed a moment ago
-            background.loop.call_soon_threadsafe(background.start, functools.partial(function, *args, **kwargs))
+            start_on_background(function, *args, **kwargs)
 
 
 def _stop() -> None:
-    # It stays the current one: clean-up must not start another.
+    # `_current` stays as it is: clean-up must not start another loop.
     if (background := _current) is not None:
         background.stop()
 
 
-# Current loop of the thread that forks. A child must not close it: on Linux it shares the loop's epoll object with its
-# parent, whose loop threads could no longer wake. Without this reference, asyncio closes it there from Python 3.12 on.
+# Current loop in the thread that forks. A child must not close it: on Linux parent and child share the loop's epoll
+# object, and the parent could no longer wake its loop. Without this reference, asyncio from Python 3.12 on closes it.
 _inherited: list[object] = []
 
 
@@ -188,14 +185,14 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    # The child has no such thread, and the processes belong to the parent.
     global _current, _lock
     _current, _lock = None, threading.Lock()
     if sys.version_info < (3, 12) and hasattr(policy := _loop_policy(), "_local"):
-        # As later versions do: of two processes with one loop, each takes events of the other.
+        # As later versions do: two processes with the same loop take each other's events.
         policy._local = type(policy._local)()
 
 
 atexit.register(_stop)
+in_forked_child(_after_fork_in_child)
 if sys.platform != "win32":
-    os.register_at_fork(before=_before_fork, after_in_parent=_inherited.pop, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_inherited.pop)

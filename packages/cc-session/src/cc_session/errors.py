@@ -1,8 +1,8 @@
-"""Errors of sessions and of their callers. Errors of turns are in `session/turn_errors.py`.
+"""Errors that sessions and pools raise. A failed turn's error is in `session/turn_errors.py`.
 
 Where cc-types and claude-agent-sdk both have a class for an error, the raised error is an instance of both: code
-written for either catches it. The names here are those of cc-types. One class is taken from a private module of the
-SDK; `tests/test_sdk_internals.py` notices when it moves.
+written for either catches it. The names here are those in cc-types. `MessageParseError` comes from a private module of
+the SDK; `tests/test_sdk_internals.py` notices when it moves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _OwnFacts(Exception):
-    """Base between two bases of a class; keeps the SDK's constructors from being called with our sentence."""
+    """Base between the two others: it keeps the SDK's constructors from being called with our sentence."""
 
     retryable = False
     """True if a retry in a new session may succeed, unchanged."""
@@ -51,12 +51,12 @@ class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessErro
 
     @property
     def stderr(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set here
-        """Alias of `stderr_tail`, under the SDK's name."""
+        """Alias for `stderr_tail`, under the SDK's name."""
         return self.stderr_tail
 
 
 class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDecodeError):
-    """The CLI wrote a line that is not JSON, or one that is too long."""
+    """The CLI wrote a line that is not JSON, or is too long."""
 
     @property
     def original_error(self) -> Exception:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set
@@ -67,7 +67,7 @@ class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDeco
 class MessageParseError(cc_types.MessageParseError, _OwnFacts, SDKMessageParseError):
     """The CLI sent JSON that is not a message this version understands."""
 
-    data: JsonValue  # pyright: ignore[reportIncompatibleVariableOverride]  # an invalid message may be no object either
+    data: JsonValue  # pyright: ignore[reportIncompatibleVariableOverride]  # an invalid message may be any JSON value
     """The message, as received."""
 
 
@@ -75,11 +75,11 @@ class TurnTimeoutError(ClaudeCodeError, TimeoutError):
     """A turn took too long, and was abandoned. The session can be used again when the turn has been ended."""
 
     limit: Literal["turn", "silence"]
-    """Exceeded limit: the time for the whole turn, or that without any sign of life from the CLI or the API."""
+    """Exceeded limit: on the whole turn, or on the time without any sign of life from the CLI or the API."""
     seconds: float
     """That limit in seconds."""
     messages: tuple[Message, ...]
-    """Messages of the turn until then."""
+    """Messages received until then."""
     retryable = True
     """True if a retry may succeed later, unchanged."""
 
@@ -98,16 +98,16 @@ class TurnTimeoutError(ClaudeCodeError, TimeoutError):
 
 
 class QueueTimeoutError(ClaudeCodeError, TimeoutError):
-    """No process of a pool became free in time. Nothing was sent, so a retry is safe."""
+    """A pool had no free process in time. Nothing was sent, so a retry is safe."""
 
     seconds: float
-    """Seconds of the wait for a process."""
+    """Seconds that the lease waited."""
     size: int
     """Maximum number of processes in the pool."""
     busy_seconds: tuple[float, ...]
-    """Seconds for which each busy process had been busy, the longest first."""
+    """Seconds that each busy process had been busy, the longest first."""
     waiting: int
-    """Number of waiting leases, this one included."""
+    """Number of waiting leases, this lease included."""
     retryable = True
     """True if a retry may succeed later, unchanged."""
 
@@ -130,7 +130,7 @@ class SessionBusyError(ClaudeCodeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This session still answers another message, and it answers one at a time. Read that answer up to its "
+            "This session still answers another message, and can answer only one at a time. Read that answer up to the "
             "result, or rewind or close the session; use another session to ask at the same time."
         )
 
@@ -139,7 +139,7 @@ class HooksDisabledError(ClaudeCodeError):
     """Hooks or a policy were given, but the CLI would not run them."""
 
     reason: str
-    """Reason why not."""
+    """Reason why hooks would not run."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -150,10 +150,10 @@ class HooksDisabledError(ClaudeCodeError):
 
 
 class McpServerFailedError(ClaudeCodeError):
-    """MCP servers of a session are not connected."""
+    """Some MCP servers are not connected."""
 
     servers: Mapping[str, str]
-    """Names of the servers, and error messages of them or the CLI."""
+    """Error message by server name, from the server or the CLI."""
     retryable = True
     """True if a retry may succeed later, unchanged."""
 

@@ -1,7 +1,7 @@
-"""The class of the background loop: asyncio's own, regardless of the event loop policy of the program.
+"""Class of the background loop: asyncio's standard loop, whatever event loop policy the program has.
 
-A policy such as uvloop's may be installed at any time. Before Python 3.14 asyncio asks it for the watcher that notices
-the end of a child process, and uvloop's has none, so that no process could be started any more.
+A policy such as uvloop's may be installed at any time. Before Python 3.14 asyncio asks the policy for the watcher that
+notices the end of a child process. uvloop's policy has none, so that processes could not be started any more.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ else:
     _unix: Any = asyncio.unix_events
 
     class BackgroundLoop(asyncio.SelectorEventLoop):
-        """asyncio's loop with a child watcher of its own, of the kind that is this Python's default.
+        """asyncio's loop with a private child watcher, the default kind in this Python version.
 
-        It replaces one private method, the only place that asks the policy. `tests/test_background.py` notices when
-        that method changes; with a plain `SelectorEventLoop`, processes start under policies that have a watcher.
+        The override replaces the only method that asks the policy. `tests/test_background.py` notices when it changes;
+        with a plain `SelectorEventLoop`, processes start under policies that have a watcher.
         """
 
         def __init__(self) -> None:
@@ -32,15 +32,7 @@ else:
                 self._watcher = asyncio.DefaultEventLoopPolicy().get_child_watcher()
 
         async def _make_subprocess_transport(
-            self,
-            protocol: Any,
-            args: Any,
-            shell: Any,
-            stdin: Any,
-            stdout: Any,
-            stderr: Any,
-            bufsize: Any,
-            **more: Any,
+            self, protocol: Any, args: Any, shell: Any, stdin: Any, stdout: Any, stderr: Any, bufsize: Any, **more: Any
         ) -> Any:
             loop: Any = self
             ready = self.create_future()

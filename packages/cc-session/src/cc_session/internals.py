@@ -1,14 +1,11 @@
-"""Parts of sessions and pools for the packages that are built on this one, such as cc-messages.
-
-No public interface: a name may change in any release.
-"""
+"""Parts of sessions and pools for packages on top, such as cc-messages. Not public: names may change in any release."""
 
 from .background import on_background, run_on_background, start_on_background, tell_background
+from .mcp.names import PLAIN_NAMES_ENV, check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
 from .mcp.tool_server import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
 from .policy.rules import is_known_tool
-from .pool.core import PoolCore
+from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
-from .pool.leases import Lease
 from .pool.limits import refuse_keywords
 from .pool.owner import PoolOwner
 from .pool.worker import PooledSession, Worker
@@ -17,8 +14,9 @@ from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
 from .process.settings import SettingValues, variable
 
 __all__ = [
-    "CLOUD_VARIABLES", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "PoolCore", "PoolOwner",
-    "PooledSession", "SettingValues", "Worker", "api_address", "bundled_cli", "calling_freely", "check_length",
-    "find_cli", "is_known_tool", "login_advice", "login_of", "on_background", "refuse_keywords", "run_on_background",
+    "CLOUD_VARIABLES", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "PoolCore",
+    "PoolOwner", "PooledSession", "SettingValues", "Worker", "api_address", "bundled_cli", "calling_freely",
+    "check_length", "check_server_name", "find_cli", "is_known_tool", "is_mcp_name", "login_advice", "login_of",
+    "mcp_name", "on_background", "refuse_keywords", "run_on_background", "server_rule", "split_mcp_name",
     "start_on_background", "tell_background", "variable",
 ]  # fmt: skip

@@ -1,44 +1,54 @@
-"""Bounds of a session's waits, in seconds."""
+"""Limits on a session's waits, in seconds.
 
+Two others stand elsewhere: a hook's `timeout` in `hooks/hook.py`, and a pool's `idle_seconds` in `pool/limits.py`.
+"""
+
+import asyncio
 import math
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 
-__all__ = ["Timeouts", "checked_seconds"]
+from cc_types import ClaudeCodeError
+
+__all__ = ["Timeouts", "checked_seconds", "time_limit"]
 
 _NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Bounds of a session's waits, in seconds. None, where allowed, is no bound.
+    """Limits on a session's waits, in seconds. None, where allowed, is no limit.
 
     Raises:
-        ValueError: One is not a positive, finite number.
-        TypeError: One is no number at all, or None where there must be a bound.
+        ValueError: A limit is not a positive, finite number.
+        TypeError: A limit is not a number, or None where a limit is necessary.
     """
 
     connect: float = 30.0
-    """From the spawn to the answer of `initialize`. A busy machine with cold caches takes a few seconds."""
+    """From the spawn to the answer to `initialize`. On a busy machine with cold caches that takes a few seconds."""
     control: float = 10.0
-    """For the answer to one control request, or to a message that asks nothing. Both take milliseconds."""
+    """The answer to a control request, or to a message that asks nothing. Both take milliseconds."""
     queue: float | None = 600.0
-    """For a process of a pool: its time in the queue, and for a start if there is one. A pool that is too small for its
-    work is busy for minutes."""
+    """A lease's wait in the queue, and for a start if there is one. A pool too small for its work is busy for
+    minutes."""
     turn: float | None = None
-    """For a turn of `run()` or `stream()`, as a whole. None: only the caller knows how long its work takes."""
+    """A whole turn of `run()` or `stream()`. None: only the caller knows how long its work takes."""
     silence: float | None = 300.0
-    """Time of such a turn without a sign of life. An API that thinks without output can take minutes. Pings of the API
-    are such signs; the CLI passes them on every ten seconds, so a shorter limit does not see them. The time of a tool,
-    a hook or a permission does not count: that silence is not one of the CLI or the API."""
+    """A turn's time without a sign of life. An API that thinks without output can take minutes. API pings are signs of
+    life; the CLI passes them on every ten seconds, so a shorter limit does not see them. While the CLI waits for a
+    tool, a hook or a permission, the time does not count."""
     hook: float = 30.0
-    """For the verdict of a policy's conditions on one call. The CLI blocks meanwhile. Hooks have their own timeouts."""
+    """The verdict of a policy's conditions on a call, for which the CLI waits. No limit on hooks: each has a `timeout`
+    of its own."""
     mcp: float = 30.0
-    """For MCP servers of a session to be ready. A program that is fetched first takes many seconds."""
+    """The start of a session's MCP servers. A program that is fetched first takes many seconds."""
     permission: float | None = None
-    """For the answer to a permission request. None: a person may have to give it."""
+    """The answer to a permission request. None: a person may have to give it."""
     close: float = 2.0
-    """For the end of an abandoned turn, after which the process is discarded. And for the process to end: half of it by
-    itself, the other half after it was told to; then it is killed. Both take a few hundredths of a second."""
+    """The end of an abandoned turn, after which the process is discarded. Also the end of a process: for half the time
+    it may end by itself, for the other half after a signal; then it is killed. Both take a few hundredths of a
+    second."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -52,10 +62,22 @@ def checked_seconds(value: object, name: str) -> float:
 
     Raises:
         ValueError: It is not positive and finite.
-        TypeError: It is no number.
+        TypeError: It is not a number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"the timeout {name!r} must be a number of seconds, not {value!r}")
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"the timeout {name!r} must be a positive, finite number of seconds, not {value!r}")
     return value
+
+
+@asynccontextmanager
+async def time_limit(seconds: float | None, error: Callable[[], Exception]) -> AsyncGenerator[None]:
+    """Raise `error()` if the block takes longer than `seconds`, with None never. Errors from inside pass."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as timeout:
+        if isinstance(timeout, ClaudeCodeError):
+            raise
+        raise error() from timeout

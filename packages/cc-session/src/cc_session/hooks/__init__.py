@@ -1,4 +1,4 @@
-"""Hooks: functions and programs of the caller that the CLI waits for.
+"""Hooks: the caller's functions and programs for which the CLI waits.
 
-Includes matchers, deadlines and the answer format. Independent of processes, sessions and pools.
+Includes matchers, hook timeouts and the answer format. Independent of processes, sessions and pools.
 """

@@ -1,8 +1,8 @@
-"""Calls of a caller's hooks, predicates and permission callbacks, from the background loop.
+"""How the background loop calls a caller's hooks, predicates and permission callbacks.
 
-A coroutine function runs on the event loop of the caller whose turn it is, where its resources live. Any other function
-runs in its own thread, so that it delays nothing else, however long it takes. Nothing here is bounded; the calling code
-sets the deadline and cancels the call.
+A coroutine function runs on the event loop of the turn's caller, where its resources live. Any other function runs in a
+new thread, so that it delays nothing else, however long it takes. Calls have no time limit here: the calling code sets
+one and cancels the call.
 """
 
 import asyncio
@@ -23,25 +23,25 @@ __all__ = ["CallbackRunner", "in_thread", "mark_of_programs"]
 T = TypeVar("T")
 
 mark_of_programs: ContextVar[Mapping[str, str]] = ContextVar("mark_of_programs", default=MappingProxyType({}))
-"""Environment variables for a program, so that it ends with the session that calls it."""
+"""Environment variables for a hook program, so that it ends with the session that calls it."""
 
-# Exceptions that the background loop would take as its own, or that a future does not accept.
+# Exceptions that would stop the background loop, or that a future does not accept.
 _NOT_FOR_US = (asyncio.CancelledError, SystemExit, KeyboardInterrupt, StopIteration)
 
 
 class QuitError(RuntimeError):
-    """A callback raised one of `_NOT_FOR_US`."""
+    """A callback raised an exception in `_NOT_FOR_US`."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"it raised {error!r}")
 
 
-# A turn's hooks are called during the turn, or shortly after a turn that was left.
+# A turn's hooks are called during the turn, or shortly after an abandoned turn.
 _TURNS_REMEMBERED = 100
 
 
 class CallbackRunner:
-    """Event loops of a session's callers; one caller at a time has a turn."""
+    """Calls functions on the event loop of the session's caller; one caller at a time has a turn."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self._loop = loop
@@ -50,7 +50,7 @@ class CallbackRunner:
         """Environment variable that makes called programs end with the session."""
 
     def remember(self) -> None:
-        """Use the loop of the present call to the session for the turn that begins."""
+        """Use the present caller's loop for the turn that begins."""
         self._loop = caller_loop.get()
 
     async def call_here(self, _turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
@@ -62,7 +62,7 @@ class CallbackRunner:
         """Call a function, and await its result if it is awaitable.
 
         `turn` is the CLI's `prompt_id`: a late call about an earlier turn goes to that turn's caller. An old CLI sends
-        none; then the last turn counts.
+        no id; then the last turn counts.
         """
         loop = self._loop_of(turn)
         if not _is_async(function):
@@ -96,14 +96,14 @@ async def _awaited(
     coroutine = run()
     try:
         future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    except RuntimeError:  # it was closed
+    except RuntimeError:  # the loop was closed
         coroutine.close()
         raise
     return await asyncio.wrap_future(future)
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:
-    """Call a function in its own thread, which does not end with a cancelled call, nor delay an exit."""
+    """Call a function in a new thread, which does not end with a cancelled call, nor delay an exit."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()

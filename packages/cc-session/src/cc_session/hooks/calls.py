@@ -1,7 +1,7 @@
-"""Calls of hooks for the CLI: with a deadline, an answer in the CLI's form, and never an exception.
+"""How the CLI calls a hook: within the hook's timeout, with an answer in the CLI's form, and never with an exception.
 
-An exception would reach the CLI, which prints kilobytes of its own source about it. So this module turns a failure into
-a decision for the CLI. The CLI itself also blocks when it gets no answer, in case this process hangs.
+An exception would reach the CLI, which prints kilobytes of source code about it. So this module turns a failure into a
+decision. The CLI also blocks when it gets no answer, in case this process hangs.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ logger = logging.getLogger(__name__)
 # Extra wait of the CLI, so that our timeout comes first, and gives the reason.
 _CLI_WAITS_LONGER_SECONDS = 2.0
 
-# They have their own decision fields; for all others, deny means block.
+# Events with a decision field in `hookSpecificOutput`; elsewhere deny is sent as `block`.
 _PERMISSIONS = frozenset({"PreToolUse", "PreModelSwitch"})
 _ELICITATIONS = frozenset({"Elicitation", "ElicitationResult"})
 
-# Here block makes the model continue, which a hook that fails each time would do for ever.
+# Events where block makes the model continue; a hook that always fails would never let it end.
 _BLOCKED_TO_GO_ON = frozenset({"Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"})
 
-# Here there is nothing to block.
+# Events that report a past action.
 _NEVER_BLOCKED = frozenset(
     {
         "CwdChanged", "DirectoryAdded", "FileChanged", "InstructionsLoaded", "MessageDisplay", "Notification",
@@ -69,10 +69,7 @@ def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher
             return _failed(hook, f"raised {type(error).__name__}", error)
 
     return HookMatcher(
-        matcher=hook.matcher,
-        hooks=[answer],
-        timeout=hook.timeout + _CLI_WAITS_LONGER_SECONDS,
-        on_failure=hook.on_error,
+        matcher=hook.matcher, hooks=[answer], timeout=hook.timeout + _CLI_WAITS_LONGER_SECONDS, on_failure=hook.on_error
     )
 
 
@@ -93,8 +90,8 @@ def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
                 "hookSpecificOutput": {"decision": {"updatedPermissions": [*updates], **decision}, **specific},
                 **top,
             }:
-                kept = [{**update, "destination": "session"} for update in updates]
-                specific["decision"] = {**decision, "updatedPermissions": kept}
+                in_memory = [{**update, "destination": "session"} for update in updates]
+                specific["decision"] = {**decision, "updatedPermissions": in_memory}
                 return cast(HookJSONOutput, {**top, "hookSpecificOutput": specific})
             case _:
                 return output
@@ -102,10 +99,10 @@ def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
     return keeping
 
 
-def _failed(hook: Hook[Any], what: str, error: Exception) -> HookJSONOutput:
-    logger.error("The hook %s on %s %s", hook.name, hook.event, what, exc_info=error)
+def _failed(hook: Hook[Any], failure: str, error: Exception) -> HookJSONOutput:
+    logger.error("The hook %s on %s %s", hook.name, hook.event, failure, exc_info=error)
     # Without the error's text, which may be for the log only.
-    return {} if hook.on_error == "continue" else denied(hook.event, f"The hook {hook.name} {what}.")
+    return {} if hook.on_error == "continue" else denied(hook.event, f"The hook {hook.name} {failure}.")
 
 
 def _json(event: str, returned: object) -> HookJSONOutput:
@@ -113,7 +110,7 @@ def _json(event: str, returned: object) -> HookJSONOutput:
         return _from_result(event, returned)
     if not isinstance(returned, Mapping):
         raise TypeError(
-            f"a hook returns a HookResult or a dict, not {returned!r}: HookResult.no_opinion() says nothing"
+            f"a hook returns a HookResult or a dict, not {returned!r}: HookResult.no_opinion() decides nothing"
         )
     output = dict(cast("Mapping[str, Any]", returned))
     _check_fields(event, output)
@@ -145,7 +142,7 @@ def _from_result(event: str, result: HookResult) -> HookJSONOutput:
 
 
 def _decision(event: str, result: HookResult) -> dict[str, Any]:
-    """Return the decision, if the event has its own fields for it."""
+    """Return the decision, if the event has fields for it."""
     if result.decision is None:
         return {}
     if event in _PERMISSIONS:

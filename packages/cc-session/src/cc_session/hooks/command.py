@@ -1,6 +1,6 @@
-"""Programs as hooks: JSON on stdin; exit code and output have the same meaning as in the CLI's own settings.
+"""Programs as hooks: JSON on stdin; exit code and output have the same meaning as in the CLI's settings.
 
-No shell is involved, so no part of the input can run as a command.
+No shell is involved, so the input can never run as a command.
 """
 
 import asyncio
@@ -24,18 +24,17 @@ __all__ = ["CommandFailedError", "command_hook"]
 
 logger = logging.getLogger(__name__)
 
-# An answer takes hundreds of bytes. It goes to the CLI as a line, and the reason of a refusal to the model.
+# An answer has some hundred bytes. It goes to the CLI as a line, and the reason for a refusal to the model.
 _MAX_STDOUT_BYTES = 1024 * 1024
 _MAX_STDERR_BYTES = 64 * 1024
 
 # A killed program has only to be reaped.
 _REAP_SECONDS = 1.0
 
-# The CLI passes the output of hooks on these to the model.
+# For these events the CLI passes a hook's output to the model.
 _TEXT_IS_CONTEXT = frozenset({"SessionStart", "UserPromptExpansion", "UserPromptSubmit"})
 
-# Exit code of a program that blocks.
-_BLOCK = 2
+_EXIT_CODE_TO_BLOCK = 2
 
 
 class CommandFailedError(Exception):
@@ -52,40 +51,40 @@ def command_hook(
 ) -> Hook[Mapping[str, Any]]:
     """Make a hook of a program.
 
-    It gets the event's input as JSON on stdin, runs in the session's working folder, has its path in
+    It gets the event's input as JSON on stdin, runs in the session's working folder, whose path is in
     `CLAUDE_PROJECT_DIR`, and answers like a command in the CLI's settings:
 
-    - Exit code 0: JSON on stdout is its answer, such as `{"decision": "block", "reason": "…"}`, and missing fields have
-      no effect. Any other text goes to the model if the event is a prompt or the start of a session.
+    - Exit code 0: JSON on stdout is the answer, such as `{"decision": "block", "reason": "…"}`, and missing fields have
+      no effect. Any other text goes to the model if the event is a prompt or a session start.
     - Exit code 2: the event is blocked, with stderr as the reason.
     - Any other exit code: it is logged, without any effect.
 
     A program fails if it cannot be started, takes too long, is killed by a signal, prints more than 1 MiB, or prints
-    JSON that is no answer. At the timeout, and when the turn is interrupted, it is killed with its whole process group;
-    also when Python dies, on a system that has `/proc`.
+    JSON that is not an answer. At the timeout, and when the turn is interrupted, it is killed with the whole process
+    group; also when Python dies, on a system that has `/proc`.
 
     Args:
-        event: An event of the CLI, as for `hook()`.
-        argv: The program and its arguments.
+        event: A hook event, as for `hook()`.
+        argv: The program and the arguments.
         matcher: The tools, or other subjects of the event, as for `hook()`.
         timeout: Seconds until it is killed and has failed.
         on_error: The effect of a failure.
 
     Raises:
         ValueError: The CLI has no such event or would read the matcher differently, or there is no program.
-        TypeError: `argv` is one text, or holds another type.
-        re.error: The matcher is no regular expression.
+        TypeError: `argv` is a single text, or holds another type.
+        re.error: The matcher is not a regular expression.
     """
     if isinstance(argv, str):
-        raise TypeError(f"a command is a sequence of texts, not one text for a shell: {argv!r}")
+        raise TypeError(f"a command is a sequence of texts, not a text for a shell: {argv!r}")
     command = [os.fspath(part) for part in argv]
     if not command or not all(type(part) is str for part in command):
-        raise ValueError("a command is a program and its arguments, all of them texts")
+        raise ValueError(f"a command is a program and the arguments, all texts, not {argv!r}")
     return Hook(event, _Command(event, command), matcher, timeout, on_error, runs_here=True)
 
 
 class _Command:
-    """The function of the hook."""
+    """The hook's function."""
 
     def __init__(self, event: str, argv: list[str]) -> None:
         self._event = event
@@ -94,7 +93,7 @@ class _Command:
 
     async def __call__(self, input: Mapping[str, Any]) -> HookReturn:
         exit_code, stdout, stderr = await _run(self._argv, json.dumps(input).encode(), str(input.get("cwd", "")))
-        if exit_code == _BLOCK:
+        if exit_code == _EXIT_CODE_TO_BLOCK:
             return HookResult.deny(stderr or f"{self.__qualname__} blocked this.")
         if exit_code < 0:
             raise CommandFailedError(f"it was ended by signal {-exit_code}: {stderr}")
@@ -106,7 +105,7 @@ class _Command:
         try:
             return cast(HookJSONOutput, json.loads(stdout))
         except ValueError as error:
-            raise CommandFailedError(f"it printed broken JSON: {error}") from error
+            raise CommandFailedError(f"it printed invalid JSON: {error}") from error
 
 
 async def _run(argv: list[str], data: bytes, folder: str) -> tuple[int, str, str]:
@@ -133,7 +132,7 @@ async def _start(argv: list[str], folder: str) -> Process:
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # A cancelled start would end the program, but not the children that it may have by now.
+        # Not a cancelled start: it would end the program, but not the children that it may have by now.
         with suppress(OSError):
             _kill(process := await starting)
             await _reap(process)
@@ -141,7 +140,7 @@ async def _start(argv: list[str], folder: str) -> Process:
 
 
 async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
-    """Write and read all data concurrently; otherwise it could deadlock."""
+    """Write the input and read all output, concurrently: otherwise both sides could wait for each other."""
     output = {"stdout": b"", "stderr": b""}
 
     async def read(name: str, stream: ByteReceiveStream | None, limit: int) -> None:
@@ -165,7 +164,7 @@ async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
 async def _feed(process: Process, data: bytes) -> None:
     if process.stdin is None:
         return
-    # A program may answer without having read its input.
+    # A program may answer before it has read all input.
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.send(data)
         await process.stdin.aclose()

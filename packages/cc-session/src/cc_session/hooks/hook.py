@@ -1,6 +1,6 @@
 """Hooks: the caller's functions that the CLI calls on an event and waits for, and their results.
 
-This module defines them; `hooks/calls.py` calls them. No session here.
+`hooks/calls.py` calls them, and enforces the timeout of each.
 """
 
 import inspect
@@ -18,20 +18,17 @@ from .matchers import check_event, check_matcher
 __all__ = ["MAX_SECONDS", "Hook", "HookResult", "HookReturn", "OnError", "hook"]
 
 OnError: TypeAlias = Literal["block", "continue"]
-"""Effect of a failed hook on the call, the prompt or other subject of the event."""
+"""Effect of a failed hook on the call, the prompt or the event's other subject."""
 
 InputT = TypeVar("InputT", bound=Mapping[str, Any])
 
 MAX_SECONDS = 2_000_000.0
-"""Longest timeout of a hook, 23 days. The CLI's clock treats a longer one as none at all."""
+"""Longest timeout of a hook, 23 days. The CLI's clock treats a longer timeout as none at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookResult:
-    """Result of a hook. With no field set it means no opinion.
-
-    A field that the event does not use is a failure of the hook: it would have no effect.
-    """
+    """Result of a hook. With no field set it means no opinion. A field that the event does not use is a failure."""
 
     decision: Literal["allow", "deny", "ask"] | None = None
     """Decision on the event. Among several hooks, deny overrides ask, and ask overrides allow. On `Stop` and
@@ -45,11 +42,11 @@ class HookResult:
     context: str = ""
     """Additional text for the model."""
     stops: bool = False
-    """True to end the turn here. Its caller then gets `reason`."""
+    """True to end the turn here. The turn's caller then gets `reason`."""
 
     @classmethod
     def allow(cls, reason: str = "", *, updated_input: Mapping[str, JsonValue] | None = None) -> Self:
-        """Return "allow", which overrides the CLI's own rules, except deny rules."""
+        """Return "allow", which overrides the CLI's rules, except deny rules."""
         return cls(decision="allow", reason=reason, updated_input=updated_input)
 
     @classmethod
@@ -69,25 +66,25 @@ class HookResult:
 
 
 HookReturn: TypeAlias = HookResult | HookJSONOutput
-"""Return value of a hook: a `HookResult`, or the output of the SDK's own hooks; `{}` is no opinion."""
+"""Return value of a hook: a `HookResult`, or an output as the SDK's hooks have it; `{}` is no opinion."""
 
 HookFunction: TypeAlias = Callable[[InputT], Awaitable[HookReturn] | HookReturn]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hook(Generic[InputT]):
-    """A hook for `Session.open(hooks=…)`, made by `hook()` or `command_hook()`. Calling it calls its function."""
+    """A hook for `Session.open(hooks=…)`, made by `hook()` or `command_hook()`. A call to it calls the function."""
 
     event: str
-    """The name of the event, such as `"PreToolUse"`."""
+    """Event name, such as `"PreToolUse"`."""
     function: HookFunction[InputT]
     """Function that takes the event's input."""
     matcher: str | None = None
     """Tools, or other subjects of the event; None is all."""
     timeout: float = 30.0
-    """Seconds until it has failed."""
+    """Seconds until it is cancelled and has failed."""
     on_error: OnError = "block"
-    """Effect of its failure."""
+    """Effect of a failure."""
     runs_here: bool = False
     """True if a coroutine function runs on the background loop, and not on the caller's."""
 
@@ -95,13 +92,13 @@ class Hook(Generic[InputT]):
         check_event(self.event)
         check_matcher(self.event, self.matcher)
         if checked_seconds(self.timeout, "hook") > MAX_SECONDS:
-            raise ValueError(f"a hook can be waited for {MAX_SECONDS:,.0f} seconds at most, not {self.timeout:,.0f}")
+            raise ValueError(f"the timeout of a hook is at most {MAX_SECONDS:,.0f} seconds, not {self.timeout:,.0f}")
         if self.on_error not in ("block", "continue"):
             raise ValueError(f"on_error is 'block' or 'continue', not {self.on_error!r}")
 
     @property
     def name(self) -> str:
-        """Name of the hook in reports."""
+        """Name in reports."""
         return getattr(self.function, "__qualname__", None) or type(self.function).__name__
 
     def __call__(self, input: InputT) -> Awaitable[HookReturn] | HookReturn:
@@ -124,24 +121,24 @@ def hook(
     ```
 
     The function takes the event's input, for which the SDK has types. A coroutine function runs on the event loop of
-    the caller whose turn it is, any other in a thread.
+    the turn's caller, any other function in a thread.
 
-    A hook fails when it raises, exceeds its timeout, or returns None or a field that the event does not use. The
+    A hook fails when it raises, exceeds the timeout, or returns None or a field that the event does not use. The
     failure is logged and blocks the event: the tool does not run, the prompt is not sent. On `Stop`, `SubagentStop`,
     `StopFailure`, `SessionEnd` and other events that report a past action, there is nothing to block.
 
     Args:
-        event: An event of the CLI: `PreToolUse`, `PostToolUse`, `UserPromptSubmit`, `Stop`, `SubagentStop`,
-            `PreCompact`, `Notification` or another one of `EVENTS`.
+        event: A name in `EVENTS`: `PreToolUse`, `PostToolUse`, `UserPromptSubmit`, `Stop`, `SubagentStop`,
+            `PreCompact`, `Notification` and more.
         matcher: The tools, or other subjects of the event, by the CLI's rules: nothing or `"*"` is all; letters,
             digits, `_`, `-`, spaces, `|` and `,` are exact names, as in `"Edit|Write"`; anything else is a regular
-            expression that is found anywhere in a name.
+            expression that may match anywhere in a name.
         timeout: Seconds until it is cancelled and has failed.
         on_error: `"continue"` to go on as if it had no opinion when it fails.
 
     Raises:
         ValueError: The CLI has no such event, or would read the matcher differently.
-        re.error: The matcher is no regular expression.
+        re.error: The matcher is not a regular expression.
         TypeError: The function does not take one argument.
     """
     check_event(event)

@@ -1,15 +1,15 @@
-"""Events of the CLI, and its rules for matching a hook to one: checked here, before the CLI sees a hook.
+"""The CLI's events, and how it matches a hook to an event: checked here, before the CLI sees a hook.
 
-A matcher that the CLI cannot read silently never matches, and an event that it does not know is dropped. So both are
-errors where a hook is defined. The CLI's rules, read in its code and seen in runs of 2.1.329:
+A matcher that the CLI cannot read silently never matches, and the CLI drops an unknown event. So both are errors where
+a hook is defined. The CLI's rules, from the code and from runs of 2.1.329:
 
 - None, an empty text and `*` match everything.
-- A text of letters, digits, `_`, `-`, spaces, `|` and `,` is a list of exact names, split at `|` or `,`: `Bash`, or
-  `Edit|Write`. `bash` and `Bas` do not match `Bash`.
-- Anything else is a regular expression of JavaScript, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
+- A text with letters, digits, `_`, `-`, spaces, `|` and `,` only is a list of exact names, split at `|` or `,`: `Bash`,
+  or `Edit|Write`. `bash` and `Bas` do not match `Bash`.
+- Anything else is a JavaScript regular expression, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
 
-A tool has its usual name, and an MCP tool `mcp__server__tool`. Other subjects depend on the event: the reason of a
-session start, the type of a sub-agent, etc.
+A tool has the usual name, an MCP tool `mcp__server__tool`. Other subjects depend on the event: the reason for a session
+start, the type of a sub-agent, etc.
 """
 
 import re
@@ -25,7 +25,7 @@ _WITHOUT_MATCHER = frozenset((
     "WorktreeRemove", "CwdChanged", "MessageDisplay",
 ))  # fmt: skip
 
-_NAMES_OF_EVENTS = (
+_EVENT_NAMES = (
     "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionDenied", "PermissionRequest",
     "Notification", "UserPromptSubmit", "UserPromptExpansion", "SessionStart", "SessionEnd", "Stop", "StopFailure",
     "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PreModelSwitch", "PostModelSwitch", "Setup",
@@ -34,16 +34,16 @@ _NAMES_OF_EVENTS = (
     "MessageDisplay",
 )  # fmt: skip
 
-EVENTS: Mapping[str, bool] = MappingProxyType({name: name not in _WITHOUT_MATCHER for name in _NAMES_OF_EVENTS})
-"""The events of the CLI, and whether a hook on one can have a matcher."""
+EVENTS: Mapping[str, bool] = MappingProxyType({name: name not in _WITHOUT_MATCHER for name in _EVENT_NAMES})
+"""The CLI's events by name; true if a hook on the event can have a matcher."""
 
-# For these the CLI allows fewer characters in a name; any other text is a regular expression.
+# Events for which the CLI allows fewer characters in a name; any other text is a regular expression.
 _FEW_CHARACTERS = frozenset({"FileChanged", "StopFailure"})
 _NAMES = re.compile(r"[A-Za-z0-9_|, -]*")
 _FEW_NAMES = re.compile(r"[A-Za-z0-9_|]*")
 
-# Syntax with another meaning in JavaScript than in Python, or none: Python's groups and flags, possessive quantifiers,
-# an open lower bound, and anchors that are plain letters there. Escapes and classes are skipped.
+# Syntax that JavaScript lacks or reads differently: Python's groups and flags, possessive quantifiers, an open lower
+# bound, and anchors that are plain letters there. Escapes and classes are skipped.
 _PYTHON_ONLY = re.compile(
     r"""
     \\(?P<anchor>[AZ]) | \\. | \[\^?\]?(?:\\.|[^\]\\])*\] |
@@ -54,13 +54,13 @@ _PYTHON_ONLY = re.compile(
 
 
 def check_event(event: str) -> None:
-    """Check that the CLI knows an event."""
+    """Raise if the CLI has no such event."""
     if event not in EVENTS:
         raise ValueError(f"the CLI has no hook event {event!r}; it has {', '.join(EVENTS)}")
 
 
 def check_matcher(event: str, matcher: str | None) -> None:
-    """Check that the CLI reads a matcher as intended; None is everything."""
+    """Raise if the CLI would not read a matcher as intended; None is everything."""
     if matcher in (None, "", "*"):
         return
     if not EVENTS[event]:
@@ -74,11 +74,11 @@ def check_matcher(event: str, matcher: str | None) -> None:
 
 def _check_expression(expression: str) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of set operations, which neither language has here
+        warnings.simplefilter("ignore", FutureWarning)  # about set operations, which neither language has here
         re.compile(expression)
-    for found in _PYTHON_ONLY.finditer(expression):
-        if found.lastgroup is not None:
+    for match in _PYTHON_ONLY.finditer(expression):
+        if match.lastgroup is not None:
             raise ValueError(
-                f"the CLI matches with JavaScript's regular expressions, where {found.group()!r} in {expression!r} "
+                f"the CLI matches with JavaScript's regular expressions, where {match.group()!r} in {expression!r} "
                 "means something else or nothing"
             )

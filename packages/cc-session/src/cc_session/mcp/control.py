@@ -1,11 +1,10 @@
-"""Control of one running CLI's MCP servers: send, wait, replace, switch on and off.
+"""Control of a running CLI's MCP servers: send, wait, replace, switch on and off.
 
-They are sent by a control request and not on the command line: so their secrets are in no file and visible to no other
-user, the CLI answers with errors, and the whole set can be replaced. It runs on the background loop.
+Servers are sent by a control request and not on the command line: so their secrets are in no file and visible to no
+other user, the CLI answers with errors, and the whole set can be replaced. Runs on the background loop.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +14,7 @@ from claude_agent_sdk import McpServerStatus
 from cc_types import ControlRequestError, JsonValue
 
 from ..errors import McpServerFailedError
+from .names import mcp_name, server_rule
 from .sdk_servers import add_bridge, remove_bridge
 from .servers import WireServers
 
@@ -27,9 +27,8 @@ __all__ = ["McpControl"]
 _POLL_SECONDS = 0.01
 _MAX_POLL_SECONDS = 0.2
 
-
-# Reasons if a server is not connected and gives none.
-_WORDS: Mapping[str, str] = {
+# Reasons for a server that is not connected and gives no reason.
+_REASONS: Mapping[str, str] = {
     "pending": "it was not ready in time",
     "needs-auth": "it needs a login",
     "disabled": "it is switched off",
@@ -37,13 +36,12 @@ _WORDS: Mapping[str, str] = {
 
 
 class McpControl:
-    """Control of the MCP servers of one CLI."""
+    """Control of one CLI's MCP servers: `initial` in-process servers in the options, and others, which it replaces."""
 
-    def __init__(self, connection: "CLIConnection", *, keeps: Iterable[str], allows_tools: bool) -> None:
-        """Take the names of the initial in-process servers, and whether tools of other servers may be called."""
+    def __init__(self, connection: "CLIConnection", *, initial: Iterable[str], allows_tools: bool) -> None:
         self._connection = connection
         # The CLI would drop them with the replaced set, but not the programs and URLs that it began with.
-        self._kept: dict[str, dict[str, JsonValue]] = {name: {"type": "sdk", "name": name} for name in keeps}
+        self._initial: dict[str, dict[str, JsonValue]] = {name: {"type": "sdk", "name": name} for name in initial}
         self._allows_tools = allows_tools
         self._in_process: dict[str, object] = {}
         self._offered: dict[str, set[str]] = {}
@@ -57,20 +55,20 @@ class McpControl:
         async with self._lock:
             stale = {name for name, server in self._in_process.items() if servers.in_process.get(name) is not server}
             if stale & servers.configs.keys():
-                # The CLI would treat another server of the same name as the same.
-                await self._hand_over({name: config for name, config in servers.configs.items() if name not in stale})
+                # The CLI would take another server with the same name for the same server.
+                await self._send({name: config for name, config in servers.configs.items() if name not in stale})
             for name in stale:
                 del self._in_process[name]
                 await remove_bridge(self._connection.client, name)
             for name in servers.in_process.keys() - self._in_process.keys():
                 self._in_process[name] = server = servers.in_process[name]
                 add_bridge(self._connection.client, name, server, loop)
-            await self._hand_over(servers.configs)
+            await self._send(servers.configs)
             statuses = await self.wait([*servers.configs], seconds=max(deadline - time.monotonic(), 0), require=False)
             if gone := self._no_longer_offered(statuses):
-                await self._hand_over(servers.configs, denied=gone)
+                await self._send(servers.configs, denied=gone)
             if self._allows_tools and servers.configs:
-                allowed: list[JsonValue] = [f"mcp__{name}" for name in servers.configs]
+                allowed: list[JsonValue] = [server_rule(name) for name in servers.configs]
                 await self._request("apply_flag_settings", settings={"permissions": {"allow": allowed}})
         if require:
             _check(statuses, is_named=True)
@@ -81,10 +79,9 @@ class McpControl:
         deadline = time.monotonic() + seconds
         pause = _POLL_SECONDS
         while True:
-            left = deadline - time.monotonic()
-            statuses = _of(await self.status(max(left, self._connection.timeouts.control)), names)
-            pending = [status["name"] for status in statuses if status["status"] == "pending"]
-            if not pending or time.monotonic() >= deadline:
+            patience = max(deadline - time.monotonic(), self._connection.timeouts.control)
+            statuses = _selected(await self.status(patience), names)
+            if time.monotonic() >= deadline or all(status["status"] != "pending" for status in statuses):
                 break
             await asyncio.sleep(min(pause, max(deadline - time.monotonic(), 0)))
             pause = min(2 * pause, _MAX_POLL_SECONDS)
@@ -93,36 +90,33 @@ class McpControl:
         return statuses
 
     async def status(self, seconds: float | None = None) -> list[McpServerStatus]:
-        """Return the status of all the CLI's servers."""
+        """Return the status of each server that the CLI has."""
         answer = await self._connection.request("mcp_status", {}, seconds)
         return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
 
     async def reconnect(self, name: str) -> None:
         """Reconnect a server."""
-        try:
-            await self._request("mcp_reconnect", serverName=name)
-        except ControlRequestError as error:
-            raise McpServerFailedError({name: error.message}) from error
+        await self._change("mcp_reconnect", name)
 
     async def toggle(self, name: str, enabled: bool) -> None:
         """Switch a server on or off."""
+        await self._change("mcp_toggle", name, enabled=enabled)
+
+    async def _change(self, subtype: str, name: str, **fields: JsonValue) -> None:
         try:
-            await self._request("mcp_toggle", serverName=name, enabled=enabled)
+            await self._request(subtype, serverName=name, **fields)
         except ControlRequestError as error:
             raise McpServerFailedError({name: error.message}) from error
 
-    async def _hand_over(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
-        # Failures in the answer are in the status as well.
-        await self._request("mcp_set_servers", servers={**self._kept, **configs}, denied_tools=[*denied])
+    async def _send(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
+        # The answer's failures are in the status as well.
+        await self._request("mcp_set_servers", servers={**self._initial, **configs}, denied_tools=[*denied])
 
     def _no_longer_offered(self, statuses: list[McpServerStatus]) -> list[str]:
-        """Return tools of earlier servers with the same name.
-
-        In a conversation the CLI still lists them as long as there is a server of that name.
-        """
+        """Return the tools that only earlier servers had; in a conversation the CLI still lists them."""
         gone: list[str] = []
         for status in statuses:
-            tools = {_tool_name(status["name"], tool["name"]) for tool in status.get("tools", [])}
+            tools = {mcp_name(status["name"], tool["name"]) for tool in status.get("tools", [])}
             offered = self._offered.setdefault(status["name"], set())
             gone += sorted(offered - tools)
             offered |= tools
@@ -134,11 +128,7 @@ class McpControl:
         return await self._connection.request(subtype, fields, timeouts.mcp + timeouts.control)
 
 
-def _tool_name(server: str, tool: str) -> str:
-    return f"mcp__{server}__{re.sub('[^A-Za-z0-9_-]', '_', tool)}"
-
-
-def _of(statuses: list[McpServerStatus], names: Collection[str] | None) -> list[McpServerStatus]:
+def _selected(statuses: list[McpServerStatus], names: Collection[str] | None) -> list[McpServerStatus]:
     if names is None:
         return statuses
     by_name = {status["name"]: status for status in statuses}
@@ -151,7 +141,7 @@ def _of(statuses: list[McpServerStatus], names: Collection[str] | None) -> list[
 
 def _check(statuses: list[McpServerStatus], *, is_named: bool) -> None:
     failed = {
-        status["name"]: status.get("error", _WORDS.get(status["status"], status["status"]))
+        status["name"]: status.get("error", _REASONS.get(status["status"], status["status"]))
         for status in statuses
         if status["status"] != "connected" and (is_named or status["status"] != "disabled")
     }

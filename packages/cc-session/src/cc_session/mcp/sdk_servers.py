@@ -1,7 +1,7 @@
-"""MCP servers of this process, added to a running CLI. The only module that uses SDK internals for that.
+"""MCP servers in this process, added to a running CLI. The only module that uses SDK internals for that.
 
-The SDK's client adds the servers that it knows when it connects, and has no method for more. Its table of them, and the
-class of the entries, are private; `tests/test_sdk_internals.py` fails when they change.
+The SDK's client adds the servers in the options when it connects, and has no method for more. The table, and the class
+of the entries, are private; `tests/test_sdk_internals.py` fails when they change.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ def add_bridge(client: ClaudeSDKClient, name: str, server: Server[Any], loop: as
 
 
 async def remove_bridge(client: ClaudeSDKClient, name: str) -> None:
-    """End a server that was added. Bounded by the SDK."""
+    """End an added server. The SDK limits the time."""
     bridge = _table(client).pop(name, None)
     if bridge is not None:
         await bridge.aclose()
@@ -36,7 +36,7 @@ def _table(client: ClaudeSDKClient) -> dict[str, SdkMcpBridge]:
 
 
 class _Bridge(SdkMcpBridge):
-    """Bridge that runs a server on its owner's loop, or on the calling loop if that has been closed."""
+    """Bridge that runs a server on the owner's loop, or on the calling loop if that has been closed."""
 
     def __init__(self, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None) -> None:
         super().__init__(name, server)
@@ -71,5 +71,5 @@ class _Bridge(SdkMcpBridge):
             return await function()
 
         if self._loop is None or self._loop is asyncio.get_running_loop():
-            return await run()
+            return await function()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), self._loop))

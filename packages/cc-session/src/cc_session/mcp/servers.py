@@ -1,10 +1,9 @@
 """MCP servers as the caller defines them: programs, URLs, and in-process servers.
 
-This module checks them and converts them for the CLI. `mcp/control.py` sends them. Possible secrets, in an environment
-or a header, are in no repr.
+This module checks servers and converts them for the CLI; `mcp/control.py` sends them. Possible secrets, in an
+environment or a header, are in no repr.
 """
 
-import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, cast
@@ -17,43 +16,41 @@ from mcp.server.mcpserver import MCPServer
 from cc_types import JsonValue
 
 from ..process.login import without_login
+from .names import check_server_name
 
 __all__ = ["HTTPServer", "InProcessServer", "McpServer", "SSEServer", "StdioServer", "WireServers", "wire_servers"]
 
 InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
-"""A server object of the `mcp` package."""
-
-# Characters that the CLI keeps in the names of tools, `mcp__server__tool`.
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""A server object as the `mcp` package has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """Server that is a program, used over its stdin and stdout. The CLI starts it, and ends it.
+    """Server that is a program, used over stdin and stdout. The CLI starts and ends it.
 
     Raises:
         ValueError: The command is empty, or a text holds a null byte.
-        TypeError: A value is no text, or the arguments are one text.
+        TypeError: A value is not a text, or the arguments are a single text.
     """
 
     command: str
     """The program: a path, or a name that is looked up in `PATH`."""
     args: Sequence[str] = field(default=(), repr=False)
-    """Its arguments. Every user of the machine can read them."""
+    """Command-line arguments. Every user of the machine can read them."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Environment variables, in addition to the CLI's, which come without logins, also those of clouds, and without
-    request data: a server that needs `ANTHROPIC_API_KEY` or `AWS_ACCESS_KEY_ID` gets it here."""
+    """Environment variables, in addition to the CLI's. Those come without request data and without logins, cloud logins
+    included: a server that needs `ANTHROPIC_API_KEY` or `AWS_ACCESS_KEY_ID` gets it here."""
 
     def __post_init__(self) -> None:
         if isinstance(self.args, str):
-            raise TypeError("the arguments of an MCP server are a sequence of texts, not one text")
+            raise TypeError(f"the arguments of an MCP server are a sequence of texts, not a text: {self.args!r}")
         if not _text(self.command):
             raise ValueError("the command of an MCP server is empty")
         object.__setattr__(self, "args", tuple(map(_text, self.args)))
         object.__setattr__(self, "env", _texts(self.env))
 
     def to_wire(self) -> dict[str, JsonValue]:
-        """Return it in the CLI's format."""
+        """Return the server in the CLI's format."""
         env: dict[str, JsonValue] = {**without_login(self.env)}
         return {"type": "stdio", "command": self.command, "args": [*self.args], "env": env}
 
@@ -75,12 +72,12 @@ class _UrlServer:
             raise ValueError(f"a header of {self} has a line break in it")
 
     def __repr__(self) -> str:
-        # A path or a query can hold a token, and so can a user's name.
+        # A path, a query or a user name can hold a token.
         parts = urlsplit(self.url)
         return f"{type(self).__name__}({parts.scheme}://{parts.hostname}, headers={[*self.headers]})"
 
     def to_wire(self) -> dict[str, JsonValue]:
-        """Return it in the CLI's format."""
+        """Return the server in the CLI's format."""
         return {"type": self._kind, "url": self.url, "headers": {**self.headers}}
 
 
@@ -90,7 +87,7 @@ class SSEServer(_UrlServer):
 
     Raises:
         ValueError: The URL is not an HTTP URL, or a header has a line break.
-        TypeError: A value is no text.
+        TypeError: A value is not a text.
     """
 
     _kind = "sse"
@@ -102,20 +99,20 @@ class HTTPServer(_UrlServer):
 
     Raises:
         ValueError: The URL is not an HTTP URL, or a header has a line break.
-        TypeError: A value is no text.
+        TypeError: A value is not a text.
     """
 
     _kind = "http"
 
 
 McpServer: TypeAlias = StdioServer | SSEServer | HTTPServer | InProcessServer | McpServerConfig
-"""Server of one of four kinds: a program, two kinds of URLs, or an object of the `mcp` package in this process, an
-`MCPServer` or a low-level `Server`. The SDK's dicts are accepted too, also those of `create_sdk_mcp_server()`."""
+"""An MCP server: a program, a URL with either transport, or an object from the `mcp` package in this process, an
+`MCPServer` or a low-level `Server`. The SDK's dicts are accepted too, also from `create_sdk_mcp_server()`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireServers:
-    """Checked mapping of servers."""
+    """Checked servers by name."""
 
     configs: Mapping[str, dict[str, JsonValue]] = field(repr=False)
     """Definitions for the CLI."""
@@ -128,8 +125,7 @@ def wire_servers(servers: Mapping[str, McpServer], *, taken: Set[str]) -> WireSe
     configs: dict[str, dict[str, JsonValue]] = {}
     in_process: dict[str, Server[Any]] = {}
     for name, server in servers.items():
-        if not _NAME.fullmatch(name) or "__" in name:
-            raise ValueError(f"an MCP server's name has letters, digits, - and single _ in it, not {name!r}")
+        check_server_name(name)
         if name in taken:
             raise ValueError(f"there is already an MCP server {name!r}")
         config, instance = _wire(name, server)
@@ -145,16 +141,16 @@ def _wire(name: str, server: object) -> tuple[dict[str, JsonValue], Server[Any] 
     if isinstance(server, (StdioServer, SSEServer, HTTPServer)):
         return server.to_wire(), None
     if isinstance(server, MCPServer):
-        # It has no public way to run over our own streams.
+        # There is no public way to run it over our streams.
         server = cast("MCPServer[Any]", server)._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     if isinstance(server, Server):
         return {"type": "sdk", "name": name}, cast("Server[Any]", server)
     kind = type(server).__name__
-    raise TypeError(f"the MCP server {name!r} is no StdioServer, SSEServer, HTTPServer or server object, but {kind}")
+    raise TypeError(f"MCP server {name!r}: expected a StdioServer, SSEServer, HTTPServer or server object, got {kind}")
 
 
 def _wire_dict(name: str, server: dict[str, Any]) -> tuple[dict[str, JsonValue], Server[Any] | None]:
-    """Check a dict of the SDK's. Unchecked fields are left to the CLI."""
+    """Check a dict in the SDK's form. The CLI checks the other fields."""
     match server.pop("type", "stdio"):
         case "stdio":
             checked = StdioServer(server.pop("command", ""), server.pop("args", ()), server.pop("env", {}))
@@ -165,15 +161,15 @@ def _wire_dict(name: str, server: dict[str, Any]) -> tuple[dict[str, JsonValue],
         case "sdk":
             return _wire(name, server.get("instance"))
         case kind:
-            raise ValueError(f"the MCP server {name!r} is of no type that the CLI has: {kind!r}")
+            raise ValueError(f"MCP server {name!r}: unknown type {kind!r}")
     return {**server, **checked.to_wire()}, None
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"an MCP server is described in texts, not with {type(value).__name__}")
+        raise TypeError(f"MCP server: expected str, got {type(value).__name__}")
     if "\0" in value:
-        raise ValueError("a text that describes an MCP server has a null byte in it")
+        raise ValueError("MCP server: a text has a null byte")
     return value
 
 

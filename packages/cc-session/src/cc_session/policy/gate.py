@@ -1,12 +1,12 @@
-"""Policy gate between the CLI and its tools: the two callbacks that each call must pass.
+"""Policy gate between the CLI and the tools: the two callbacks that each call must pass.
 
-A hook sees every call before it runs, in every permission mode, and its "deny" overrides all other decisions. It sends
-a call that the policy allows or asks about to the permission callback: the CLI respects "ask" in every mode, but not
-"allow". There the input is final, so the policy checks the input that the tool really gets. Nothing here raises, and
-every failure denies.
+A hook sees every call before it runs, in every permission mode, and "deny" from it overrides all other decisions. It
+sends a call that the policy allows or asks about to the permission callback: the CLI respects "ask" in every mode, but
+not "allow". There the input is final, so the policy checks the input that the tool really gets. Nothing here raises,
+and every failure denies.
 
-The gate also checks the output of other hooks: a hook could otherwise change the input after the decision of the
-policy, and a hook on permission requests could answer instead of the permission callback.
+The gate also checks other hooks' output: a hook could otherwise change the input after the policy's decision, and a
+hook on permission requests could answer instead of the permission callback.
 """
 
 import asyncio
@@ -25,7 +25,6 @@ from claude_agent_sdk import (
     PermissionResult,
     PermissionResultAllow,
     PermissionResultDeny,
-    PermissionUpdate,
     ToolPermissionContext,
 )  # fmt: skip
 
@@ -36,11 +35,11 @@ from ..timeouts import Timeouts
 from .policy import Ask, Policy, Verdict
 from .rules import tool_name_of
 
-__all__ = ["PolicyGate", "kept_in_memory", "without_warnings"]
+__all__ = ["PolicyGate", "in_memory_only", "without_warnings"]
 
 logger = logging.getLogger(__name__)
 
-# Few calls are between the hook and the callback. A dropped one is treated as a call that no hook has seen.
+# Few calls are between the hook and the callback. A dropped call is treated as a call that no hook has seen.
 _REMEMBERED_CALLS = 10_000
 
 _NO_CALLBACK = "The policy asks about this call, and has no callback that could answer."
@@ -48,16 +47,16 @@ _NO_CALLBACK = "The policy asks about this call, and has no callback that could 
 
 @dataclass(slots=True)
 class _Call:
-    name: str
-    """Name of its tool in the rules."""
+    tool: str
+    """Tool name in the rules."""
     is_to_ask: bool = False
     """True if a hook decided to ask about it."""
     turn: str | None = None
-    """The CLI's id of its turn, if known."""
+    """The CLI's turn id, if it sends one."""
 
 
 class PolicyGate:
-    """Policy of one session, as callbacks of the CLI."""
+    """A session's policy, as callbacks for the CLI."""
 
     def __init__(
         self, policy: Policy, others_ask: Ask | None, callback_runner: CallbackRunner, timeouts: Timeouts
@@ -73,71 +72,66 @@ class PolicyGate:
 
     @property
     def can_ask(self) -> bool:
-        """True if a callback can be asked."""
+        """True if there is a callback to ask."""
         return self._ask is not None
 
     def hook(self) -> HookMatcher:
         """Return the hook that all calls pass."""
-        # Its own deadline comes after that of the verdict, which denies by itself.
+        # The hook's timeout comes after the verdict's, which denies by itself.
         hook: Hook[Any] = Hook("PreToolUse", self._before_tool, timeout=self._seconds + 1, runs_here=True)
         return for_the_cli(hook, self._callback_runner)
 
     def guarded(self, event: str, callback: HookCallback) -> HookCallback:
         """Return another hook, limited by the policy."""
-        look = {"PreToolUse": self._look_at_change, "PermissionRequest": self._look_at_permission}.get(event)
-        if look is None:
+        check = {"PreToolUse": self._check_change, "PermissionRequest": self._check_permission}.get(event)
+        if check is None:
             return callback
 
         async def guarded(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
             output = cast("dict[str, Any]", await callback(input, tool_use_id, context))
             match output:
                 case {"hookSpecificOutput": {**specific}}:
-                    return await look(input, output, specific)
+                    return await check(input, output, specific)
                 case _:
                     return cast(HookJSONOutput, output)
 
         return guarded
 
-    async def can_use_tool(
-        self,
-        tool: str,
-        input: dict[str, Any],
-        context: ToolPermissionContext,
-    ) -> PermissionResult:
+    async def can_use_tool(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
         """Decide on a call, with the input that the tool will get."""
-        # A call that no hook has seen may be an MCP tool with the name of a CLI tool: so the callback is asked.
+        # A call that no hook has seen may be an MCP tool with a CLI tool's name: so the callback is asked.
         call = self._calls.get((context.tool_use_id or "", tool), _Call(tool, is_to_ask=True))
-        verdict = await self._verdict(call.name, input)
+        verdict = await self._verdict(call.tool, input)
         if verdict.behavior == "deny":
             return PermissionResultDeny(message=verdict.reason)
         if verdict.behavior == "allow" and not call.is_to_ask:
             return PermissionResultAllow()
         if verdict.behavior == "ask":
             context = replace(context, decision_reason=verdict.reason)
-        return await self._asked(call, input, context)
+        return await self._permission(call, input, context)
 
     async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
-        verdict = await self._verdict(self._remembered(call).name, call["tool_input"])
+        verdict = await self._verdict(self._record(call).tool, call["tool_input"])
         if verdict.behavior == "deny":
             return HookResult.deny(verdict.reason)
         if verdict.behavior == "ask" and not self.can_ask:
             return HookResult.deny(f"{verdict.reason} {_NO_CALLBACK}")
         return HookResult.no_opinion() if verdict.behavior == "pass" else HookResult.ask(verdict.reason)
 
-    def _remembered(self, call: Mapping[str, Any]) -> "_Call":
+    def _record(self, call: Mapping[str, Any]) -> _Call:
         """Return a call's record; the first hook makes it."""
         key = str(call.get("tool_use_id")), str(call.get("tool_name"))
-        known = self._calls.setdefault(key, _Call(""))
-        known.name, known.turn = tool_name_of(call), call.get("prompt_id")
+        record = self._calls.setdefault(key, _Call(""))
+        record.tool, record.turn = tool_name_of(call), call.get("prompt_id")
         if len(self._calls) > _REMEMBERED_CALLS:
             self._calls.popitem(last=False)
-        return known
+        return record
 
-    async def _look_at_change(
+    async def _check_change(
         self, call: Mapping[str, Any], output: dict[str, Any], specific: Mapping[str, Any]
     ) -> HookJSONOutput:
         if specific.get("permissionDecision") == "ask":
-            self._remembered(call).is_to_ask = True
+            self._record(call).is_to_ask = True
         changed = specific.get("updatedInput")
         if changed is not None and specific.get("permissionDecision") != "deny":
             verdict = await self._verdict(tool_name_of(call), changed)
@@ -147,7 +141,7 @@ class PolicyGate:
                 specific = {**specific, "permissionDecision": "ask", "permissionDecisionReason": verdict.reason}
         return cast(HookJSONOutput, {**output, "hookSpecificOutput": specific})
 
-    async def _look_at_permission(
+    async def _check_permission(
         self, call: Mapping[str, Any], output: dict[str, Any], specific: Mapping[str, Any]
     ) -> HookJSONOutput:
         decision = specific.get("decision")
@@ -162,8 +156,8 @@ class PolicyGate:
                 return {}
         return cast(HookJSONOutput, output)
 
-    async def _asked(self, call: _Call, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        tool = call.name
+    async def _permission(self, call: _Call, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        tool = call.tool
         if self._ask is None:
             return PermissionResultDeny(message=f"{tool} needs a permission. {_NO_CALLBACK}")
         try:
@@ -173,10 +167,10 @@ class PolicyGate:
                 verdict = await self._verdict(tool, answer.updated_input)
                 if verdict.behavior == "deny":
                     return PermissionResultDeny(message=verdict.reason)
-            return kept_in_memory(answer)
+            return in_memory_only(answer)
         except Exception as error:
-            logger.error("The permission callback failed about %s", tool, exc_info=error)
-            return PermissionResultDeny(message=f"Who was asked about {tool} did not answer.")
+            logger.error("The permission callback for %s failed", tool, exc_info=error)
+            return PermissionResultDeny(message=f"The permission callback for {tool} failed.")
 
     async def _verdict(self, tool: str, input: Any) -> Verdict:
         try:
@@ -189,11 +183,11 @@ class PolicyGate:
             return Verdict("deny", f"The policy of this session could not be applied to {tool}.")
 
 
-def kept_in_memory(answer: object) -> PermissionResult:
+def in_memory_only(answer: object) -> PermissionResult:
     """Return a permission callback's answer, with updates for the session only, not for a settings file."""
     match answer:
         case PermissionResultAllow(updated_permissions=updates) if updates is not None:
-            return replace(answer, updated_permissions=[_in_memory(update) for update in updates])
+            return replace(answer, updated_permissions=[replace(update, destination="session") for update in updates])
         case PermissionResultAllow():
             return answer
         case PermissionResultDeny():
@@ -204,12 +198,8 @@ def kept_in_memory(answer: object) -> PermissionResult:
             )
 
 
-def _in_memory(update: PermissionUpdate) -> PermissionUpdate:
-    return replace(update, destination="session")
-
-
 def without_warnings(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Return options that keep the SDK's client from warning of a bypassed permission callback.
+    """Return options about which the SDK's client does not warn that the CLI bypasses the permission callback.
 
     The CLI does not bypass a policy's callback: a hook sends calls there. The removed options have no other use.
     """

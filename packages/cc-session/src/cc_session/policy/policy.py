@@ -1,7 +1,6 @@
 """Policies: the tool calls that may run, regardless of permission mode and other permissions.
 
-A policy is a value: rules, a default, and a callback. `policy/gate.py` puts it between the CLI and its tools. It knows
-no session, and of the CLI only the names of its tools.
+A policy is a value: rules, a default, and a callback. `policy/gate.py` puts it between the CLI and the tools.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,37 +16,37 @@ from .rules import Behavior, Rule, reading, shell_rules, writing_below
 __all__ = ["Ask", "Default", "Policy", "Verdict"]
 
 Default: TypeAlias = Literal["pass", "allow", "ask", "deny"]
-"""Decision on a call that no rule matches. `"pass"` leaves it to the CLI's own rules."""
+"""Decision on a call that no rule matches. `"pass"` leaves it to the CLI's rules."""
 Ask: TypeAlias = Callable[[str, dict[str, Any], ToolPermissionContext], Awaitable[PermissionResult] | PermissionResult]
-"""Callback that decides on a call, from tool name, input and the CLI's context; in the SDK's types."""
+"""Callback that decides on a call, by tool name, input and the CLI's context; in the SDK's types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Decision of a policy on one call."""
+    """A policy's decision on a call."""
 
     behavior: Default
     """The decision."""
     reason: str
-    """Reason."""
+    """The reason, for the model or the asked callback."""
 
 
 class Policy:
-    """Rules for all tool calls of a session, for `Session.open(policy=…)`.
+    """Rules for all tool calls in a session, for `Session.open(policy=…)`.
 
     Among the rules that match a call, deny overrides ask and ask overrides allow, in any order; then comes the default.
-    This holds for every call, in every permission mode: of the CLI's own tools, of MCP tools, and by sub-agents. The
-    CLI can still deny a call that is allowed here, for example by a deny rule in its settings.
+    This holds for every call, in every permission mode: for the CLI's tools and MCP tools, and by sub-agents. The CLI
+    can still deny a call that is allowed here, for example by a deny rule in the settings.
 
     Args:
         rules: The rules, in any order.
         default: The decision on a call that no rule matches. `"pass"` leaves it to the CLI; then the permission mode
-            and the CLI's own rules decide, and `ask` is called where they ask.
+            and the CLI's rules decide, and `ask` is called where they ask.
         ask: Callback that decides where a rule, or the CLI, asks. It returns the SDK's `PermissionResultAllow`, perhaps
             with a changed input, or `PermissionResultDeny`. If it raises, returns another value or is late, the call is
-            denied, as without a callback. Deny rules also apply to a changed input. Permission updates in its answer
+            denied, as without a callback. Deny rules also apply to a changed input. Permission updates in the answer
             hold for the session and are written to no file.
-        timeout: Seconds that it may take; `Timeouts.permission` if None.
+        timeout: Seconds that `ask` may take; `Timeouts.permission` if None.
 
     Raises:
         ValueError: The default is unknown.
@@ -76,7 +75,7 @@ class Policy:
     def read_only(cls) -> Self:
         """Return a policy for reading and searching files only: no shell, network, MCP tools or sub-agents.
 
-        Any other tool, also one of a later CLI, is denied. Add rules with `with_rules()`.
+        Any other tool, also in a later CLI, is denied. Add rules with `with_rules()`.
         """
         return cls(reading(), default="deny")
 
@@ -84,7 +83,7 @@ class Policy:
     def workspace_write(
         cls, path: str | Path, *, shell: Behavior = "deny", ask: Ask | None = None, timeout: float | None = None
     ) -> Self:
-        """Return `read_only()` plus writing files only below a folder, but not in its `.git` and `.claude` folders.
+        """Return `read_only()` plus writing files only below a folder, but not in `.git` and `.claude` folders there.
 
         Symbolic links are followed and `..` is resolved before the check.
 
@@ -92,11 +91,11 @@ class Policy:
             path: The folder, which must exist.
             shell: The decision on shell commands. No folder confines them: if allowed, also after asking, they can
                 write anywhere.
-            ask: Callback for them.
-            timeout: Seconds that it may take.
+            ask: Callback for shell commands.
+            timeout: Seconds that `ask` may take.
 
         Raises:
-            NotADirectoryError: It is not a folder.
+            NotADirectoryError: The path is not a folder.
             FileNotFoundError: The path does not exist.
         """
         return cls([*reading(), *writing_below(path), *shell_rules(shell)], default="deny", ask=ask, timeout=timeout)
@@ -112,20 +111,20 @@ class Policy:
                 if rule.behavior != behavior:
                     continue
                 try:
-                    is_about_it = rule.matches(tool, input)
+                    is_match = rule.matches(tool, input)
                 except Exception as error:
                     return Verdict("deny", f"A rule about {tool} could not be applied: {type(error).__name__}.")
-                if is_about_it:
+                if is_match:
                     return Verdict(behavior, rule.reason or _REASONS[behavior].format(tool=tool))
         return Verdict(self.default, _REASONS[self.default].format(tool=tool))
 
     def __repr__(self) -> str:
-        return f"<Policy of {len(self.rules)} rules, default {self.default}>"
+        return f"<Policy with {len(self.rules)} rules, default {self.default}>"
 
 
 _REASONS: Mapping[str, str] = {
     "deny": "The policy of this session does not allow this use of {tool}.",
-    "ask": "The policy of this session has {tool} asked about.",
+    "ask": "The policy of this session requires permission for {tool}.",
     "allow": "The policy of this session allows {tool}.",
-    "pass": "The policy of this session says nothing about {tool}.",
+    "pass": "The policy of this session has no rule for {tool}.",
 }

@@ -1,4 +1,4 @@
-"""One rule of a policy: the calls that it matches, and its decision."""
+"""Rules of a policy: the calls that a rule matches, and the decision on them."""
 
 import inspect
 import os
@@ -10,22 +10,24 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ..mcp.names import is_mcp_name, mcp_name
+
 __all__ = [
     "Behavior", "Predicate", "Rule", "checked_tool_pattern", "is_known_tool", "reading", "shell_rules",
     "tool_name_of", "writing_below",
 ]  # fmt: skip
 
-# Tools of CLI 2.1.71 to 2.1.330. A newer CLI may have others.
-_KNOWN = (
+# Tools in CLI 2.1.71 to 2.1.330. A newer CLI may have others.
+_TOOLS = (
     "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
     "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",
     "Monitor", "NotebookEdit", "PowerShell", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ReportFindings",
     "ScheduleWakeup", "SendMessage", "SendUserMessage", "SetGoal", "Skill", "TaskCreate", "TaskGet", "TaskList",
     "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
 )  # fmt: skip
-_BY_LOWER_CASE = {name.lower(): name for name in _KNOWN}
+_BY_LOWER_CASE = {name.lower(): name for name in _TOOLS}
 
-# Old names of renamed tools, which the CLI still accepts in its own rules.
+# Present names by old names, which the CLI still accepts in its rules.
 _RENAMED: Mapping[str, str] = {
     "Task": "Agent", "KillShell": "TaskStop", "KillBash": "TaskStop", "ListPeers": "ListAgents",
     "Brief": "SendUserMessage", "ListMcpResources": "ListMcpResourcesTool", "ReadMcpResource": "ReadMcpResourceTool",
@@ -36,51 +38,51 @@ _NAME = re.compile(r"[A-Za-z0-9_*-]+")
 
 
 def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
-    """Return the pattern in the form that CLI calls can match."""
+    """Return the pattern, with a tool's present name; raise if it could match no call."""
     if isinstance(tool, re.Pattern):
         return tool
     if not _NAME.fullmatch(tool):
         raise ValueError(
-            f"{tool!r} is no tool's name. A name can have a * in it; a regular expression is given compiled, "
-            "with re.compile(); and a condition on a command or a path as when=…"
+            f"{tool!r} is not a tool name. Use * in a name for any characters, re.compile() for a regular expression, "
+            "and when=… for a condition on a command or a path."
         )
-    known = _BY_LOWER_CASE.get(tool.lower(), tool)
-    if known != tool:
-        raise ValueError(f"{tool!r} would match no call: the tool is called {known!r}")
+    name = _BY_LOWER_CASE.get(tool.lower(), tool)
+    if name != tool:
+        raise ValueError(f"{tool!r} would match no call: the tool is called {name!r}")
     return _RENAMED.get(tool, tool)
 
 
 def is_known_tool(name: str) -> bool:
-    """Return True if some CLI has its own tool of this name; MCP tools and names with `*` count as known.
+    """Return true if some CLI has a built-in tool with this name; true also for MCP tools and names with `*`.
 
     Raises:
-        ValueError: The unknown name is close to a known one: a misspelling.
+        ValueError: The name is probably misspelt: it is close to a tool name.
     """
-    if name in _KNOWN or name in _RENAMED or name.startswith("mcp__") or "*" in name:
+    if name in _TOOLS or name in _RENAMED or is_mcp_name(name) or "*" in name:
         return True
-    if near := get_close_matches(name, [*_KNOWN, *_RENAMED], n=1, cutoff=0.7):
+    if near := get_close_matches(name, [*_TOOLS, *_RENAMED], n=1, cutoff=0.7):
         raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {near[0]!r}?")
     return False
 
 
 def tool_name_of(call: Mapping[str, Any]) -> str:
-    """Return the name that rules use for the tool of a hook's input.
+    """Return the name in rules for the tool in a hook's input.
 
-    The model can see an MCP tool without its server's name, perhaps under the name of another tool.
+    The model can see an MCP tool without the server name, perhaps under another tool's name.
     """
     name = str(call.get("tool_name", ""))
     match call.get("mcp_server"):
         case {"name": str(server)}:
-            prefix = f"mcp__{re.sub('[^A-Za-z0-9_-]', '_', server)}__"
+            prefix = mcp_name(server, "")
             return name if name.startswith(prefix) else prefix + name
         case _:
             return _RENAMED.get(name, name)
 
 
 Behavior: TypeAlias = Literal["allow", "ask", "deny"]
-"""Decision of a rule on the calls that it matches."""
+"""Decision on the calls that a rule matches."""
 Predicate: TypeAlias = Callable[[Mapping[str, Any]], object]
-"""Condition on the input of a call. Not a coroutine function."""
+"""Condition on a call's input. Not a coroutine function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +96,13 @@ class Rule:
     ```
 
     Raises:
-        ValueError: The tool is no name, such as `Bash(git *)`, a rule of the CLI; or differs from a CLI tool only in
+        ValueError: The tool is not a name, such as the CLI's rule `Bash(git *)`; or differs from a CLI tool only in
             case.
         TypeError: The predicate is a coroutine function.
     """
 
     tool: str | re.Pattern[str]
-    """Name, in which `*` matches any characters; or a regular expression for the whole name. A tool of an MCP server is
+    """Name, in which `*` matches any characters; or a regular expression for the whole name. An MCP server's tool is
     `mcp__server__tool`, whatever name the model sees."""
     behavior: Behavior
     """Decision: deny, ask the policy's callback, or allow."""
@@ -116,10 +118,10 @@ class Rule:
         if self.behavior not in ("allow", "ask", "deny"):
             raise ValueError(f"a rule can 'allow', 'ask' or 'deny', not {self.behavior!r}")
         if inspect.iscoroutinefunction(self.when):
-            raise TypeError(f"the predicate of a rule is no coroutine function: {self.when!r}")
+            raise TypeError(f"the predicate of a rule is not a coroutine function: {self.when!r}")
 
     def matches(self, tool: str, input: Mapping[str, Any]) -> bool:
-        """Return True if the rule matches this call. Predicate errors propagate."""
+        """Return true if the rule matches this call. Predicate errors propagate."""
         if isinstance(self.tool, str):
             if not re.fullmatch(".*".join(map(re.escape, self.tool.split("*"))), tool, re.DOTALL):
                 return False
@@ -129,26 +131,26 @@ class Rule:
             return True
         answer = self.when(input)
         if inspect.isawaitable(answer):
-            raise TypeError("the predicate of a rule returned something to be awaited")
+            raise TypeError("the predicate of a rule returned an awaitable: use a function without `async`")
         return bool(answer)
 
 
-# Tools that read, or keep notes in memory. Not tools that fetch from the network, which can also send data out; nor
-# sub-agents and skills, whose definitions can bring more than tool calls.
+# Tools that read, or keep notes in memory. Not tools that fetch from the network: they can also send data out. Neither
+# sub-agents nor skills: their definitions can bring more than tool calls.
 _READING = ("Glob", "Grep", "LS", "NotebookRead", "Read", "StructuredOutput", "TodoWrite", "ToolSearch")
 
-# Tools that run commands, each differently.
+# Tools that run commands.
 _SHELLS = ("Bash", "Monitor", "PowerShell")
 
-# Each with the field of its path.
+# Tools that write, with the field for the path.
 _WRITING: Mapping[str, str] = {
     "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path", "Write": "file_path",
 }  # fmt: skip
 
-# White space that JavaScript, and so the CLI, trims at an end. Python has more, and lacks one.
+# White space that JavaScript, and so the CLI, trims at an end. Python trims more characters, but not the last.
 _TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 
-# Files there make other programs run code: Git its hooks, the CLI the hooks of its settings.
+# Files there make other programs run code: git hooks, and hooks in the CLI's settings.
 _NOT_EVEN_BELOW = frozenset({".git", ".claude"})
 
 
@@ -180,7 +182,7 @@ def _may_write(folder: Path, field: str) -> Predicate:
 def _folder(path: str | Path) -> Path:
     folder = Path(path).resolve(strict=True)
     if not folder.is_dir():
-        raise NotADirectoryError(f"{path} is no folder")
+        raise NotADirectoryError(f"{path} is not a folder")
     return folder
 
 
@@ -191,7 +193,7 @@ def _below(folder: Path, path: object) -> Path | None:
     The target must be below in all cases.
     """
     if not isinstance(path, str) or not os.path.isabs(path) or path != path.strip(_TRIMMED):
-        raise ValueError("the CLI gives absolute paths")
+        raise ValueError(f"not an absolute path, as the CLI sends it: {path!r}")
     normal = os.path.normpath(path)
     targets = {Path(os.path.realpath(way)) for way in (path, normal, unicodedata.normalize("NFC", normal))}
     if any(target == folder or not target.is_relative_to(folder) for target in targets):

@@ -1,9 +1,10 @@
-"""Changes of a running process that not every CLI can make: of its system prompt, and of its working folder.
+"""Changes of system prompt and working folder in a running process, which not every CLI can make.
 
 The control request `set_model` has a field for the system prompt, which the CLI calls internal. The CLI sends the new
-one from the next turn on, if it keeps no snapshot of the first; the SDK has an option for that. Measured on CLI 2.1.81
-to 2.1.330, with an API key and an OAuth token: 2.1.214 and newer take prompts, versions up to 2.1.212 only at their
-start. A CLI that takes prompts refuses an empty one; others do not look at it. A CLI without `set_cwd` refuses it.
+prompt from the next turn on, if it keeps no snapshot of the first; the SDK has an option for that. Measured on CLI
+2.1.81 to 2.1.330, with an API key and an OAuth token: 2.1.214 and newer take prompts, versions up to 2.1.212 only at
+the start. A CLI that takes prompts refuses an empty prompt; others ignore the field. A CLI without `set_cwd` refuses
+the request.
 """
 
 import logging
@@ -30,8 +31,8 @@ def prompt_of(options: ClaudeAgentOptions) -> str | None:
 
 
 def without_snapshot(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Return options with which a process takes another system prompt, unless it is Claude Code's own or a file."""
-    prompt = options.system_prompt or ""  # None is an empty one, too
+    """Return options with which a process takes other system prompts, unless the first is Claude Code's or a file."""
+    prompt = options.system_prompt or ""  # None is an empty prompt, too
     if not isinstance(prompt, str):
         return options
     return replace(options, system_prompt=SystemPromptCustom(type="custom", prompt=prompt, snapshot=False))
@@ -39,7 +40,7 @@ def without_snapshot(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 @dataclass
 class Changes:
-    """The abilities of one CLI to change while it runs; assumed until probed."""
+    """A CLI's abilities to change while it runs; assumed until probed."""
 
     of_prompt: bool = True
     of_folder: bool = True
@@ -48,21 +49,12 @@ class Changes:
 
     @classmethod
     def of(cls, options: ClaudeAgentOptions) -> "Changes":
-        """Return the record of the CLI that `options` name."""
+        """Return the record for the CLI in `options`."""
         path = find_cli(None if options.cli_path is None else str(options.cli_path))
         return _by_path.setdefault(path, cls())
 
     async def probe_prompt(self, session: Session, model: object) -> None:
-        """Ask a process whether it takes another prompt, unless that is known.
-
-        Args:
-            session: A session of the process.
-            model: Its model, which an old CLI sets again.
-
-        Raises:
-            CLIConnectionError: It does not; a process has to be started with the prompt.
-            ClaudeCodeError: The process failed.
-        """
+        """Probe once if a process takes another prompt; raise if it does not. An old CLI sets `model` again."""
         if not self._are_probed:
             try:
                 await session.control(
@@ -73,14 +65,14 @@ class Changes:
                 pass
             self._are_probed = True
         if not self.of_prompt:
-            raise CLIConnectionError(reason="The process keeps the system prompt of its start")
+            raise CLIConnectionError(reason="The process keeps the system prompt with which it started")
 
     def warn(self, session: Session) -> None:
-        """Log once that each system prompt needs a process of its own."""
+        """Log once that each system prompt needs a separate process."""
         if not self._has_warned:
             self._has_warned = True
             logger.warning(
-                "Claude Code %s takes a system prompt only at its start, so a process is started for each. Version "
+                "Claude Code %s takes a system prompt only at the start, so each prompt starts a process. Version "
                 "2.1.214 and newer change it while they run (claude-agent-sdk 0.2.122).",
                 session.info.get("claude_code_version", "in this version"),
             )

@@ -1,8 +1,8 @@
 """Pool logic on the background loop: processes for leases.
 
 It decides without awaiting, so its data cannot change meanwhile, and again whenever a process becomes free, ends or
-fails. Leases are a queue in order of arrival: the first takes the next free process, or its place; later leases get
-only processes that it cannot use. Starts, resets and ends run in tasks.
+fails. Leases wait in order of arrival: the first takes the next free process, or its place; later leases get only
+processes that it cannot use. Starts, resets and ends run in tasks.
 """
 
 import asyncio
@@ -10,43 +10,58 @@ import contextvars
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, cast
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
 from ..errors import McpServerFailedError, QueueTimeoutError
-from ..process import connection
+from ..process.connection import wait_until_closed
 from ..session.session import Session
 from ..session.turn import Turn
+from ..timeouts import time_limit
 from .launch import Launch
-from .leases import Lease
 from .limits import PoolLimits
+from .prewarm import Prewarming, WarmTarget
 from .processes import Processes
 from .stats import Figures, PoolStats
 from .worker import Worker
 
-__all__ = ["PoolCore"]
+__all__ = ["Lease", "PoolCore"]
 
 logger = logging.getLogger(__name__)
 
-# Interval of checks for dead, grown, long idle and missing processes.
-_LOOK_SECONDS = 1.0
+# Interval between checks for dead, large, long idle and missing processes.
+_CHECK_SECONDS = 1.0
 
 # A reset takes milliseconds; where it ends a turn, up to the close timeout; where the process hangs, up to the control
-# timeout. After this, in seconds, the process is abandoned.
+# timeout. After this time the process is abandoned.
 _RESET_SECONDS = 15.0
 
 
-class PoolCore:
-    """Leases, and the processes that serve them. Call nothing in here from another loop, except `stats()`.
+class Lease:
+    """A request for a process, until the process is returned."""
 
-    Args:
-        launch: Returns the start parameters of the processes that `prewarm` keeps; called each time, because the login
-            may have changed.
-        limits: Limits on processes.
-        start: Starts a process.
-    """
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.is_over = False
+        self.worker: Worker | None = None
+        self.coming: asyncio.Future[Worker] | None = None
+        """Set while the lease waits."""
+        self.asked_at = 0.0
+        """Time when it asked for a process, on the monotonic clock."""
+        self.queue_length = 0
+        """Number of leases that waited before it at that time."""
+        self.wait_seconds = 0.0
+        """Time until it got a process, a start included."""
+
+    async def prepare(self, worker: Worker) -> None:
+        """Make a process ready. If it fails, the lease gets another process."""
+        await worker.prepare(self.launch)
+
+
+class PoolCore:
+    """Leases, and the processes that serve them. Call nothing in here from another loop, except `stats()`."""
 
     def __init__(
         self,
@@ -54,13 +69,12 @@ class PoolCore:
         limits: PoolLimits,
         start: Callable[[Launch], Awaitable[Worker]] = Worker.start,
     ) -> None:
-        self._launch, self._limits, self._start_worker = launch, limits, start
+        self._limits, self._start_worker = limits, start
         self._processes = Processes(limits)
+        self._prewarming = Prewarming(self._processes, launch, limits.prewarm)
         self._waiting: list[Lease] = []
-        self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
-        self._is_prewarmed = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looking: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
         self.is_closed = False
         self._figures = Figures()
 
@@ -71,14 +85,14 @@ class PoolCore:
             QueueTimeoutError: None became free within the launch's `timeouts.queue`.
             ClaudeCodeError: A process could not be started, or the pool is closed.
         """
-        self._is_prewarmed = True
+        self._prewarming.is_on = True
         lease.asked_at = time.monotonic()
         waits, failures = False, 0
         lease.queue_length = len(self._waiting)
         while True:
-            coming = self._ask_for(lease, first=failures > 0)
+            coming = self._enqueue(lease, first=failures > 0)
             waits |= not coming.done()
-            worker = await self._queued(coming, lease)
+            worker = await self._wait_for(coming, lease)
             lease.wait_seconds = time.monotonic() - lease.asked_at
             try:
                 await lease.prepare(worker)
@@ -89,13 +103,13 @@ class PoolCore:
                 lease.worker = None
                 self._end(worker, "dead")
                 failures += 1
-                if failures > self._limits.size:  # more than all idle ones that may have died
+                if failures > self._limits.size:  # more than all idle processes that may have died
                     raise
         self._figures.count_lease(time.monotonic() - lease.asked_at if waits else None, is_reuse=worker.uses > 0)
         return worker
 
     async def lend(self, lease: Lease) -> Session:
-        """Acquire a process, and return the facade of its session."""
+        """Acquire a process, and return its session for this lease."""
         return (await self.acquire(lease)).lend()
 
     async def release(self, lease: Lease) -> None:
@@ -103,7 +117,7 @@ class PoolCore:
         self.give_back(lease)
 
     async def run(self, launch: Launch, ask: Callable[[Session], Awaitable[Turn]], retries: int) -> Turn:
-        """Run one turn in its own session; if its process dies before it answers, retry that often in others."""
+        """Run one turn in a new lease; if the process dies before it answers, retry in another, up to `retries`."""
         while True:
             lease = Lease(launch)
             try:
@@ -127,36 +141,35 @@ class PoolCore:
         if lease.worker is not None:
             self._take_back(lease.worker)
         self._decide()
-        self._start_prewarmed()
+        self._start_ahead()
 
     async def warm(self, launch: Launch, count: int) -> None:
-        """Return when there are `count` processes for `launch`, leased ones included."""
+        """Return when there are `count` processes for `launch`, leased processes included."""
         self._check_open()
-        self._is_prewarmed = True
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        target = (launch, count, done)
-        self._warming.append(target)
+        self._prewarming.is_on = True
+        target = WarmTarget(launch, count)
+        self._prewarming.targets.append(target)
         self._decide()
         try:
-            await done
+            await target.done
         finally:
-            self._warming.remove(target)
+            self._prewarming.targets.remove(target)
 
     async def prewarm(self) -> None:
-        """Start the processes that `prewarm` keeps before the first lease needs one."""
-        self._is_prewarmed = True
-        self._start_prewarmed()
+        """Start the processes that `prewarm` keeps, before the first lease needs one."""
+        self._prewarming.is_on = True
+        self._start_ahead()
 
     async def aclose(self) -> None:
-        """Fail all waiting leases and end all processes. When it returns, none of them is left."""
+        """Fail all waiting leases and end all processes, and return when they have ended."""
         self.is_closed = True
         waiting = [lease.coming for lease in self._waiting]
         self._waiting.clear()
-        for future in (*waiting, *(done for _, _, done in self._warming)):
+        for future in (*waiting, *(target.done for target in self._prewarming.targets)):
             if future is not None and not future.done():
                 future.set_exception(_closed())
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         for task in self._processes.starting:
             task.cancel()
         for worker in self._processes.workers.copy():
@@ -164,7 +177,7 @@ class PoolCore:
         while self._tasks:
             await asyncio.wait(self._tasks)
         # Processes whose start was cancelled end by themselves.
-        await connection.closing_ones_closed()
+        await wait_until_closed()
 
     def pids(self) -> list[int]:
         """Return the running processes. May be called from any thread."""
@@ -172,8 +185,7 @@ class PoolCore:
 
     def stats(self) -> PoolStats:
         """Return the current figures. May be called from any thread."""
-        workers = self._processes.workers.copy()
-        states = Counter(worker.state for worker in workers)
+        states = Counter(worker.state for worker in self._processes.workers.copy())
         return self._figures.with_present(
             size=self._limits.size,
             idle=states["idle"],
@@ -187,7 +199,7 @@ class PoolCore:
 
     # Leases.
 
-    def _ask_for(self, lease: Lease, *, first: bool) -> asyncio.Future[Worker]:
+    def _enqueue(self, lease: Lease, *, first: bool) -> asyncio.Future[Worker]:
         self._check_open()
         if lease.is_over:  # returned before it began
             raise asyncio.CancelledError
@@ -196,25 +208,24 @@ class PoolCore:
         self._decide()
         return lease.coming
 
-    async def _queued(self, coming: asyncio.Future[Worker], lease: Lease) -> Worker:
-        """Wait for the process of a lease, also in a repeated wait, within the limit."""
+    async def _wait_for(self, coming: asyncio.Future[Worker], lease: Lease) -> Worker:
+        """Wait for a lease's process. The limit is on all waits of the lease together."""
         seconds = lease.launch.timeouts.queue
-        try:
-            async with asyncio.timeout(None if seconds is None else lease.asked_at + seconds - time.monotonic()):
-                return await coming
-        except TimeoutError as error:
-            if seconds is None or isinstance(error, ClaudeCodeError):
-                raise
+        if seconds is None:
+            return await coming
+
+        def timeout() -> QueueTimeoutError:
             self._figures.queue_timeouts += 1
-            raise QueueTimeoutError(
-                seconds=seconds,
-                size=self._limits.size,
-                busy_seconds=self._processes.busy_seconds(),
-                waiting=len(self._waiting),
-            ) from None
+            busy_seconds = self._processes.busy_seconds()
+            return QueueTimeoutError(
+                seconds=seconds, size=self._limits.size, busy_seconds=busy_seconds, waiting=len(self._waiting)
+            )
+
+        async with time_limit(lease.asked_at + seconds - time.monotonic(), timeout):
+            return await coming
 
     def _decide(self) -> None:
-        """Give each waiting lease a clean process, or let it wait for one that is coming, or start one for it."""
+        """Give each waiting lease a clean process, or let it wait for a process that is coming, or start one for it."""
         if self.is_closed:
             return
         for worker, reason in self._processes.unfit():
@@ -222,7 +233,7 @@ class PoolCore:
         coming = self._processes.coming()
         for lease in [*self._waiting]:
             if lease.coming is not None and lease.coming.cancelled():
-                continue  # its caller was cancelled, and returns it in its next step
+                continue  # its caller was cancelled, and returns it in the next step
             worker, key = self._processes.best_for(lease.launch), lease.launch.key
             if worker is not None:
                 self._hand_over(lease, worker)
@@ -230,7 +241,8 @@ class PoolCore:
                 coming[key] -= 1
             else:
                 self._start(lease.launch, may_evict=True)
-        self._warm_up()
+        for launch in self._prewarming.missing_for_targets():
+            self._start(launch, may_evict=True)
 
     def _hand_over(self, lease: Lease, worker: Worker) -> None:
         self._waiting.remove(lease)
@@ -239,56 +251,38 @@ class PoolCore:
         if lease.coming is not None:
             lease.coming.set_result(worker)
 
-    def _warm_up(self) -> None:
-        for launch, count, done in self._warming:
-            if done.done():
-                continue
-            missing = count - self._processes.count(launch.key)
-            if missing > 0:
-                for _ in range(missing - self._processes.starting_by_key()[launch.key]):
-                    self._start(launch, may_evict=True)
-                return  # one after another: they might take the places from each other for ever
-            done.set_result(None)
-
-    def _start_prewarmed(self) -> None:
-        if not self._is_prewarmed or self._waiting or not self._limits.prewarm or self.is_closed:
+    def _start_ahead(self) -> None:
+        if self._waiting or self.is_closed:
             return
-        launch = self._launch()
-        ready = self._processes.count_idle(launch.key) + self._processes.coming()[launch.key]
-        for _ in range(self._limits.prewarm - ready):
+        for launch in self._prewarming.missing_ahead():
             self._start(launch, may_evict=False)
 
-    def _fail(self, key: Hashable, error: Exception) -> None:
+    def _fail(self, launch: Launch, error: Exception) -> None:
         """Report to the first lease that waits for such a process why there is none."""
         if self.is_closed:
             return
         for lease in self._waiting:
-            if lease.launch.key == key and lease.coming is not None and not lease.coming.cancelled():
+            if lease.launch.key == launch.key and lease.coming is not None and not lease.coming.cancelled():
                 self._waiting.remove(lease)
                 lease.coming.set_exception(error)
                 return
-        for launch, _, done in self._warming:
-            if launch.key == key and not done.done():
-                done.set_exception(error)
-                return
-        if key == self._launch().key:  # tried again with the next lease; here it would fail repeatedly
-            self._is_prewarmed = False
-        logger.warning("A Claude Code process for later requests could not be started: %s", error)
+        if not self._prewarming.fail(launch.key, error):
+            logger.warning("A Claude Code process for later requests could not be started: %s", error)
 
     # Processes.
 
     def _start(self, launch: Launch, *, may_evict: bool) -> None:
-        """Begin to start a process, in place of idle ones if necessary, if that is allowed now."""
+        """Begin to start a process, in place of idle processes if necessary, if that is allowed now."""
         if (victims := self._processes.room(may_evict=may_evict)) is None:
             return
         for victim in victims:
             self._end(victim, "evicted")
-        task = self._go_on_with(self._started(launch))
+        task = self._run_task(self._start_now(launch))
         self._processes.starting[task] = launch.key
-        task.add_done_callback(self._is_started)  # also if it was cancelled before its first step
+        task.add_done_callback(self._is_started)  # also if it was cancelled before the first step
 
-    async def _started(self, launch: Launch) -> None:
-        begun = time.monotonic()
+    async def _start_now(self, launch: Launch) -> None:
+        began = time.monotonic()
         failure = None
         try:
             worker = await self._start_worker(launch)
@@ -297,12 +291,12 @@ class PoolCore:
             self._figures.failed_starts += 1
         else:
             self._figures.starts += 1
-            self._figures.start_seconds.append(time.monotonic() - begun)
+            self._figures.start_seconds.append(time.monotonic() - began)
             self._processes.measure([worker])
             self._settle(worker)
         self._is_started(cast("asyncio.Task[None]", asyncio.current_task()))
         if failure is not None:
-            self._fail(launch.key, failure)
+            self._fail(launch, failure)
         self._decide()
 
     def _is_started(self, task: asyncio.Task[None]) -> None:
@@ -320,7 +314,7 @@ class PoolCore:
             self._settle(worker)
         else:
             worker.enter("resetting")
-            self._go_on_with(self._reset(worker))
+            self._run_task(self._reset(worker))
 
     async def _reset(self, worker: Worker) -> None:
         reason = None
@@ -342,43 +336,35 @@ class PoolCore:
 
     def _settle(self, worker: Worker) -> None:
         if self.is_closed:
-            self._go_on_with(worker.close())
+            self._run_task(worker.close())
             return
         worker.enter("idle")
         self._processes.workers.add(worker)
-        self._look_later()
+        self._check_later()
 
     def _end(self, worker: Worker, reason: str) -> None:
         """End a process, and count it under `reason`."""
         self._processes.workers.discard(worker)
         if not self.is_closed:
             self._figures.recycled[reason] += 1
-        self._go_on_with(worker.close())
+        self._run_task(worker.close())
 
-    def _look_later(self) -> None:
-        if self._looking is None and not self.is_closed:
-            self._looking = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+    def _check_later(self) -> None:
+        if self._next_check is None and not self.is_closed:
+            self._next_check = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check)
 
-    def _look(self) -> None:
-        self._looking = None
+    def _check(self) -> None:
+        self._next_check = None
         self._processes.measure(self._processes.workers)
-        for worker in self._processes.expired(self._kept()):
+        for worker in self._processes.past_idle_timeout(self._prewarming.reserve()):
             self._end(worker, "idle")
         self._decide()
-        self._start_prewarmed()
+        self._start_ahead()
         if self._processes.workers or self._processes.starting:
-            self._look_later()
+            self._check_later()
 
-    def _kept(self) -> Counter[Hashable]:
-        """Return the number of idle processes per key that are not ended for being idle."""
-        kept = Counter({self._launch().key: self._limits.prewarm})
-        for launch, count, done in self._warming:
-            if not done.done():
-                kept[launch.key] = max(kept[launch.key], count)
-        return kept
-
-    def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        # Not in the context of the caller: a process serves many callers, and outlives them.
+    def _run_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        # Not in the caller's context: a process serves many callers, and outlives them.
         task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._has_ended)
@@ -395,4 +381,4 @@ class PoolCore:
 
 
 def _closed() -> CLIConnectionError:
-    return CLIConnectionError(reason="The pool is closed", advice="Make another one.")
+    return CLIConnectionError(reason="The pool is closed", advice="Make another pool.")

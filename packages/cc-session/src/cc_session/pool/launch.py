@@ -1,4 +1,4 @@
-"""Parameters of a lease: the start of its process, and settings for a running one."""
+"""Parameters of a lease: for the start of a process, and settings for a running process."""
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
@@ -14,6 +14,7 @@ from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..process.options import sealed_options
 from ..process.settings import EXACT_MODES, SettingValues
+from ..session.extensions import SessionSetup
 from ..timeouts import Timeouts
 from . import launch_key as _keys
 from .changes import prompt_of
@@ -29,7 +30,7 @@ class LeaseOverrides(TypedDict, total=False):
     model: str | None
     permission_mode: PermissionMode | None
     env: Mapping[str, str]
-    """Merged over that of the options."""
+    """Merged over the options' environment."""
     cwd: str | Path | None
     cli_path: str | Path | None
     tools: list[str] | ToolsPreset | None
@@ -45,15 +46,9 @@ class LeaseOverrides(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(SessionSetup):
     """Arguments of `Session.open()`, copied, so that later changes by the caller have no effect."""
 
-    options: ClaudeAgentOptions
-    policy: Policy | None
-    hooks: tuple[Hook[Any], ...]
-    mcp_servers: Mapping[str, McpServer] | None
-    require_mcp: bool
-    timeouts: Timeouts
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
 
@@ -63,17 +58,17 @@ class Launch:
         object.__setattr__(self, "key", key)
 
     def _companions(self) -> object:
-        """The rest of the key, for launches that start more than a session."""
+        """More values for the key, for launches that start more than a session."""
         return None
 
     @property
     def prompt(self) -> str | None:
-        """The system prompt that is a setting of the process; None if there is none, or if it is fixed at the start."""
+        """System prompt that the process can change; None if there is none, or if it is fixed at the start."""
         return prompt_of(self.options)
 
     @property
     def settings(self) -> SettingValues:
-        """The settings of a process for this launch."""
+        """Settings that a process must have for this launch."""
         options = self.options
         settings: dict[str, object] = {
             "model": options.model,
@@ -99,7 +94,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Default start parameters of a pool's processes."""
+    """A pool's default start parameters."""
 
     options: ClaudeAgentOptions | None
     policy: Policy | None
@@ -109,7 +104,7 @@ class Defaults:
     timeouts: Timeouts
 
     def launch(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
-        """Return the launch of a lease with these options, or else ours, and these overrides.
+        """Return the launch for a lease with these options, or else the pool's, and these overrides.
 
         Raises:
             TypeError: An override has a name that no option has.
@@ -128,19 +123,19 @@ class Defaults:
 
 def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -> ClaudeAgentOptions:
     env = {**(options.env if options is not None else {}), **overrides.get("env", {})}
-    # The login, which `env` may choose, decides which options are the sealed ones.
+    # The login, which `env` may choose, decides which options are sealed.
     options = options if options is not None else sealed_options(env=env)
-    whole = {entry.name: getattr(options, entry.name) for entry in fields(options)}
-    whole |= overrides | {"env": {**options.env, **env}}
-    changed = ClaudeAgentOptions(**{name: _copied(value) for name, value in whole.items()})
+    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
+    values |= overrides | {"env": {**options.env, **env}}
+    changed = ClaudeAgentOptions(**{name: _copy(value) for name, value in values.items()})
     return changed if changed.cwd is None else replace(changed, cwd=os.path.abspath(changed.cwd))
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     match value:
         case dict():
-            return {key: _copied(item) for key, item in cast("dict[Any, Any]", value).items()}
+            return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
         case list():
-            return [_copied(item) for item in cast("list[Any]", value)]
+            return [_copy(item) for item in cast("list[Any]", value)]
         case _:
             return value

@@ -1,13 +1,13 @@
-"""The launch key: a value made of everything fixed at a process's start. Equal keys permit leases to share it.
+"""The launch key: everything that is fixed at a process's start. Leases with equal keys can share the process.
 
 Settings that the CLI can change on a warm process without a trace in its requests are left out. Measured on CLI
-2.1.329, by the bodies and headers of the requests of a fresh process and of a changed one:
+2.1.329, by the bodies and headers that a fresh process and a changed process send:
 
-- The model, on an empty conversation; later a `/model` echo would stand in it. But Claude Code's own system prompt is
+- The model, on an empty conversation; later a `/model` echo would stand in it. But Claude Code's system prompt is
   written for the model that the process began with.
-- The system prompt, if it is the caller's alone, but a process with one cannot go back to none.
-- MCP servers beside those of the options.
-- The working folder, where the CLI's configuration is not the user's: the CLI records in it that the folder is trusted.
+- The system prompt, if it is the caller's alone, but a process with a prompt cannot go back to none.
+- MCP servers in addition to the options'.
+- The working folder, if the CLI's configuration is not the user's: the CLI records there that the folder is trusted.
 - The permission mode, among those in `EXACT_MODES`. `auto` and `plan` leave a header or a reminder behind, and
   `bypassPermissions` has to be allowed at the start.
 """
@@ -25,11 +25,11 @@ from ..process.options import is_sealed
 
 __all__ = ["can_move", "environment", "frozen", "model_is_fixed", "serves_once"]
 
-# Variables of this process's environment that choose a login or an API. The rest is read when a process starts.
+# Beginnings of this process's environment variables that choose a login or an API. Others are read at the start.
 _LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
 
-# With one of these a conversation does not begin empty, belongs to a named session, or has a budget of tokens that
-# shrinks with each lease.
+# Options with which a conversation does not begin empty, belongs to a named session, or has a token budget that shrinks
+# with each lease.
 _ONCE = (
     "continue_conversation", "fork_session", "resume", "resume_session_at", "session_id",
     "session_store", "task_budget",
@@ -38,7 +38,7 @@ _ONCE_ARGS = frozenset({"continue", "fork-session", "max-budget-usd", "resume", 
 
 
 class _Same:
-    """An object that is equal only to itself. Holds it, so that no other one gets its id."""
+    """Wrapper for an object that is equal only to itself. Keeps the object alive, so that its id stays unique."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -51,7 +51,7 @@ class _Same:
 
 
 def frozen(value: object) -> Hashable:
-    """Return a hashable copy: containers and dataclasses by their contents, other objects by their identity."""
+    """Return a hashable copy: containers and dataclasses by content, other objects by identity."""
     match value:
         case None | bool() | int() | float() | str() | bytes():
             return value
@@ -71,19 +71,19 @@ def frozen(value: object) -> Hashable:
 
 
 def environment() -> Hashable:
-    """Return the part of this process's environment that belongs to the key."""
+    """Return the variables in this process's environment that belong to the key."""
     return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN)))
 
 
 def can_move(options: ClaudeAgentOptions) -> bool:
-    """Return true if a process can change its working folder: its configuration is its own, or that of the caller."""
+    """Return true if a process can change its working folder: the configuration is not the user's."""
     return is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION
 
 
 def model_is_fixed(options: ClaudeAgentOptions) -> bool:
     """Return true if a process that began with another model would send other requests."""
     has_own_prompt = options.system_prompt is None or isinstance(options.system_prompt, str)
-    # Settings can name a model, which is then the meaning of "no model"; after a failure a fallback model may stay.
+    # Settings can name a model for processes without `model`; after a failure a fallback model may stay.
     has_settings = options.setting_sources != [] or options.settings is not None
     return not has_own_prompt or has_settings or options.fallback_model is not None
 

@@ -1,4 +1,4 @@
-"""Limits of a pool on its processes."""
+"""Limits of a pool: number, memory and idle time of processes, prewarming and recycling."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -8,16 +8,16 @@ __all__ = ["PoolLimits", "refuse_keywords"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLimits:
-    """Limits of a pool on number, memory and time of its processes.
+    """Limits on a pool's processes: number, memory and time.
 
     Raises:
         ValueError: A limit is not positive, or `prewarm` is greater than `size`.
     """
 
     size: int = 4
-    """Maximum number of processes. One takes some 100 MB of its own, and more in long use."""
+    """Maximum number of processes. Each takes some 100 MB of unshared memory, and more in long use."""
     prewarm: int = 1
-    """Number of clean processes kept ready for the pool's own options, ahead of need."""
+    """Number of clean processes kept ready for the pool's options, ahead of need."""
     start_limit: int = 2
     """Maximum number of simultaneous starts; a start takes a processor for a third of a second."""
     max_uses: int = 500
@@ -25,10 +25,10 @@ class PoolLimits:
     max_rss_mb: float = 400
     """Resident memory, in megabytes, at which a returned process is replaced."""
     max_total_mb: float | None = None
-    """Total memory of all processes, in megabytes, at which no more are started; shared pages are counted once. None
-    for no such limit."""
+    """Total memory, in megabytes, at which no more processes are started; shared pages count once. None is no
+    limit."""
     idle_seconds: float = 300
-    """Time without a lease after which a process is ended, except those that `prewarm` keeps."""
+    """Time without a lease after which a process is ended, except the processes that `prewarm` keeps."""
 
     @classmethod
     def of(cls, limits: "PoolLimits | int") -> "PoolLimits":
@@ -45,11 +45,7 @@ class PoolLimits:
 
 
 def refuse_keywords(caller: str, names: Iterable[str], argument: str) -> None:
-    """Raise for keywords that `caller` does not have; `PoolLimits`, which it takes as `argument`, may have them.
-
-    Raises:
-        TypeError: There is a name.
-    """
+    """Raise `TypeError` for any of the `names`, keywords that `caller` lacks; limits belong into `argument`."""
     limits = {field.name for field in fields(PoolLimits)}
     for name in names:
         advice = f": use {argument}=PoolLimits({name}=...)" if name in limits else ""

@@ -1,34 +1,33 @@
-"""Lifetime of a pool's core, for an object that any thread may use: its restart in a forked child, and its end.
+"""Lifetime of a pool's core, for an object that any thread may use: new cores in forked children, and the end.
 
-The core, its processes and their loop belong to one process of the operating system. So a forked child gets its own
-core, and the parent's continues in the parent.
+The core, the processes and their loop belong to one process of the operating system. So a forked child gets a new core,
+and the parent's continues in the parent.
 """
 
 import asyncio
-import os
-import sys
 import weakref
 from collections.abc import Callable
 
 from ..background import at_exit, tell_background
+from ..fork_safety import in_forked_child
 from .core import PoolCore
 
 __all__ = ["PoolOwner"]
 
 
 class PoolOwner:
-    """Holds the core of a pool. When `face` is garbage-collected, the processes end, so `make` must not refer to it."""
+    """Holds a pool's core. When `face` is garbage-collected, the processes end, so `make` must not refer to it."""
 
     def __init__(self, face: object, make: Callable[[], PoolCore]) -> None:
         self._make = make
         self.core = make()
         """The current core."""
         finalizer = weakref.finalize(face, self._close_soon)
-        finalizer.atexit = False  # when Python ends, all are closed together
+        finalizer.atexit = False  # when Python ends, `_close_all` closes all cores together
         _owners.add(self)
 
     def renew(self) -> PoolCore:
-        """Make a new core, and return the previous one, which the caller must close."""
+        """Make a new core, and return the previous core, which the caller must close."""
         before, self.core = self.core, self._make()
         return before
 
@@ -52,5 +51,4 @@ def _renew_all() -> None:
 
 
 at_exit(_close_all)
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_renew_all)
+in_forked_child(_renew_all)

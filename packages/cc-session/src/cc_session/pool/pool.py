@@ -18,9 +18,8 @@ from ..process.frames import Content
 from ..session.session import Session
 from ..session.turn import Turn
 from ..timeouts import Timeouts
-from .core import PoolCore
+from .core import Lease, PoolCore
 from .launch import Defaults, LeaseOverrides
-from .leases import Lease
 from .limits import PoolLimits, refuse_keywords
 from .owner import PoolOwner
 from .stats import PoolStats
@@ -31,32 +30,32 @@ __all__ = ["SessionPool", "query"]
 class SessionPool:
     """Keeps Claude Code processes warm, and leases them with an empty conversation each time.
 
-    A lease gets a process that was started with the same options; model and permission mode are set on a running one,
+    A lease gets a process that was started with the same options; model and permission mode are set while it runs,
     where that is exact. After the lease the process is reset to an empty conversation, ahead of the next lease.
-    Exactly: the next lease's requests are, except session ids, those of a fresh process. A process that cannot be reset
-    is replaced by a fresh one, and `stats().recycled` counts it:
+    Exactly: the next lease's requests equal a fresh process's, except session ids. A process that cannot be reset is
+    replaced, and `stats().recycled` counts it:
 
     - `"uses"`, `"memory"`: it had reached `max_uses` or `max_rss_mb`;
-    - `"idle"`, `"evicted"`: it had no lease for `idle_seconds`, or its place was needed for other options;
-    - `"tools"`: the model had called a tool of the CLI's own, or any tool where the options are not the sealed ones; of
-      these the CLI keeps more than the conversation;
+    - `"idle"`, `"evicted"`: it had no lease for `idle_seconds`, or other options needed its place;
+    - `"tools"`: the model had called a built-in tool, or any tool if the options are not sealed; the CLI then keeps
+      more than the conversation;
     - `"changed"`: the lease had made changes that cannot be undone: MCP servers, permissions, settings, and any effect
       of a prompt that is not verbatim;
-    - `"fresh"`: the options resume a conversation or have a budget of tokens;
+    - `"fresh"`: the options resume a conversation or have a token budget;
     - `"date"`: another day has begun, which the CLI would report to the model;
     - `"reset"`, `"dead"`: the reset failed, or the process had ended.
 
     Usable from any thread and any asyncio loop. Processes start with the first lease, or with `async with`.
 
     Args:
-        options: Default options of processes; `sealed_options()` if None.
+        options: Default options for processes; `sealed_options()` if None.
         limits: Limits on the processes; `PoolLimits()` if None.
-        policy: Permissions of tool calls. This and the following are given to `Session.open()`.
+        policy: Permissions for tool calls. This and the following are given to `Session.open()`.
         hooks: Callbacks for events. Coroutine functions run on the loop of the turn's caller.
-        mcp_servers: MCP servers by their names. Each process has its own connections to them. A server's state outlives
-            a lease; a server of this process runs on the thread of the processes, and must not block it.
+        mcp_servers: MCP servers by name. Each process has separate connections to them. A server's state outlives a
+            lease; an in-process server runs on the background thread, and must not block it.
         require_mcp: If true, a server that does not start is an error.
-        timeouts: Bounds of the sessions' waits.
+        timeouts: Limits on the sessions' waits.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class SessionPool:
         turn or closed, the next lease gets a clean one; after the block it is invalid.
 
         Args:
-            options: Used instead of the pool's.
+            options: Options in place of the pool's.
             **overrides: Merged over the options, field by field.
 
         Raises:
@@ -108,20 +107,20 @@ class SessionPool:
         *,
         options: ClaudeAgentOptions | None = None,
         verbatim: bool = True,
-        timeout: float | None = None,  # noqa: ASYNC109  # of the turn, and named in the error
+        timeout: float | None = None,  # noqa: ASYNC109  # for the turn, and the error names it
         max_cost_usd: float | None = None,
         retries: int = 0,
         **overrides: Unpack[LeaseOverrides],
     ) -> Turn:
-        """Run one turn in its own session, as `lease()` and `Session.run()` do. Raises their errors.
+        """Run one turn in a new session, as `lease()` and `Session.run()` do. Raises their errors.
 
         Args:
             prompt: This and the following: as in `Session.run()`.
             verbatim: True to send the prompt unchanged.
-            timeout: Maximum seconds of the turn.
+            timeout: Maximum duration in seconds.
             max_cost_usd: Maximum cost.
             options: This and the overrides: as in `lease()`.
-            retries: Number of retries, each in another process, if one dies before any part of its answer. The API may
+            retries: Number of retries, each in another process, if a process dies before its answer begins. The API may
                 have been asked by then.
             **overrides: Merged over the options, field by field.
         """
@@ -142,10 +141,10 @@ class SessionPool:
         retries: int = 0,
         **overrides: Unpack[LeaseOverrides],
     ) -> Turn:
-        """Call `run()` from code without `await`: blocks its thread. Any number of threads may do so at once.
+        """Call `run()` from code without `await`: blocks the thread. Any number of threads may do so at once.
 
         Raises:
-            RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
+            RuntimeError: It was called from a hook, a policy or a tool, on the thread for which it would wait.
         """
         run = functools.partial(self.run, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
         return run_on_background(run, prompt, options=options, retries=retries, **overrides)
@@ -157,7 +156,7 @@ class SessionPool:
 
         Raises:
             ValueError: The pool is smaller than that.
-            ClaudeCodeError: One could not be started, or the pool is closed.
+            ClaudeCodeError: A process could not be started, or the pool is closed.
         """
         if not 0 <= count <= self._limits.size:
             raise ValueError(f"{count} processes cannot be warm: the pool has room for {self._limits.size}")
@@ -168,9 +167,9 @@ class SessionPool:
         return self._core.stats()
 
     async def close(self) -> None:
-        """End all processes, leased ones too, and delete their folders. Bounded as `Session.close()` is; idempotent.
+        """End all processes, leased ones too, and delete their folders, as fast as `Session.close()`. Idempotent.
 
-        Leases that wait, and turns that run, fail. When it returns, nothing of the pool is left.
+        Leases that wait, and turns that run, fail.
         """
         await on_background(self._core.aclose)
 
@@ -200,8 +199,8 @@ class SessionPool:
         return self._owner.core
 
 
-# An API call takes seconds in which its process only waits, so there are more of them than processors; each takes some
-# 100 MB. A program with a single query shall not keep it for long.
+# More processes than processors, since an API call takes seconds in which the process only waits; each takes some 100
+# MB. A program with a single query shall not keep the process for long.
 _DEFAULT_LIMITS = PoolLimits(size=8, prewarm=0, idle_seconds=60)
 
 _default_pools: list[SessionPool] = []
@@ -209,7 +208,7 @@ _default_pools: list[SessionPool] = []
 
 def _default_pool() -> SessionPool:
     if not _default_pools:
-        # If two threads come here at once, both use the first pool; the other one never starts a process.
+        # If two threads come here at once, both use the first pool; the other pool never starts a process.
         _default_pools.append(SessionPool(limits=_DEFAULT_LIMITS))
     return _default_pools[0]
 
@@ -221,14 +220,14 @@ async def query(
     pool: SessionPool | None = None,
     timeouts: Timeouts | None = None,
 ) -> Turn:
-    """Ask Claude Code once, in its own conversation, and return the turn.
+    """Ask Claude Code once, in a new conversation, and return the turn.
 
     Args:
-        prompt: A text, or content blocks of the Messages API. It is data: no `@file` is read, no `/command` run.
-        options: The SDK's options; `sealed_options()` if None, or those of `pool`.
-        pool: The pool to use. If None, one that all calls share: up to 8 processes, which start on demand, serve all
-            calls with the same options, and end after a minute without one, or with Python.
-        timeouts: Bounds of the waits, instead of the pool's.
+        prompt: A text, or content blocks as in the Messages API. It is data: no `@file` is read, no `/command` run.
+        options: The SDK's options; the pool's if None, or `sealed_options()`.
+        pool: The pool to use. If None, a pool that all calls share: up to 8 processes, which start on demand, serve all
+            calls with the same options, and end after a minute without a call, or with Python.
+        timeouts: Limits on waits, in place of the pool's.
 
     Raises:
         TurnError: The turn failed; the error has the turn.

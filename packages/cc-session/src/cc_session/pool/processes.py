@@ -1,4 +1,7 @@
-"""The processes of a pool, and its choice among them. Pure: it starts and ends none, and decides without awaiting."""
+"""A pool's processes, and the choice among them: for a lease, for eviction, and after the idle timeout.
+
+Pure: nothing here starts or ends a process, or awaits.
+"""
 
 import asyncio
 import time
@@ -12,7 +15,7 @@ from .worker import Worker
 
 __all__ = ["Processes"]
 
-# A waiting lease has another one started rather than wait for a reset that takes longer than a start.
+# A waiting lease starts another process rather than wait for a reset that takes longer than a start.
 _RESET_SOON_SECONDS = 0.5
 
 # Assumed memory of a process, in megabytes, while there is none to measure.
@@ -20,18 +23,18 @@ _FIRST_GUESS_MB = 120.0
 
 
 class Processes:
-    """The ready and the starting processes of one pool."""
+    """Ready and starting processes of a pool."""
 
     def __init__(self, limits: PoolLimits) -> None:
         self._limits = limits
         self.workers: set[Worker] = set()
-        """Processes that are ready. Other threads count them, so a change of state is one step."""
+        """Ready processes. Other threads count them, so a change of state is a single step."""
         self.starting: dict[asyncio.Task[None], Hashable] = {}
-        """The key of each process that is not ready yet, by the task that starts it."""
+        """Key of each starting process, by the task that starts it."""
 
     @property
     def idle(self) -> list[Worker]:
-        """Clean processes, in order of their last use, the longest unused first."""
+        """Clean processes, the longest unused first."""
         return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
 
     def count(self, key: Hashable) -> int:
@@ -53,7 +56,7 @@ class Processes:
         return self.starting_by_key() + Counter(worker.launch.key for worker in resetting)
 
     def busy_seconds(self) -> list[float]:
-        """Return the seconds since each process that is not clean was leased or its reset began."""
+        """Return the seconds since the lease or reset of each process that is not clean."""
         now = time.monotonic()
         return [now - worker.since for worker in self.workers if worker.state != "idle"]
 
@@ -69,25 +72,25 @@ class Processes:
         if len(self.starting) >= self._limits.start_limit:
             return None
         idle = self.idle if may_evict else []
-        return next((idle[:count] for count in range(len(idle) + 1) if self._fits(idle[:count])), None)
+        return next((idle[:count] for count in range(len(idle) + 1) if self._has_room_without(idle[:count])), None)
 
     def unfit(self) -> list[tuple[Worker, str]]:
-        """Return the idle processes that no lease can get any more, and why."""
+        """Return the idle processes that can serve no lease any more, each with the reason."""
         dead = [(worker, "dead") for worker in self.idle if not worker.is_alive]
         return dead + [(worker, "date") for worker in self.idle if worker.is_alive and worker.is_of_another_day]
 
-    def expired(self, kept: Counter[Hashable]) -> list[Worker]:
-        """Return the processes that have been idle for too long, except so many of a key as `kept` says."""
-        before, expired = time.monotonic() - self._limits.idle_seconds, list[Worker]()
-        rest = Counter(worker.launch.key for worker in self.idle)
+    def past_idle_timeout(self, reserve: Counter[Hashable]) -> list[Worker]:
+        """Return the processes that have been idle for `idle_seconds`, except `reserve` processes per key."""
+        since, expired = time.monotonic() - self._limits.idle_seconds, list[Worker]()
+        count = Counter(worker.launch.key for worker in self.idle)
         for worker in self.idle:
-            if worker.since < before and rest[worker.launch.key] > kept[worker.launch.key]:
-                rest[worker.launch.key] -= 1
+            if worker.since < since and count[worker.launch.key] > reserve[worker.launch.key]:
+                count[worker.launch.key] -= 1
                 expired.append(worker)
         return expired
 
     def memory_mb(self) -> float:
-        """Return the memory of all, as last measured. Pages of the program itself are counted once."""
+        """Return the total memory, as last measured. Shared pages count once."""
         memories = [worker.memory for worker in self.workers.copy()]
         return sum(memory.own for memory in memories) + max((memory.shared for memory in memories), default=0)
 
@@ -97,10 +100,10 @@ class Processes:
         for pid, memory in memory_of(by_pid).items():
             by_pid[pid].memory = memory
 
-    def _fits(self, gone: list[Worker]) -> bool:
-        """Return true if there is room for one more when those have ended."""
-        rest = self.workers - {*gone}
-        count = len(rest) + len(self.starting)
+    def _has_room_without(self, victims: list[Worker]) -> bool:
+        """Return true if there is room for another process when `victims` have ended."""
+        others = self.workers - {*victims}
+        count = len(others) + len(self.starting)
         if count >= self._limits.size:
             return False
         if self._limits.max_total_mb is None or count == 0:
@@ -108,5 +111,5 @@ class Processes:
         own = [worker.memory.own for worker in self.workers]
         guess = sum(own) / len(own) if own else _FIRST_GUESS_MB
         shared = max((worker.memory.shared for worker in self.workers), default=0)
-        to_come = (len(self.starting) + 1) * guess
-        return sum(worker.memory.own for worker in rest) + to_come + shared <= self._limits.max_total_mb
+        starting = (len(self.starting) + 1) * guess
+        return sum(worker.memory.own for worker in others) + starting + shared <= self._limits.max_total_mb

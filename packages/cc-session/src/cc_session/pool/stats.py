@@ -2,12 +2,12 @@
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 __all__ = ["Figures", "PoolStats"]
 
-_REMEMBERED = 100
+_MAX_RECORDS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class PoolStats:
     idle: int
     """Processes that are clean and wait for a lease."""
     busy: int
-    """Processes that are leased."""
+    """Leased processes."""
     resetting: int
     """Processes that are being reset to an empty conversation."""
     starting: int
@@ -29,13 +29,13 @@ class PoolStats:
     leases: int
     """Leases that got a session."""
     reuses: int
-    """Leases of these that got a process which had served another lease before."""
+    """Leases among them that got a process from an earlier lease."""
     waits: int
-    """Leases of these that waited: for a start, or for another lease to end."""
+    """Leases among them that waited: for a start, or until another lease ended."""
     waiting_seconds: float
     """Longest wait of a waiting lease so far; 0 if none waits."""
     queue_seconds: tuple[float, ...]
-    """Wait times of the last leases of `waits`, at most a hundred, in seconds."""
+    """Last wait times counted in `waits`, at most a hundred, in seconds."""
     queue_timeouts: int
     """Leases that got no session within `Timeouts.queue`."""
     starts: int
@@ -43,13 +43,13 @@ class PoolStats:
     failed_starts: int
     """Processes that could not be started."""
     resets: int
-    """Resets of a process to an empty conversation."""
+    """Resets to an empty conversation."""
     recycled: Mapping[str, int]
     """Number of ended processes per reason: see `SessionPool`."""
     start_seconds: tuple[float, ...]
     """Durations of the last starts, at most a hundred, in seconds."""
     memory_mb: float
-    """Last measured memory of idle and leased processes, in megabytes; 0 where it cannot be measured."""
+    """Memory of idle and leased processes as last measured, in megabytes; 0 where it cannot be measured."""
 
     @property
     def is_at_rest(self) -> bool:
@@ -58,7 +58,7 @@ class PoolStats:
 
     @property
     def summary(self) -> str:
-        """Return the current figures in a line."""
+        """Current figures in a line."""
         names = ("idle", "busy", "resetting", "starting", "waiting", "size")
         return " ".join(f"{name}={getattr(self, name)}" for name in names)
 
@@ -68,36 +68,33 @@ class PoolStats:
         return self.idle + self.busy + self.resetting
 
 
+@dataclass(slots=True)
 class Figures:
-    """Counts of a pool's past work. Written on the background loop, read from any thread."""
+    """Counts of a pool's past work, as in `PoolStats`. Written on the background loop, read from any thread."""
 
-    def __init__(self) -> None:
-        self._leases = self._reuses = self._waits = 0
-        self._queue_seconds: deque[float] = deque(maxlen=_REMEMBERED)
-        self.queue_timeouts = self.starts = self.failed_starts = self.resets = 0
-        self.recycled: Counter[str] = Counter()
-        self.start_seconds: deque[float] = deque(maxlen=_REMEMBERED)
+    leases: int = 0
+    reuses: int = 0
+    waits: int = 0
+    queue_timeouts: int = 0
+    starts: int = 0
+    failed_starts: int = 0
+    resets: int = 0
+    recycled: Counter[str] = field(default_factory=Counter[str])
+    queue_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
+    start_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
 
     def count_lease(self, waited: float | None, *, is_reuse: bool) -> None:
-        """Count a lease that got a process, after so many seconds in the queue, if any."""
-        self._leases += 1
-        self._reuses += is_reuse
+        """Count a lease that got a process, after `waited` seconds if it had to wait."""
+        self.leases += 1
+        self.reuses += is_reuse
         if waited is not None:
-            self._waits += 1
-            self._queue_seconds.append(waited)
+            self.waits += 1
+            self.queue_seconds.append(waited)
 
     def with_present(self, **present: Any) -> PoolStats:
-        """Return all figures: the counts, and those given."""
-        return PoolStats(
-            leases=self._leases,
-            reuses=self._reuses,
-            waits=self._waits,
-            queue_seconds=tuple(self._queue_seconds.copy()),
-            queue_timeouts=self.queue_timeouts,
-            starts=self.starts,
-            failed_starts=self.failed_starts,
-            resets=self.resets,
-            recycled=dict(self.recycled),
-            start_seconds=tuple(self.start_seconds.copy()),
-            **present,
-        )
+        """Return the counts with the present figures."""
+        values: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        for name in ("queue_seconds", "start_seconds"):
+            values[name] = tuple(values[name].copy())
+        values |= {"recycled": dict(self.recycled), **present}
+        return PoolStats(**values)

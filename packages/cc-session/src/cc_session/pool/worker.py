@@ -1,8 +1,7 @@
-"""A session from its pool's point of view: its start parameters, its use, and its reset.
+"""A process in a pool: start parameters, use, and reset.
 
-After a lease the conversation is rewound to nothing, and the lease's settings are restored. `unfit()` reports changes
-that cannot be restored; then only a fresh process is exact. Lives on the background loop; the pool assigns workers to
-leases.
+After a lease the conversation is rewound to nothing, and the settings are restored. `unfit()` reports changes that
+cannot be undone; then only a fresh process is exact. Lives on the background loop; the pool assigns workers to leases.
 """
 
 import asyncio
@@ -10,16 +9,18 @@ import datetime
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal, Self, TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_types import CLIConnectionError, ControlRequestError
 
-from ..background import on_background
 from ..process.memory import Memory
 from ..process.observer import SideEffects
 from ..process.settings import Settings, SettingValues
+from ..session.core import SessionCore
+from ..session.extensions import Extensions
 from ..session.lease import LeaseTerm
 from ..session.session import Session
 from . import launch_key as _keys
@@ -37,7 +38,12 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 
 
 class PooledSession(Session):
-    """A session that can be leased."""
+    """A session that can be leased. The additional methods are for the background loop only."""
+
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        """Call `open()` with the arguments in `launch`."""
+        return cls(await SessionCore.open(Extensions(launch)))
 
     @property
     def side_effects(self) -> SideEffects:
@@ -46,55 +52,55 @@ class PooledSession(Session):
 
     @property
     def settings(self) -> Settings:
-        """The confirmed settings of the process."""
+        """The process's confirmed settings."""
         return self._core.settings
 
     async def apply(self, wanted: SettingValues) -> bool:
-        """Set the settings that the process is not known to have; return False if there are none."""
-        return await on_background(self._core.apply, wanted)
+        """Set the settings that are not confirmed; return false if there are none."""
+        return await self._core.apply(wanted)
 
     async def drop_messages(self) -> None:
-        """Drop all user messages, and all that follows the first of them. Messages before it stay."""
-        await on_background(self._core.drop_messages)
+        """Drop the conversation from the first user message on."""
+        await self._core.drop_messages()
 
     def lent_for(self, term: LeaseTerm) -> Session:
-        """Return a facade of the session that is valid until `term` ends."""
+        """Return a session for the same process that is valid until `term` ends."""
         return Session(self._core, term)
 
-    def forget_stderr(self) -> None:
-        """Drop the process's stderr output: it belongs to an earlier lease."""
-        if self._process is not None:
-            self._process.forget_stderr()
-
-    def forget_figures(self) -> None:
-        """Count turns and spending anew: they belong to an earlier lease."""
+    def forget_lease(self) -> None:
+        """Count turns and spending from zero."""
         self._core.turns = 0
         self._core.ledger.forget()
 
+    def forget_stderr(self) -> None:
+        """Drop the process's stderr output, which belongs to an earlier lease."""
+        if self._process is not None:
+            self._process.forget_stderr()
+
     async def vacate(self) -> None:
-        """End a running turn. Bounded by `timeouts.close`, after which the session is dead."""
+        """End a running turn, at most for `timeouts.close`, after which the session is dead."""
         if (sent := self._core.sent) is not None:
             self._core.leave(sent)
-            await self._core.drained()
+            await self._core.wait_for_end()
 
 
 class Worker:
-    """One process of a pool."""
+    """A process in a pool."""
 
     def __init__(self, launch: Launch, session: PooledSession) -> None:
         self.launch = launch
         self.session = session
         self.memory = Memory(0)
-        """Its memory as last measured."""
+        """Memory as last measured."""
         self.uses: int = 0
-        """Number of leases it has served."""
+        """Number of leases so far."""
         self.was_idle_for = 0.0
         """Seconds that it was idle before this lease."""
         self.state: WorkerState = "idle"
         self.since = time.monotonic()
-        """Time of its last change of state."""
+        """Time when the state last changed."""
         self.started_at = self.since
-        """Time when its process was ready, on the monotonic clock."""
+        """Time when the process was ready, on the monotonic clock."""
         self._changes = Changes.of(launch.options)
         self._day = datetime.date.today()
         self._term = LeaseTerm()
@@ -107,14 +113,7 @@ class Worker:
     @staticmethod
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
         """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
-        return await PooledSession.open(
-            without_snapshot(options),
-            policy=launch.policy,
-            hooks=launch.hooks,
-            mcp_servers=launch.mcp_servers,
-            require_mcp=launch.require_mcp,
-            timeouts=launch.timeouts,
-        )
+        return await PooledSession.start(replace(launch, options=without_snapshot(options)))
 
     def begin(self, launch: Launch) -> None:
         """Begin a lease; only its pool may do so."""
@@ -141,12 +140,12 @@ class Worker:
 
     @property
     def has_answered(self) -> bool:
-        """True if any part of an answer has arrived in this lease."""
+        """True if an answer has begun to arrive in this lease."""
         return self.session.side_effects.answered
 
     @property
     def is_of_another_day(self) -> bool:
-        """True if the CLI would report to the model a changed date, which a fresh process would not."""
+        """True if the CLI would report a changed date to the model, unlike a fresh process."""
         return self._day != datetime.date.today()
 
     def fits(self, launch: Launch) -> bool:
@@ -167,25 +166,21 @@ class Worker:
         return not self.session.settings.missing(launch.settings)
 
     def is_like(self, launch: Launch) -> bool:
-        """Return true if both have a system prompt, or none: one that never had a prompt serves all leases."""
+        """Return true if both have a system prompt, or none: a process that never had a prompt serves all leases."""
         return (self.session.settings["system_prompt"] is None) == (launch.prompt is None)
 
     async def prepare(self, launch: Launch) -> None:
-        """Check that the process answers, and apply the settings of `launch`.
-
-        Raises:
-            ClaudeCodeError: The process failed or refused.
-        """
+        """Check that the process answers, and apply the settings of `launch`."""
         await self.ping()
         await self.apply(self._wanted(launch))
         self.session.side_effects.clear()
 
     async def apply(self, wanted: SettingValues) -> bool:
-        """Set the settings that the process is not known to have; return False if there are none.
+        """Set the settings that are not confirmed; return false if there are none.
 
         Raises:
             ControlRequestError: The CLI refused.
-            ClaudeCodeError: The process failed, or keeps its system prompt.
+            ClaudeCodeError: The process failed, or cannot change the setting.
         """
         missing = self.session.settings.missing(wanted)
         if "system_prompt" in missing:
@@ -198,40 +193,36 @@ class Worker:
             if error.subtype != "set_cwd":
                 raise
             self._changes.of_folder = False
-            raise CLIConnectionError(reason="The process keeps the folder of its start") from error
+            raise CLIConnectionError(reason="The process keeps the folder in which it started") from error
 
     def _wanted(self, launch: Launch) -> SettingValues:
         return {**self.session.settings.at_start(), **launch.settings}
 
     async def ping(self) -> None:
-        """Check that the process answers, unless it did a moment ago.
-
-        Raises:
-            ClaudeCodeError: It does not.
-        """
+        """Raise if the process does not answer, unless it did a moment ago."""
         if self.was_idle_for <= _SURE_SECONDS:
             return
         with suppress(ControlRequestError):  # an answer all the same
             await self.session.control("mcp_status", timeout=_PING_SECONDS)
 
     def lend(self) -> Session:
-        """Return a facade for one lease, for a caller that may keep it."""
+        """Return the session for this lease."""
         self.uses += 1
         self._term = LeaseTerm()
         return self.session.lent_for(self._term)
 
     def keep(self) -> Session:
-        """Return the session itself for one lease, for internal use."""
+        """Return the session itself: its calls then fail with the process's error, not with the end of the lease."""
         self.uses += 1
         return self.session
 
     def take_back(self) -> None:
-        """End the lease: its facade becomes invalid."""
+        """End the lease: the session for it becomes invalid."""
         self._term.finish()
 
     @property
     def is_untouched(self) -> bool:
-        """True if the lease did nothing that must be undone."""
+        """True if the lease left nothing to undo."""
         return (
             self.session.state == "idle"
             and self.session.side_effects.is_empty
@@ -257,21 +248,16 @@ class Worker:
         return None
 
     async def reset(self) -> None:
-        """Return to an empty conversation without figures, and restore the settings.
-
-        Raises:
-            ClaudeCodeError: That failed; only a fresh process is exact.
-        """
+        """Return to an empty conversation without figures, and restore the settings; raise if that fails."""
         if self._term.calls:
             await asyncio.wait(self._term.calls)
         await self.session.vacate()
-        side_effects = self.session.side_effects
         await self.session.reset()
         await self.apply(self._wanted(self.launch))
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
-        self.session.forget_figures()
-        side_effects.clear()
+        self.session.forget_lease()
+        self.session.side_effects.clear()
 
     async def close(self) -> None:
         """End the process."""
@@ -285,6 +271,6 @@ class Worker:
 def _forgets_tools(options: ClaudeAgentOptions) -> bool:
     """Return true if a tool call leaves only messages in the CLI, which a rewind drops.
 
-    Its own tools keep a working folder, tasks and more; and its attachments include a count of tokens, which continues.
+    Built-in tools keep a working folder, tasks and more; and attachments include a count of tokens, which continues.
     """
     return options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"

@@ -1,8 +1,8 @@
 """The CLI process: spawned by the SDK, read, watched and ended by us.
 
-The only module that uses the SDK's private subprocess transport. No public API starts the CLI with its options on the
-command line and also gives the process id, the exit code and a way to end it at once. `tests/test_sdk_internals.py`
-fails when the SDK code used here changes.
+The only module that uses the SDK's private subprocess transport. No public API starts the CLI with the options on the
+command line and also gives the process id, the exit code and a way to end the process at once.
+`tests/test_sdk_internals.py` fails when the SDK code used here changes.
 """
 
 import json
@@ -25,28 +25,29 @@ from pydantic_core import from_json
 from typing_extensions import override
 
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
+from ..fork_safety import in_forked_child
 from .last_words import LastWords
-from .process_tree import end_all, family_of, set_limit
+from .process_tree import descendants, end_all, set_limit
 from .watchdog import Watchdog
 
 __all__ = ["CLIProcess", "Phase"]
 
 Phase = Literal["connect", "turn", "control"] | None
-"""Activity of a process, for its errors: starting, answering a prompt or a control request; None if idle."""
+"""A process's activity, for errors: starting, answering a prompt or a control request; None if idle."""
 
 # The CLI sends a whole message as one line: a request with a few images has tens of megabytes.
 _MAX_LINE_BYTES = 256 * 1024 * 1024
 
-# The last lines say why; a CLI that fails can print kilobytes of its own source.
+# The last lines say why; a CLI that fails can print kilobytes of source code.
 _STDERR_LINES = 40
 
-# A process that has closed its stdout has ended or soon will. Its exit code and the end of its stderr come in a moment,
-# or never: a child process can hold its pipes open.
+# A process that has closed stdout has ended or soon will. The exit code and the last stderr lines come in a moment, or
+# never: a child process can hold the pipes open.
 _EXIT_SECONDS = 0.5
 _STDERR_SECONDS = 0.2
 
 # Time for the process's descendants to end before they are killed.
-_FAMILY_SECONDS = 0.1
+_DESCENDANTS_SECONDS = 0.1
 
 # A process that ends during a turn takes 20 ms, or waits for something that is irrelevant to us.
 _TURN_SECONDS = 0.2
@@ -55,12 +56,12 @@ _TURN_SECONDS = 0.2
 class CLIProcess(Transport):
     """A Claude Code CLI on stdin and stdout, as the SDK's `Transport`.
 
-    Unlike the SDK's own, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit code,
-    and it ends the process quickly: at once while it is busy, otherwise after half of `close_seconds`.
+    Unlike the SDK's transport, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit
+    code, and it ends the process quickly: at once while it is busy, otherwise after half the `close_seconds`.
+    The `folder` must not outlive the process.
     """
 
     def __init__(self, options: ClaudeAgentOptions, folder: Path, *, close_seconds: float) -> None:
-        """Take the options for the command line, and the folder that must not outlive the process."""
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
         options = replace(options, stderr=self._on_stderr)
@@ -72,9 +73,9 @@ class CLIProcess(Transport):
         self._is_closing = False
         self._close_lock = anyio.Lock()
         self.phase: Phase = "connect"
-        """Activity of the process. In a turn it does not end with its stdin."""
+        """Present activity. In a turn the process does not end when stdin is closed."""
         self.last_words = LastWords()
-        """End of stderr, for its error."""
+        """End of stderr, for errors."""
 
     @property
     def pid(self) -> int | None:
@@ -84,17 +85,15 @@ class CLIProcess(Transport):
 
     @property
     def has_ended(self) -> bool:
-        """True if the process has ended, even if its exit is not yet noticed."""
+        """True if the process has ended, even if the exit is not yet noticed."""
         process = self._process
-        if process is None:
+        if process is None or process.returncode is not None:
             return True
-        if process.returncode is not None:
-            return True
-        # Without `os.waitid`.
+        # Platforms without `os.waitid`.
         if sys.platform == "win32" or (sys.platform == "darwin" and sys.version_info < (3, 13)):
             return False
         try:
-            # Leaves the wait to its owner.
+            # WNOWAIT leaves the exit code to asyncio.
             return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
             return True  # already reaped
@@ -105,7 +104,7 @@ class CLIProcess(Transport):
         return "\n".join([*self._stderr])
 
     def forget_stderr(self) -> None:
-        """Drop the stderr output so far: it belongs to an earlier lease."""
+        """Drop the stderr output so far, which belongs to an earlier lease."""
         self._stderr.clear()
         self.last_words.forget()
 
@@ -116,7 +115,7 @@ class CLIProcess(Transport):
             set_limit(self._process.pid, self._folder)
             self._watchdog = await Watchdog.over(self._process.pid, self._folder)
         if self._is_closing:
-            # Closed during its start, when there was nothing to close yet.
+            # Closed during the start, when there was nothing to close yet.
             await self.close()
             raise CLIConnectionError(reason="The session was closed while it was being opened")
 
@@ -170,25 +169,25 @@ class CLIProcess(Transport):
                 await process.wait()
         elif self.phase == "turn":
             await self._end_in_turn(process)
-        for tell in (process.terminate, process.kill):
+        for end in (process.terminate, process.kill):
             if process.returncode is not None:
                 break
             with suppress(ProcessLookupError):
-                tell()
+                end()
             with anyio.move_on_after(self._close_seconds / 2):
                 await process.wait()
-        # Leftover tool processes, and MCP servers that do not end with their stdin.
-        await self._end_family(process)
+        # Leftover tool processes, and MCP servers that do not end when stdin is closed.
+        await self._end_descendants(process)
 
     async def _end_in_turn(self, process: Process) -> None:
-        """End a process that may wait for a tool, which would take it 1.5 seconds. On Windows nothing can stop it."""
+        """End a process that may wait for a tool, and would need 1.5 seconds for that. On Windows nothing stops it."""
         if sys.platform == "win32":
             return
         with suppress(ProcessLookupError):
-            # It is stopped while its tools end; otherwise it would tell the model.
+            # Stopped while the tools end; otherwise the CLI would tell the model.
             process.send_signal(signal.SIGSTOP)
             try:
-                await self._end_family(process)
+                await self._end_descendants(process)
             finally:
                 process.terminate()
                 process.send_signal(signal.SIGCONT)
@@ -196,12 +195,12 @@ class CLIProcess(Transport):
                 await process.wait()
             process.kill()
 
-    async def _end_family(self, process: Process) -> None:
+    async def _end_descendants(self, process: Process) -> None:
         def end() -> None:
-            # The id of a reaped process may belong to another one.
+            # The id of a reaped process may belong to another process by now.
             pid = process.pid if process.returncode is None else None
-            if family := family_of(pid, self._folder):
-                end_all(family, _FAMILY_SECONDS)
+            if processes := descendants(pid, self._folder):
+                end_all(processes, _DESCENDANTS_SECONDS)
 
         try:
             await anyio.to_thread.run_sync(end)
@@ -241,7 +240,7 @@ class CLIProcess(Transport):
 
 
 async def _received(stdout: ByteReceiveStream) -> bytes:
-    """Return new bytes; none at the end."""
+    """Return new bytes; empty at the end."""
     try:
         return await stdout.receive()
     except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -252,7 +251,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     with suppress(ValueError):
         return from_json(line)
     try:
-        # It accepts half surrogate pairs, where the CLI has cut a text, and deep nesting, too.
+        # Python's parser also accepts deep nesting, and half surrogate pairs, where the CLI has cut a text.
         return json.loads(line)
     except ValueError as error:  # also for bad UTF-8
         raise CLIJSONDecodeError(line=_text(line), reason=str(error)) from error
@@ -267,6 +266,5 @@ async def _no_prompt() -> AsyncIterator[dict[str, Any]]:
     yield {}
 
 
-# The SDK ends its processes at exit; in a forked child they belong to the parent.
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=subprocess_cli._ACTIVE_CHILDREN.clear)  # pyright: ignore[reportPrivateUsage]
+# The SDK ends all processes in this set at exit.
+in_forked_child(subprocess_cli._ACTIVE_CHILDREN.clear)  # pyright: ignore[reportPrivateUsage]

@@ -1,38 +1,38 @@
-"""One CLI connection from start to end: connect, read, write, send control requests, close.
+"""A CLI connection from start to end: connect, read, write, send control requests, close.
 
-It lives on the background loop and does not interpret messages: they go to `on_message`, and its end to `on_end`.
+It lives on the background loop and does not interpret messages: they go to `on_message`, and the end to `on_end`.
 """
 
 import asyncio
 import logging
-import os
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from typing import cast
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
 
-from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
+from cc_types import ControlTimeoutError, JsonValue
 
 from ..background import at_exit
 from ..errors import CLIConnectionError, MessageParseError
-from ..timeouts import Timeouts
+from ..fork_safety import in_forked_child
+from ..timeouts import Timeouts, time_limit
 from .cli_process import CLIProcess, Phase
-from .control import ControlTransport
+from .control import ControlTransport, ignore_outcome
 from .private_folder import PrivateFolder
 from .process_tree import MARK
 from .sdk_errors import translated
 
-__all__ = ["CLIConnection", "closing_ones_closed"]
+__all__ = ["CLIConnection", "wait_until_closed"]
 
 logger = logging.getLogger(__name__)
 
-# A process has ended after one close timeout, or a little more. A caller's transport may wait without a limit.
+# A process ends within the close timeout, or a little later. A caller's transport may have no limit.
 _CLOSE_FACTOR = 2
 
 
 class CLIConnection:
-    """One process, or the peer of a caller's transport, and why it ended."""
+    """A process, or the peer of a caller's transport, and why it ended."""
 
     def __init__(
         self,
@@ -57,24 +57,24 @@ class CLIConnection:
                 if self._folder is not None:
                     self._folder.remove()
                 if isinstance(error, OSError):
-                    reason = f"Claude Code gets no private folder: {error}"
+                    reason = f"The private folder for Claude Code cannot be made: {error}"
                     advice = "Make room in the folder for temporary files, or raise the limit of open files."
                     raise CLIConnectionError(reason=reason, advice=advice) from error
                 raise
-        self.transport = ControlTransport(transport, options, close_seconds=_CLOSE_FACTOR * timeouts.close)
+        self.transport = ControlTransport(transport, options)
         self.client = ClaudeSDKClient(client_options, transport=self.transport)
         self._connecting: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self.closing: asyncio.Task[None] | None = None
         """Set by `close()`, perhaps for a cancelled `open()`."""
         self._phase: Phase = "connect"
-        self._asked = 0
+        self._requests = 0
         self.info: dict[str, JsonValue] = {}
-        """Server info from the CLI, sent when it was ready."""
+        """Server info that the CLI sent when it was ready."""
         self.end: Exception | None = None
-        """Error for all further sending."""
+        """Error for all further messages."""
         self.death: Exception | None = None
-        """The same, unless it was closed."""
+        """The same, unless the connection was closed."""
         _open_connections.add(self)
 
     @property
@@ -88,12 +88,12 @@ class CLIConnection:
         return {} if self._folder is None else {MARK: str(self._folder.path)}
 
     async def open(self, unpack: Callable[["CLIConnection"], Awaitable[None]]) -> None:
-        """Start the CLI, wait until it is ready, and `unpack`; clean up if any of that fails."""
+        """Start the CLI, wait until it is ready, and `unpack`; clean up on failure."""
         try:
             await self._connect()
             await unpack(self)
         except asyncio.CancelledError:
-            # Awaiting is impossible here: each await in a cancelled scope is cancelled again.
+            # Not awaited: each await in a cancelled scope is cancelled again.
             self._close_soon()
             raise
         except BaseException:
@@ -103,27 +103,27 @@ class CLIConnection:
     async def request(
         self, subtype: str, fields: dict[str, JsonValue], seconds: float | None = None
     ) -> dict[str, JsonValue]:
-        """Send a control request and return its answer. The default timeout is `timeouts.control`."""
+        """Send a control request and return the answer. The default timeout is `timeouts.control`."""
         self.check()
-        self._asking(1)
+        self._count_requests(1)
         try:
             with translated():
                 seconds = self.timeouts.control if seconds is None else seconds
                 return await self.transport.request(subtype, seconds=seconds, **fields)
         finally:
-            self._asking(-1)
+            self._count_requests(-1)
 
     async def write(self, line: str) -> None:
         """Write a line; failure ends the connection."""
         self.check()
         # In a separate task: it must be certain whether a cancelled caller's message was sent.
         writing = asyncio.ensure_future(self.transport.write(line))
-        writing.add_done_callback(_ignore_outcome)
+        writing.add_done_callback(ignore_outcome)
         try:
             with translated():
                 await asyncio.shield(writing)
         except Exception as error:
-            self._die(error)  # an unknown part of it has arrived
+            self._die(error)  # nobody knows how much of the line has arrived
             raise
 
     def check(self) -> None:
@@ -132,14 +132,14 @@ class CLIConnection:
             raise self.end
 
     def set_phase(self, phase: Phase) -> None:
-        """Set the activity of the process, for its errors, and for the way to close it."""
+        """Set the process's activity, which error messages name and on which the way to end it depends."""
         if self._phase == "turn" and self.process is not None:
             self.process.last_words.forget()  # they were not fatal
         self._phase = phase
-        self._asking(0)
+        self._count_requests(0)
 
     async def close(self) -> None:
-        """End the process and delete its folder. Idempotent: each call waits for the end."""
+        """End the process and delete the folder. Idempotent: each call waits for the end."""
         self._close_soon()
         if self.closing is not None:
             await asyncio.shield(self.closing)
@@ -148,38 +148,28 @@ class CLIConnection:
         """End a process that cannot be used any more, without waiting."""
         self._die(CLIConnectionError(reason=reason, advice="Open another session."))
 
-    def disown(self) -> None:
-        """Refuse all use in a forked child."""
-        self.end = CLIConnectionError(
-            reason="The session belongs to the process that this one was forked from",
-            advice="Open a session in this process.",
-        )
-
-    def _asking(self, more: int) -> None:
-        self._asked += more
+    def _count_requests(self, difference: int) -> None:
+        self._requests += difference
         if self.process is not None:
-            self.process.phase = self._phase or ("control" if self._asked else None)
+            self.process.phase = self._phase or ("control" if self._requests else None)
 
     async def _connect(self) -> None:
         # In a separate task: a cancelled `connect()` can leave the process running.
         connecting = self._connecting = asyncio.ensure_future(self.client.connect())
-        connecting.add_done_callback(_ignore_outcome)
+        connecting.add_done_callback(ignore_outcome)
         # The transport does not tell the SDK why it has ended; the SDK would wait for an answer.
         ended = asyncio.ensure_future(self.transport.ended())
+        seconds = self.timeouts.connect
         try:
-            with translated():
-                async with asyncio.timeout(self.timeouts.connect):
+            async with time_limit(seconds, partial(ControlTimeoutError, subtype="initialize", seconds=seconds)):
+                with translated():
                     await asyncio.wait({connecting, ended}, return_when=asyncio.FIRST_COMPLETED)
                     if not connecting.done():
                         connecting.cancel()
                         await ended
                     await connecting
-        except TimeoutError as error:
-            if isinstance(error, ClaudeCodeError):
-                raise
-            raise ControlTimeoutError(subtype="initialize", seconds=self.timeouts.connect) from error
         finally:
-            ended.add_done_callback(_ignore_outcome)
+            ended.add_done_callback(ignore_outcome)
             ended.cancel()
         self.info = cast("dict[str, JsonValue]", await self.client.get_server_info() or {})
         self.set_phase(None)
@@ -199,13 +189,13 @@ class CLIConnection:
             async for message in self.client.receive_messages():
                 yield message
         except (AttributeError, TypeError) as error:
-            # Of the SDK's parser, which reports only missing fields.
+            # The SDK's parser reports missing fields, but not wrong types.
             raise MessageParseError(reason=f"A field has another type than expected: {error}") from error
 
     def _die(self, error: Exception) -> None:
         if self.end is None:
             self.death = error
-            # In one line, without the process output that the error may hold.
+            # Without the process output that the error may hold.
             reason = getattr(error, "reason", type(error).__name__)
             logger.warning("Process %s: %s", self.process and self.process.pid, reason)
         self._finish(error)
@@ -223,10 +213,10 @@ class CLIConnection:
             self.closing = asyncio.ensure_future(self._shut_down())
 
     async def _shut_down(self) -> None:
-        self._finish(CLIConnectionError(reason="The session is closed", advice="Open another one."))
+        self._finish(CLIConnectionError(reason="The session is closed", advice="Open another session."))
         try:
-            # The process first: all waits for it end with it.
-            await self.transport.close()
+            # The process first: then all other waits end.
+            await self._close_transport()
             await self._stop_connecting()
             # The caller's MCP servers may have tools that do not end.
             async with asyncio.timeout(self.timeouts.close):
@@ -240,6 +230,17 @@ class CLIConnection:
                 self._folder.remove()
             _open_connections.discard(self)
 
+    async def _close_transport(self) -> None:
+        closing = asyncio.ensure_future(self.transport.inner.close())
+        closing.add_done_callback(ignore_outcome)
+        seconds = _CLOSE_FACTOR * self.timeouts.close
+        # Not `asyncio.timeout()`, which waits for a transport that ignores a cancel.
+        if not (await asyncio.wait({closing}, timeout=seconds))[0]:
+            logger.error("%r was not closed within %g seconds and is left alone", self.transport.inner, seconds)
+            closing.cancel()
+        elif not closing.cancelled() and (error := closing.exception()) is not None:
+            logger.error("Closing the transport of a Claude Code session failed", exc_info=error)
+
     async def _stop_connecting(self) -> None:
         """Wait for `_connecting`, which has failed by now; with a caller's transport it may need a cancel."""
         if self._connecting is not None:
@@ -249,17 +250,11 @@ class CLIConnection:
                 await asyncio.wait(pending, timeout=self.timeouts.close / 2)
 
 
-def _ignore_outcome(task: asyncio.Task[None]) -> None:
-    """Retrieve a task's error, as asyncio requires, where its caller may have been cancelled."""
-    if not task.cancelled():
-        task.exception()
-
-
 _open_connections: set[CLIConnection] = set()
 
 
-async def closing_ones_closed() -> None:
-    """Wait for all connections that are being closed. Bounded like `close()`."""
+async def wait_until_closed() -> None:
+    """Wait for all connections that are being closed, as long as `close()` may take."""
     closing = [connection for connection in _open_connections if connection.closing is not None]
     await asyncio.gather(*(connection.close() for connection in closing), return_exceptions=True)
 
@@ -270,10 +265,12 @@ async def _close_all() -> None:
 
 def _disown_all() -> None:
     for connection in _open_connections:
-        connection.disown()
+        connection.end = CLIConnectionError(
+            reason="The session belongs to the process that this process was forked from",
+            advice="Open a session in this process.",
+        )
     _open_connections.clear()
 
 
 at_exit(_close_all)
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_disown_all)
+in_forked_child(_disown_all)

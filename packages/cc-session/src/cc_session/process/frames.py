@@ -1,7 +1,7 @@
-"""Lines for the CLI's stdin: pure functions from content to frames of its stream-json input.
+"""Lines for the CLI's stdin: pure functions from content to stream-json frames.
 
-Measured on CLI 2.1.327. `client_composed` makes the CLI take text literally: it reads no `@file` and runs no slash
-command. `shouldQuery: false` appends a message without a query.
+Measured on CLI 2.1.327. With `client_composed` the CLI takes text literally: it reads no `@file` and runs no slash
+command. With `shouldQuery: false` it appends a message without a query.
 """
 
 import json
@@ -14,7 +14,7 @@ __all__ = ["Content", "Frame", "assistant_frame", "frame_line", "is_command", "u
 
 Frame: TypeAlias = dict[str, JsonValue]
 Content: TypeAlias = str | list[dict[str, JsonValue]]
-"""The `content` of a Messages API message."""
+"""A message's `content`, as in the Messages API."""
 
 
 def frame_line(frame: Frame) -> str:
@@ -23,7 +23,7 @@ def frame_line(frame: Frame) -> str:
 
 
 def user_frame(content: Content, *, ask: bool, verbatim: bool = True) -> Frame:
-    """Return a user message; `ask`: the model shall answer it; `verbatim`: the CLI takes it literally."""
+    """Return a user message, with `ask` to be answered by the model, with `verbatim` to be taken literally."""
     frame = _frame("user", {"role": "user", "content": _json(content)})
     if verbatim:
         frame["client_composed"] = True
@@ -33,7 +33,7 @@ def user_frame(content: Content, *, ask: bool, verbatim: bool = True) -> Frame:
 
 
 def is_command(content: Content) -> bool:
-    """Return True if the CLI may treat a message as a command, unless it is sent with `verbatim`."""
+    """Return true if the CLI may treat a message as a command, unless it is sent with `verbatim`."""
     if not isinstance(content, str):
         texts = [block.get("text") for block in content if block.get("type") == "text"]
         content = str(texts[-1]) if texts else ""
@@ -50,22 +50,16 @@ def assistant_frame(content: Content, *, model: str, input_tokens: int = 0) -> F
         "content": _json([{"type": "text", "text": content}] if isinstance(content, str) else content),
         "stop_reason": "end_turn",
         "stop_sequence": None,
-        # The CLI counts context by it; the message's real cost was counted when it was made.
+        # The CLI counts context by it; the real cost was counted when the model made the message.
         "usage": {"input_tokens": input_tokens, "output_tokens": 0},
     }
     return _frame("assistant", message)
 
 
 def _frame(kind: str, message: dict[str, JsonValue]) -> Frame:
-    return {
-        "type": kind,
-        "message": message,
-        "parent_tool_use_id": None,
-        "session_id": "default",
-        "uuid": str(uuid4()),
-    }
+    return {"type": kind, "message": message, "parent_tool_use_id": None, "session_id": "default", "uuid": str(uuid4())}
 
 
 def _json(content: Content) -> JsonValue:
-    # A list of dicts is JSON, but lists are invariant, so a type checker must be told.
+    # A copy, for type checkers: lists are invariant.
     return content if isinstance(content, str) else [*content]

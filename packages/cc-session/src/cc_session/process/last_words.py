@@ -1,7 +1,7 @@
-"""End of a process's stderr without its logs, for the error that reports the process's end.
+"""End of a process's stderr without logs, for the error that reports the process's end.
 
-With debug logging the CLI writes two logs to stderr: its own, and that of the API client inside it, with the headers of
-each request. They do not explain an end, and a header can hold a secret. Measured on CLI 2.1.329.
+With debug logging the CLI writes two logs to stderr: the CLI's, and the log of the API client inside it, with the
+headers of each request. They do not explain an end, and a header can hold a secret. Measured on CLI 2.1.329.
 """
 
 import re
@@ -13,7 +13,7 @@ _LOG_ENTRY = re.compile(r"\[Anthropic SDK \w+\] |\d{4}-\d\d-\d\dT[\d:.]+Z \[[A-Z
 # An entry with an object continues on indented lines, up to a brace.
 _CONTINUATION = (" ", "\t", "}")
 
-# A CLI that fails can print kilobytes of its own source; the last lines say why.
+# A CLI that fails can print kilobytes of source code; the last lines say why.
 _LINES = 40
 
 
@@ -31,7 +31,7 @@ class LastWords:
             self._lines.append(line)
 
     def forget(self) -> None:
-        """Drop the lines so far: they belong to an earlier request."""
+        """Drop the lines so far, which belong to an earlier request."""
         self._lines.clear()
 
     def __str__(self) -> str:

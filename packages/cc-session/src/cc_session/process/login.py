@@ -1,7 +1,7 @@
-"""Login of a CLI, read from its environment.
+"""Login of a CLI, read from the environment.
 
-The login decides the owner of the system prompt: with the caller's own key it is the caller alone; with a subscription
-the CLI's own system blocks come before it, and name the program that asks.
+The login decides about the system prompt: with the caller's API key it is the caller's alone; with a subscription the
+CLI's system blocks precede it, and name the program that asks.
 """
 
 import os
@@ -15,10 +15,10 @@ CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
     "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_VERTEX",
 )  # fmt: skip
-"""Variables that make Claude Code use another API than Anthropic's own, with that API's login."""
+"""Variables that make Claude Code use another API than Anthropic's, with that API's login."""
 
-# Variables of the CLI that a third-party program does not need: logins, and parts of requests. Measured on CLI 2.1.329:
-# `tests/test_mcp_servers.py` compares them with the CLI's own list for programs that are to have no login.
+# The CLI's variables that a third-party program does not need: logins, and parts of requests. Measured on CLI 2.1.329:
+# `tests/test_mcp_servers.py` compares them with the CLI's list for programs that must have no login.
 _NOT_FOR_OTHERS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AWS_API_KEY", "ANTHROPIC_CUSTOM_HEADERS",
     "ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN",
@@ -34,10 +34,10 @@ _NOT_FOR_OTHERS = (
     "GOOGLE_GHA_CREDS_PATH", "GOOGLE_OAUTH_ACCESS_TOKEN", "IDENTITY_HEADER", "MSI_SECRET",
     "google_application_credentials",
 )  # fmt: skip
-# Where a container gets a login. Only emptied where they are set: boto fails with an empty one.
+# Addresses where a container gets a login. Made empty only where they are set: boto fails with an empty address.
 _CONTAINER_LOGINS = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 
-# Scheme, user with host, and the rest.
+# Scheme, user with host, and path.
 _URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
 
 # The beginning of the OAuth tokens that `claude setup-token` makes.
@@ -47,20 +47,20 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 class Login(StrEnum):
-    """The kinds of login."""
+    """Kind of login."""
 
     BEDROCK = "bedrock"
     """`CLAUDE_CODE_USE_BEDROCK` is set."""
     VERTEX = "vertex"
     """`CLAUDE_CODE_USE_VERTEX` is set."""
     CLOUD = "cloud"
-    """Another one of `CLOUD_VARIABLES` is set."""
+    """Another variable in `CLOUD_VARIABLES` is set."""
     API_KEY = "api-key"
     """`ANTHROPIC_API_KEY` is set."""
     GATEWAY = "gateway"
-    """`ANTHROPIC_AUTH_TOKEN` is set: a bearer token for an API that is chosen with `ANTHROPIC_BASE_URL`."""
+    """`ANTHROPIC_AUTH_TOKEN` is set: a bearer token for the API at `ANTHROPIC_BASE_URL`."""
     SUBSCRIPTION = "subscription"
-    """The login of the `claude` command, `CLAUDE_CODE_OAUTH_TOKEN`, or the token of a subscription in
+    """A login with the `claude` command, `CLAUDE_CODE_OAUTH_TOKEN`, or a subscription's token in
     `ANTHROPIC_AUTH_TOKEN`."""
 
     @property
@@ -94,7 +94,7 @@ def login_of(env: Mapping[str, str]) -> Login:
 
 
 def without_login(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of an MCP server: `env`, and on top of the CLI's no login and no part of a request."""
+    """Return an MCP server's environment on top of the CLI's: `env`, with login and request variables made empty."""
     names = (*_NOT_FOR_OTHERS, *(name for name in _CONTAINER_LOGINS if name in os.environ))
     return {**dict.fromkeys(names, ""), **env}
 
@@ -107,27 +107,27 @@ def api_address(env: Mapping[str, str]) -> str:
     """Return the API's address for display: without path and password, with the variables that it comes from.
 
     Args:
-        env: The environment of the CLI, on top of this process's.
+        env: The CLI's environment, on top of this process's.
     """
-    known = {**os.environ, **env}
+    variables = {**os.environ, **env}
     login = login_of(env)
     variable = _ADDRESSES.get(login, "ANTHROPIC_BASE_URL")
-    if origin := _origin(known.get(variable, "")):
+    if origin := _origin(variables.get(variable, "")):
         address = f"{origin} (from {variable})"
     else:
         address = "https://api.anthropic.com" if login not in (*_ADDRESSES, Login.CLOUD) else "the cloud provider's API"
     for proxy in _PROXIES:
-        if origin := _origin(known.get(proxy, "")):
+        if origin := _origin(variables.get(proxy, "")):
             return f"{address}, through the proxy {origin} (from {proxy})"
     return address
 
 
 def _origin(url: str) -> str:
-    """Return scheme, host and port of a URL, as far as readable; never a user, a password or a query."""
+    """Return a URL's readable scheme, host and port; never a user, a password or a query."""
     parts = _URL.match(url.strip())
     if parts is None:
         return ""
-    scheme, host, rest = parts.groups()
-    # With an @ behind it, this may be a user and the begin of a password that has one of these characters in it.
-    host = "…" if "@" in rest else host.rpartition("@")[2]
+    scheme, host, path = parts.groups()
+    # An @ in the path: the host may be a user and the begin of a password with `/`, `?` or `#`.
+    host = "…" if "@" in path else host.rpartition("@")[2]
     return f"{scheme}://{host}" if scheme and host else host

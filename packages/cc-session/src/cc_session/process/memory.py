@@ -1,4 +1,4 @@
-"""Memory use of processes, by process id. Independent of sessions."""
+"""Memory use of processes, by process id."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,12 +13,12 @@ _MB = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The resident memory of one process, in megabytes (10^6 bytes)."""
+    """A process's resident memory, in megabytes (10^6 bytes)."""
 
     own: float
     """Unshared memory."""
     shared: float = 0.0
-    """Memory mapped from files, most of it shared by processes of the same program. 0 except on Linux."""
+    """Memory mapped from files; processes that run the same program share most of it. 0 except on Linux."""
 
     @property
     def resident(self) -> float:
@@ -28,11 +28,11 @@ class Memory:
 
 def memory_of(pids: Iterable[int]) -> dict[int, Memory]:
     """Return the memory of all processes that can be measured. It takes microseconds."""
-    found: dict[int, Memory] = {}
+    memories: dict[int, Memory] = {}
     for pid in pids:
         with suppress(psutil.Error):
-            # Not the full information with sharing details: it takes 7 ms and stops the process meanwhile.
+            # Not `memory_full_info()`: it takes 7 ms and stops the process meanwhile.
             info = psutil.Process(pid).memory_info()
             shared = getattr(info, "shared", 0)
-            found[pid] = Memory((info.rss - shared) / _MB, shared / _MB)
-    return found
+            memories[pid] = Memory((info.rss - shared) / _MB, shared / _MB)
+    return memories

@@ -1,11 +1,11 @@
-"""Record of the traffic with one CLI: signs of life, and side effects that a rewind to nothing does not undo.
+"""Record of the traffic with a CLI: signs of life, and side effects that a rewind to nothing does not undo.
 
-All of it passes through the transport, as text or as a message, whatever its cause. Silence is normal while a tool
+All traffic passes through the transport, as text or as a message, whatever the cause. Silence is normal while a tool
 runs, and while the CLI waits for our answer: to a hook, to a permission request, or from an MCP server in this process.
 
-A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or
-effects of a slash command. Control requests not in `_HARMLESS` count as side effects, except those of settings that can
-be set back.
+A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or a
+slash command. Control requests not in `_HARMLESS` count as side effects, except those for settings that can be set
+back.
 """
 
 import json
@@ -21,21 +21,21 @@ from .settings import EXACT_MODES
 
 __all__ = ["Observer", "SideEffects", "is_response"]
 
-# They only read, or end or drop data that a rewind drops too.
+# Control requests that only read, or end or drop data that a rewind drops too.
 _HARMLESS = frozenset((
     "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings", "get_usage", "initialize",
     "interrupt", "mcp_status", "rewind_conversation",
 ))  # fmt: skip
 
-# The CLI reads these again for each request, so the earlier value undoes a change.
+# Variables that the CLI reads again for each request, so the earlier value undoes a change.
 _PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})
 
-# Prefixes of lines. Prompts can have megabytes, so they are not parsed.
+# Prefixes of lines, which are not parsed: prompts can have megabytes.
 _CONTROL_RESPONSE = '{"type": "control_response"'
 _USER = '{"type": "user"'
 _ASSISTANT = '{"type": "assistant"'
 
-# Ends of a user message whose text is taken literally, and so runs no command.
+# Ends of a user message that the CLI takes literally, so that it runs no command.
 _VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery": false}')
 
 # The id comes before the answer itself, which can take megabytes.
@@ -45,9 +45,9 @@ _HEAD = 300
 
 @dataclass(slots=True)
 class SideEffects:
-    """Side effects of a lease."""
+    """Side effects that a lease has on a process."""
 
-    talked: bool = False
+    has_conversation: bool = False
     """True if there is a conversation."""
     answered: bool = False
     """True if the model began to answer."""
@@ -57,18 +57,18 @@ class SideEffects:
     """Effects that cannot be undone."""
 
     def clear(self) -> None:
-        """Reset after a complete undo."""
-        self.talked = self.answered = self.called_tools = False
+        """Record a complete undo."""
+        self.has_conversation = self.answered = self.called_tools = False
         self.others.clear()
 
     @property
     def is_empty(self) -> bool:
         """True if there are no effects."""
-        return not (self.talked or self.called_tools or self.others)
+        return not (self.has_conversation or self.called_tools or self.others)
 
 
 class Observer:
-    """Observes the traffic of one process."""
+    """Observes the traffic with a process."""
 
     def __init__(self) -> None:
         self.side_effects = SideEffects()
@@ -77,7 +77,7 @@ class Observer:
         self._requests: set[str] = set()
 
     def silent_for(self) -> float:
-        """Return the seconds of silence; 0 while the CLI waits for a tool or an answer."""
+        """Return the seconds since the last output; 0 while the CLI waits for a tool or an answer."""
         if self._tools or self._requests:
             return 0.0
         return time.monotonic() - self._alive_at
@@ -97,21 +97,21 @@ class Observer:
                 pass
 
     def sent(self, line: str) -> None:
-        """Record a line that was written to the CLI, which now has work to do."""
-        self._alive_at = time.monotonic()
+        """Record a line that was written to the CLI."""
+        self._alive_at = time.monotonic()  # the CLI now has work to do
         effects = self.side_effects
         if is_response(line):
             self._requests.discard(_response_id(line))
-            # In a string of JSON the quotes would be escaped, so this is a field.
+            # Inside a JSON string the quotes would be escaped, so this is a field.
             if '"updatedPermissions"' in line:
                 effects.others.add("permissions")
         elif line.startswith((_USER, _ASSISTANT)):
-            effects.talked = True
+            effects.has_conversation = True
             if line.startswith(_USER) and not line.rstrip().endswith(_VERBATIM):
                 effects.others.add("commands")
 
     def received(self, message: Mapping[str, Any]) -> None:
-        """Record a message from the CLI. Malformed ones are for the parser."""
+        """Record a message from the CLI. The parser reports malformed messages."""
         self._alive_at = time.monotonic()
         self.side_effects.answered |= message.get("type") in ("assistant", "stream_event")
         match message:
@@ -132,7 +132,7 @@ class Observer:
 
 
 def is_response(line: str) -> bool:
-    """Return True if a line written to the CLI answers one of its control requests."""
+    """Return true if a line written to the CLI answers a control request from it."""
     return line.startswith(_CONTROL_RESPONSE)
 
 
@@ -147,6 +147,6 @@ def _ids(blocks: list[object], kind: str, name: str) -> set[str]:
 
 
 def _response_id(line: str) -> str:
-    if (found := _RESPONSE_ID.search(line, 0, _HEAD)) is not None:
-        return found[1]
+    if (match := _RESPONSE_ID.search(line, 0, _HEAD)) is not None:
+        return match[1]
     return str(json.loads(line).get("response", {}).get("request_id"))

@@ -1,7 +1,7 @@
-"""Sealed configuration: Claude Code as a model, with nothing of the machine or the user in it.
+"""Sealed configuration: Claude Code as a model, with nothing from the machine or the user in it.
 
 A sealed process has no built-in tools, reads no settings, no CLAUDE.md and no MCP configuration, takes prompt text as
-data, keeps no transcript, does not think, retry, compact or fall back on its own, and answers a message with exactly
+data, keeps no transcript, does not think, retry, compact or fall back by itself, and answers a message with exactly
 one API call. The caller enables other features of Claude Code by name.
 """
 
@@ -16,13 +16,13 @@ __all__ = ["is_sealed", "sealed_options"]
 
 # Each variable disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
-    # Features that only the caller may enable, per request. Without an effort level the CLI sends its default one.
+    # Features that only the caller may enable, per request. Without an effort level the CLI sends a default level.
     "CLAUDE_CODE_EFFORT_LEVEL": "unset",
     "CLAUDE_CODE_DISABLE_THINKING": "1",
     "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
     "CLAUDE_CODE_DISABLE_FAST_MODE": "1",
     "CLAUDE_CODE_DISABLE_ADVISOR_TOOL": "1",
-    # The CLI's own betas; without them, it also repeats a request that got a 400.
+    # Betas that the CLI adds; without the variable, it also repeats a request that got a 400.
     "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
     # Retries, fallbacks and repairs belong to the client, which can count and report them.
     "CLAUDE_CODE_MAX_RETRIES": "0",
@@ -53,7 +53,7 @@ _SEALED_ENV = {
 
 
 def is_sealed(options: ClaudeAgentOptions) -> bool:
-    """Return True if `sealed_options()` made the options, even if they have changed since."""
+    """Return true if `sealed_options()` made the options, even if they have changed since."""
     return _SEALED_ENV.keys() <= options.env.keys()
 
 
@@ -65,22 +65,21 @@ def sealed_options(
     cwd: str | Path | None = None,
     cli_path: str | Path | None = None,
 ) -> ClaudeAgentOptions:
-    """Return the SDK options of a sealed process, the default of this project.
+    """Return the SDK options for a sealed process, the default in this project.
 
     Args:
         system_prompt: The whole system prompt; Claude Code adds only two short lines.
         model: A model id or an alias such as `"sonnet"`; the CLI's default model if None.
         env: Environment variables, in addition to this process's; they override the sealed ones.
-        cwd: The working folder; an empty private one if None.
-        cli_path: The CLI to run; the one in the SDK's wheel if None.
+        cwd: The working folder; an empty private folder if None.
+        cli_path: The CLI to run; the CLI in the SDK's wheel if None.
 
     With an API key or a cloud provider the process also runs `--bare`, which omits the CLI's messages about the
-    machine. `--bare` cannot use an OAuth login, so it is not set for one. It cannot run hooks either: a session with
-    hooks or a policy removes it. Its built-in tools are `Bash`, `Edit` and `Read`, regardless of `tools`.
+    machine. `--bare` cannot use an OAuth login, so then it is not set. It cannot run hooks either: a session with hooks
+    or a policy removes it. The built-in tools in it are `Bash`, `Edit` and `Read`, regardless of `tools`.
     """
-    own_env = dict(env or {})
     extra_args: dict[str, str | None] = {"no-session-persistence": None}
-    if login_of(own_env).is_in_environment:
+    if login_of(env or {}).is_in_environment:
         extra_args["bare"] = None
     return ClaudeAgentOptions(
         tools=[],
@@ -89,10 +88,10 @@ def sealed_options(
         strict_mcp_config=True,
         setting_sources=[],
         permission_mode="dontAsk",
-        # A model's message that calls tools ends the turn: the caller runs them, and no second API call is made.
+        # A message that calls tools ends the turn: the caller runs the tools, and the CLI makes no second API call.
         max_turns=1,
         include_partial_messages=True,
-        env={**_SEALED_ENV, **own_env},
+        env={**_SEALED_ENV, **(env or {})},
         cwd=cwd,
         cli_path=cli_path,
         extra_args=extra_args,

@@ -1,7 +1,7 @@
-"""Private folder of a process: its output files, and its secret input files.
+"""A process's private folder, with its output files and secret input files.
 
-Every user of a machine can read the command line of a process. So possible secrets go to the CLI in files: the system
-prompt, the settings, and the MCP servers with their tokens. Knows the CLI's options and starts no process.
+Every user of a machine can read a process's command line. So possible secrets go to the CLI in files: the system
+prompt, the settings, and the MCP servers with their tokens.
 """
 
 import json
@@ -24,11 +24,11 @@ from .process_tree import MARK
 
 __all__ = ["PrivateFolder"]
 
-# In this folder the CLI logs its MCP servers, with arguments and results of failed calls, in files that every user can
-# read, and that stay. It reads the variable only at its start; macOS and Windows have other places. CLI 2.1.329.
+# In this folder the CLI logs MCP servers, with arguments and results of failed calls, in files that every user can read
+# and that stay. It reads the variable only at the start; macOS and Windows have other places. CLI 2.1.329.
 _CACHE = "XDG_CACHE_HOME" if sys.platform not in ("darwin", "win32") else None
 
-# Folders that could not be deleted yet: listing one needs a file descriptor, and there may be none left.
+# Folders that could not be deleted yet: a listing needs a file descriptor, and there may be none free.
 _to_be_deleted: set[Path] = set()
 
 
@@ -45,8 +45,8 @@ class PrivateFolder:
         if _CACHE is not None:
             own[_CACHE] = str(self._folder("cache"))
         if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION):
-            # The login is not there, so the process needs nothing of the user's configuration. A key in it would be
-            # sent to a gateway, too.
+            # The login is not in the user's configuration, so the process does not need it. The CLI would also send a
+            # key in it to a gateway.
             default["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)
         cwd = options.cwd or self._working_folder(options)
@@ -57,12 +57,12 @@ class PrivateFolder:
             settings=self._settings(options, cwd),
             sandbox=None,
             mcp_servers=self._mcp_servers(options.mcp_servers, cwd),
-            # The SDK sets it only for its own transport; without it no permission is requested.
+            # The SDK sets it only with its default transport; without it the CLI requests no permission.
             permission_prompt_tool_name="stdio" if options.can_use_tool else options.permission_prompt_tool_name,
         )
 
     def remove(self) -> None:
-        """Delete the folder with its content, and folders that could not be deleted before."""
+        """Delete the folder, and folders that could not be deleted before."""
         _to_be_deleted.add(self.path)
         for path in list(_to_be_deleted):
             # Twice: a tool that outlives the process may write a file between the walk and the removal.
@@ -85,14 +85,14 @@ class PrivateFolder:
 
     def _settings(self, options: ClaudeAgentOptions, cwd: str | Path) -> str | None:
         if options.settings is not None and not _is_json(options.settings) and options.sandbox is None:
-            return options.settings  # its relative paths are relative to it
+            return options.settings  # relative paths in the file are relative to its folder
         settings = _loaded(options.settings, cwd)
         if options.sandbox is not None:
             # The SDK would put both on the command line.
             settings["sandbox"] = options.sandbox
         if _CACHE is not None and isinstance(env := settings.get("env", {}), dict):
             # Programs that the CLI starts have the user's cache.
-            settings["env"] = {_CACHE: _programs_cache(options.env), **env}
+            settings["env"] = {_CACHE: _user_cache(options.env), **env}
         return self._file("settings.json", json.dumps(settings)) if settings else None
 
     def _mcp_servers(self, servers: Mapping[str, Any] | str | Path, cwd: str | Path) -> dict[str, Any] | str | Path:
@@ -112,7 +112,7 @@ class PrivateFolder:
     def _working_folder(self, options: ClaudeAgentOptions) -> Path:
         folder = self._folder("cwd")
         if is_sealed(options) and options.tools == []:
-            # After each change of settings the CLI asks git if the folder's settings are tracked, which takes several
+            # After each change of settings the CLI asks git if it tracks the folder's settings, for several
             # milliseconds. This file prevents that; a sealed process has no such settings.
             (folder / ".claude").mkdir(mode=0o700)
             (folder / ".claude" / ".git").touch(mode=0o600)
@@ -131,7 +131,7 @@ class PrivateFolder:
 
 
 def _for_the_cli(servers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return MCP servers without their objects: the SDK runs these. Programs get no login but one of their own."""
+    """Return MCP servers without the objects that the SDK runs. Programs get only the logins in their own `env`."""
     plain: dict[str, Any] = {}
     for name, server in servers.items():
         plain[name] = {key: value for key, value in server.items() if key != "instance"}
@@ -153,19 +153,19 @@ def _servers_as_text(text: str) -> dict[str, Any]:
             return config  # the CLI says why this is invalid
 
 
-def _programs_cache(env: Mapping[str, str]) -> str:
+def _user_cache(env: Mapping[str, str]) -> str:
     cache = env.get("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME"))
-    # Its default, by name: many programs take an empty variable for a path.
+    # The default path, since many programs take an empty variable for a path.
     return cache or str(Path(env.get("HOME") or Path.home()) / ".cache")
 
 
 def _is_json(text: str | None) -> TypeGuard[str]:
-    """Return true if an option has its content in place of a path."""
+    """Return true if an option has content in place of a path."""
     return text is not None and text.lstrip().startswith("{")
 
 
 def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
-    """Return the content of settings, which are JSON or a path relative to `cwd`; empty if None."""
+    """Return settings given as JSON or as a path relative to `cwd`; empty if None."""
     if settings is None:
         return {}
     try:
@@ -174,7 +174,7 @@ def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise _unreadable(str(error)) from error
     if not isinstance(loaded, dict):
-        raise _unreadable("they are no JSON object")
+        raise _unreadable("they are not a JSON object")
     return cast("dict[str, Any]", loaded)
 
 

@@ -1,8 +1,9 @@
 """All direct and indirect child processes of a CLI: tools, their children, MCP servers.
 
-The CLI gives each command of a tool its own process group, and a command can detach from the process tree, as daemons
-do. So the search also uses two marks, which all child processes inherit: an environment variable, and on Linux a
-resource limit, which stays without an environment. On a system that shows neither, a detached process is not found.
+The CLI gives each command that a tool runs a new process group, and a command can detach from the process tree, as
+daemons do. So the search also uses two marks, which all child processes inherit: an environment variable, and on Linux
+a resource limit, which stays without an environment. On a system that shows neither, the search misses a detached
+process.
 """
 
 import hashlib
@@ -15,10 +16,10 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["MARK", "end_all", "family_of", "limit_of", "set_limit"]
+__all__ = ["MARK", "descendants", "end_all", "limit_of", "set_limit"]
 
 MARK = "CC_SESSION_FOLDER"
-"""Environment variable that identifies the session of a process: the path of its private folder."""
+"""Environment variable that identifies a process's session, by the path of the private folder."""
 
 # Least value of the limit, in microseconds that a process with a realtime priority may run without a pause: thousands
 # of years, which none reaches.
@@ -29,12 +30,12 @@ _POLL_SECONDS = 0.01
 
 
 def limit_of(folder: Path) -> int:
-    """Return the resource limit that identifies the processes of a private folder."""
+    """Return the resource limit that identifies the processes with a private folder."""
     return _LEAST + int.from_bytes(hashlib.sha256(os.fsencode(folder)).digest()[:7], "big")
 
 
 def set_limit(pid: int, folder: Path) -> None:
-    """Give a process that has no such limit the one of `folder`, before it starts others; only on Linux."""
+    """Set the limit for `folder` on a process without such a limit, before it starts others; only on Linux."""
     if sys.platform == "linux":
         with suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
@@ -42,21 +43,21 @@ def set_limit(pid: int, folder: Path) -> None:
                 process.rlimit(psutil.RLIMIT_RTTIME, (limit_of(folder), limit_of(folder)))
 
 
-def family_of(pid: int | None, folder: Path) -> list[psutil.Process]:
-    """Return all running processes that descend from `pid` or have a mark of `folder`, without `pid`."""
+def descendants(pid: int | None, folder: Path) -> list[psutil.Process]:
+    """Return all running processes that descend from `pid` or have a mark for `folder`, without `pid`."""
     if os.name != "posix":
         return []
     limit = limit_of(folder)
-    found: dict[int, psutil.Process] = {}
+    processes: dict[int, psutil.Process] = {}
     with suppress(psutil.Error):
         if pid is not None:
-            found = {child.pid: child for child in psutil.Process(pid).children(recursive=True)}
-    # Not `process_iter`, whose cache can hold data of an earlier process with the same id.
+            processes = {child.pid: child for child in psutil.Process(pid).children(recursive=True)}
+    # Not `process_iter`, whose cache can hold data about an earlier process with the same id.
     for other in psutil.pids():
         with suppress(psutil.Error, OSError):
-            if other not in found and _is_marked(process := psutil.Process(other), str(folder), limit):
-                found[other] = process
-    return [process for process in found.values() if process.pid not in {pid, os.getpid()} and _is_running(process)]
+            if other not in processes and _is_marked(process := psutil.Process(other), str(folder), limit):
+                processes[other] = process
+    return [process for process in processes.values() if process.pid not in {pid, os.getpid()} and _is_running(process)]
 
 
 def _is_marked(process: psutil.Process, folder: str, limit: int) -> bool:
@@ -66,12 +67,12 @@ def _is_marked(process: psutil.Process, folder: str, limit: int) -> bool:
 
 
 def end_all(processes: Collection[psutil.Process], seconds: float) -> None:
-    """Terminate processes, and kill any that still run after `seconds`. Blocks for that time."""
+    """Terminate processes, and kill any that still run after `seconds`. Blocks until then."""
     for process in processes:
         with suppress(psutil.Error):
             process.terminate()
     deadline = time.monotonic() + seconds
-    # Not `wait_procs`, which waits for an ended process until its parent reaps it.
+    # Not `wait_procs`, which waits for an ended process until the parent reaps it.
     while processes and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
         processes = [process for process in processes if _is_running(process)]

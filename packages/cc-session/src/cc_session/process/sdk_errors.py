@@ -21,7 +21,7 @@ __all__ = ["translated"]
 # Start of the SDK's message that names the requested path.
 _NOT_FOUND_AT = "Claude Code not found at: "
 
-# Start of its message about an unanswered request, and its timeout. Our timeouts are usually shorter.
+# Start of the SDK's message about an unanswered request, and the SDK's timeout. Our timeouts are usually shorter.
 _TIMEOUT = "Control request timeout: "
 _TIMEOUT_SECONDS = 60.0
 
@@ -53,7 +53,7 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
             return MessageParseError(reason=str(error), data=getattr(error, "data", None))
         case _ if isinstance(error.__cause__, ClaudeCodeError):
             return error.__cause__
-        # The SDK raises a bare `Exception` when its own control request was not answered, or refused.
+        # The SDK raises a bare `Exception` when the CLI did not answer, or refused, a control request from the SDK.
         case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
             return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
         case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:
@@ -63,9 +63,9 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the SDK's sentence. At the end it quotes its cause, which may have no text."""
-    words = str(error).strip().rstrip(".")
-    if words and not words.endswith(":"):
-        return words
+    """Return the SDK's sentence. At the end it quotes the cause, which may have no text."""
+    sentence = str(error).strip().rstrip(".")
+    if sentence and not sentence.endswith(":"):
+        return sentence
     cause = type(error.__cause__ or error).__name__
-    return f"{words or 'Claude Code cannot be used:'} {cause}, without a reason"
+    return f"{sentence or 'Claude Code cannot be used:'} {cause}, without a reason"

@@ -1,10 +1,10 @@
-"""The settings of a running process: the only record of their values.
+"""Settings of a running process: the only record of their values.
 
-A control request changes settings. Its sender can be cancelled before the answer, when the CLI has the new values, or
-will have them. So a setting is unknown from its request on, until the CLI confirms it; an unknown one is sent again
-before the process is used. The record is made from the control requests and their answers, by the transport, so that
-no caller can write down a value that was not confirmed. The CLI carries out control requests in the order of arrival
-(measured on CLI 2.1.81 to 2.1.330). A change that takes several messages is recorded by `changing()`.
+A control request changes settings. The sender can be cancelled before the answer, when the CLI has the new values, or
+will have them. So a setting is unknown from the request until the CLI confirms it; an unknown setting is sent again
+before the process is used. The transport makes the record from control requests and their answers, so that no caller
+can record a value without confirmation. The CLI carries out control requests in the order of arrival (measured on CLI
+2.1.81 to 2.1.330). `changing()` records a change that takes several messages.
 """
 
 import os
@@ -19,8 +19,8 @@ from cc_types import JsonValue
 __all__ = ["EXACT_MODES", "SettingValues", "Settings", "control_requests", "settings_in", "variable"]
 
 SettingValues: TypeAlias = Mapping[str, object]
-"""Values by the name of the setting: `model`, `permission_mode`, `system_prompt`, `cwd`, `mcp_servers`, or the
-`variable()` of the environment. A system prompt is a text, or None where there is none of the caller's."""
+"""Values by setting: `model`, `permission_mode`, `system_prompt`, `cwd`, `mcp_servers`, or an environment `variable()`.
+A system prompt is a text, or None if the caller has none."""
 
 EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
 """Permission modes between which a process changes without a trace in its requests. Measured on CLI 2.1.329."""
@@ -29,15 +29,15 @@ _VARIABLE = "env."
 
 
 def variable(name: str) -> str:
-    """Return the setting of an environment variable."""
+    """Return the setting for an environment variable."""
     return _VARIABLE + name
 
 
 class Settings:
-    """The confirmed settings of one process.
+    """Confirmed settings of a process.
 
     Args:
-        options: The options of its start, whose values need no confirmation.
+        options: The options at the start, whose values need no confirmation.
     """
 
     def __init__(self, options: ClaudeAgentOptions) -> None:
@@ -63,13 +63,13 @@ class Settings:
         values = settings_in(request)
         self._unknown |= values.keys()
         for other in self._requests.values():
-            # None of two requests at the same time proves the value of a setting that both change.
+            # With two requests at the same time, neither answer proves the value of a setting that both change.
             for name in values.keys() & other.keys():
                 del values[name], other[name]
         self._requests[request_id] = values
 
     def answered(self, request_id: str, *, is_success: bool) -> None:
-        """Record the answer to a control request. After a refusal its settings stay unknown."""
+        """Record the answer to a control request. After a refusal the settings in it stay unknown."""
         values = self._requests.pop(request_id, {})
         if is_success:
             self._confirmed |= values
@@ -77,14 +77,14 @@ class Settings:
 
     @contextmanager
     def changing(self, name: str, value: object) -> Generator[None]:
-        """Record a change by several messages, which is confirmed if the block ends without an exception."""
+        """Record a change by several messages. It is confirmed if the block ends without an exception."""
         self._unknown.add(name)
         yield
         self._confirmed[name] = value
         self._unknown.discard(name)
 
     def missing(self, wanted: SettingValues) -> dict[str, object]:
-        """Return the wanted settings that the process is not known to have."""
+        """Return the wanted settings that are not confirmed."""
         return {name: value for name, value in wanted.items() if not self.is_known(name) or self[name] != value}
 
     def is_known(self, name: str) -> bool:
@@ -92,11 +92,11 @@ class Settings:
         return name not in self._unknown
 
     def at_start(self) -> dict[str, object]:
-        """Return the first values of all settings that have changed since, or may have."""
+        """Return the start values of all settings that have changed since, or may have changed."""
         return {name: self._start.get(name) for name in self._confirmed.keys() | self._unknown}
 
     def begin(self) -> None:
-        """Take the confirmed values for those of the start: the session has been set up."""
+        """Take the confirmed values for the start values: the session has been set up."""
         self._start |= self._confirmed
         self._confirmed.clear()
 
@@ -106,23 +106,17 @@ class Settings:
 
 
 def control_requests(wanted: SettingValues, model: object) -> Iterator[tuple[str, dict[str, JsonValue]]]:
-    """Yield the subtype and the fields of the control requests that make these changes; variables come last.
-
-    Args:
-        wanted: The new values.
-        model: The model of the process before.
-    """
+    """Yield subtype and fields of each control request for these changes, with the process's present model."""
     changes = cast("Mapping[str, JsonValue]", wanted)
     if "system_prompt" in changes:
-        # The model has to be named, and is not changed; None is the CLI's default model, which has no name.
-        prompt, is_named = changes["system_prompt"], model is not None
-        name = cast("str | None", model)
-        yield "set_model", {"model": name, "system_prompt": prompt, "only_if_model_is_current": is_named}
+        # The request must name the model, and does not change it; None is the CLI's default model, which has no name.
+        prompt, name = changes["system_prompt"], cast("str | None", model)
+        yield "set_model", {"model": name, "system_prompt": prompt, "only_if_model_is_current": name is not None}
     if "permission_mode" in changes:
         yield "set_permission_mode", {"mode": changes["permission_mode"]}
     settings: dict[str, JsonValue] = {}
     if "model" in changes:
-        # Not by `set_model`: for a model that is new to the process the CLI then makes its own API call.
+        # Not by `set_model`: the CLI would make an API call for a model that is new to the process.
         settings["model"] = changes["model"]
     if env := {name.removeprefix(_VARIABLE): value for name, value in changes.items() if name.startswith(_VARIABLE)}:
         settings["env"] = env
@@ -138,7 +132,7 @@ def settings_in(request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
             values = {variable(name): value for name, value in env.items()} if isinstance(env, dict) else {}
             return values | {name: value for name, value in settings.items() if name == "model"}
         case {"subtype": "set_model", "system_prompt": prompt, "only_if_model_is_current": True}:
-            return {"system_prompt": prompt} if prompt else {}  # an empty one changes nothing
+            return {"system_prompt": prompt} if prompt else {}  # an empty prompt changes nothing
         case {"subtype": "set_model", **fields}:
             return {name: fields.get(name) for name in ("model", "system_prompt") if name == "model" or name in fields}
         case {"subtype": "set_permission_mode"}:

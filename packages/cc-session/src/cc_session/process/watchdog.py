@@ -1,13 +1,12 @@
-"""Watchdog that ends a process, with its process tree, if this process dies before it.
+"""Watchdog that ends a process and all descendants if this process dies first.
 
-A CLI ends by itself with its stdin, but not before its turn ends, and a turn can last for hours; its tools run in their
-own process groups. So a shell waits beside it, in its own POSIX session: for a release message from us, or for the end
-of its own stdin, which comes with our death, however we die. Then it ends the processes of `process/process_tree.py`
-and deletes the process's folder. It needs a POSIX shell; elsewhere there is no watchdog.
+A CLI ends when stdin is closed, but not before the turn ends, and a turn can last for hours; tools run in other process
+groups. So a shell waits beside the CLI, in a separate POSIX session: for a release message from us, or for the end of
+the shell's stdin, which comes with our death, however we die. Then it ends the processes that
+`process/process_tree.py` describes and deletes the folder. Without a POSIX shell there is no watchdog.
 """
 
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
@@ -15,16 +14,17 @@ from subprocess import DEVNULL
 import anyio
 from anyio.abc import Process
 
+from ..fork_safety import in_forked_child
 from .process_tree import MARK, limit_of
 
 __all__ = ["Watchdog"]
 
-# Signals of a terminal to all its processes must not end the watchdog before its work is done. All processes get TERM,
-# and KILL after half a second; the search takes time on a busy machine.
+# Signals from a terminal must not end the watchdog before the work is done. All processes get TERM, and KILL after half
+# a second; the search takes time on a busy machine.
 _SCRIPT = """
 trap '' HUP INT QUIT TERM
 read -r _ && exit
-family() {
+tree() {
     ps -A -o pid= -o ppid= -o stat= | awk -v root="$1" '
         { parent[$1] = $2 }
         $3 !~ /^Z/ { running[$1] }
@@ -32,85 +32,77 @@ family() {
     { grep -lsF "$3=$2" /proc/[0-9]*/environ; grep -ls "realtime timeout *$4 " /proc/[0-9]*/limits; } | tr -dc '0-9\n'
 }
 for signal in TERM KILL KILL; do
-    for pid in $(family "$@") "$1"; do
+    for pid in $(tree "$@") "$1"; do
         kill -"$signal" "$pid"
     done
     for seconds in 0.1 0.2 0.2; do
         sleep "$seconds"
-        [ "$(family "$@")" ] || break 2
+        [ "$(tree "$@")" ] || break 2
     done
 done
 rm -rf -- "$2"
 """
 
-# It only has to read a line and exit.
+# A released shell only has to read a line and exit.
 _RELEASE_SECONDS = 1.0
 
 
 class Watchdog:
-    """Watchdog of one process. Call `release()` when it has ended."""
+    """Watchdog over one process. Call `release()` when the process has ended."""
 
-    def __init__(self, shell: Process, word: int) -> None:
+    def __init__(self, shell: Process, stdin: int) -> None:
         self._shell = shell
-        self._word = word
-        _guards.add(self)
+        self.stdin = stdin
+        """File descriptor; the shell works when no process has it open any more."""
+        _watchdogs.add(self)
 
     @classmethod
     async def over(cls, pid: int, folder: Path) -> "Watchdog | None":
-        """Start a watchdog for the process `pid` and its folder; None without POSIX shell."""
+        """Start a watchdog for the process `pid` and the folder; None without POSIX shell."""
         if os.name != "posix":
             return None
-        stdin, word = os.pipe()
+        end_to_read, end_to_write = os.pipe()
         try:
-            command = [
-                "/bin/sh",
-                "-c",
-                _SCRIPT,
-                "claude-code-guard",
-                str(pid),
-                str(folder),
-                MARK,
-                str(limit_of(folder)),
-            ]
-            # Our environment may hold keys.
-            env = {"PATH": os.environ.get("PATH", os.defpath)}
-            # In its own session, so that a signal to our process group does not reach it.
+            arguments = (_SCRIPT, "claude-code-guard", str(pid), str(folder), MARK, str(limit_of(folder)))
             shell = await anyio.open_process(
-                command, stdin=stdin, stdout=DEVNULL, stderr=DEVNULL, env=env, start_new_session=True
+                ["/bin/sh", "-c", *arguments],
+                stdin=end_to_read,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                # Nothing else: our environment may hold keys.
+                env={"PATH": os.environ.get("PATH", os.defpath)},
+                # A signal to our process group must not reach it.
+                start_new_session=True,
             )
-            return cls(shell, word)
+            return cls(shell, end_to_write)
         except BaseException as error:
-            os.close(word)
+            os.close(end_to_write)
             if isinstance(error, OSError):
                 return None
             raise
         finally:
-            os.close(stdin)
+            os.close(end_to_read)
 
     async def release(self) -> None:
-        """End the watchdog. Bounded and idempotent."""
-        if self not in _guards:
+        """End the watchdog, within a second. Idempotent."""
+        if self not in _watchdogs:
             return
-        _guards.discard(self)
+        _watchdogs.discard(self)
         with suppress(BrokenPipeError):
-            os.write(self._word, b"\n")
-        os.close(self._word)
+            os.write(self.stdin, b"\n")
+        os.close(self.stdin)
         with anyio.move_on_after(_RELEASE_SECONDS):
             await self._shell.wait()
 
-    def disown(self) -> None:
-        """Stop the watchdog from waiting for this forked child."""
-        os.close(self._word)
 
-
-_guards: set[Watchdog] = set()
+_watchdogs: set[Watchdog] = set()
 
 
 def _disown_all() -> None:
-    for watchdog in _guards:
-        watchdog.disown()
-    _guards.clear()
+    """Close the file descriptors: otherwise the shells would also wait for this child's death."""
+    for watchdog in _watchdogs:
+        os.close(watchdog.stdin)
+    _watchdogs.clear()
 
 
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_disown_all)
+in_forked_child(_disown_all)

@@ -1,13 +1,14 @@
-"""Session logic on the background loop: send messages to the process and deliver its answers to their readers.
+"""Session logic on the background loop: send messages to the process and deliver the answers to their readers.
 
-`Session` is its facade for all threads and loops. Do not await anything in here from another loop.
+`Session` is the facade for all threads and loops. Do not await anything in here from another loop.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 from claude_agent_sdk import Message, ResultMessage, Transport
@@ -19,8 +20,8 @@ from ..errors import CLIConnectionError, SessionBusyError
 from ..policy.gate import without_warnings
 from ..process.connection import CLIConnection
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
-from ..process.settings import Settings, SettingValues, control_requests
-from ..timeouts import Timeouts
+from ..process.settings import SettingValues, control_requests
+from ..timeouts import time_limit
 from .extensions import Extensions
 from .history import History
 from .sent_message import SentMessage
@@ -32,19 +33,19 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionCore"]
 
-# An interrupt in the first milliseconds of a turn is lost; the CLI's answer says so. An effective one takes about 20
-# ms.
+# An interrupt in a turn's first milliseconds is lost; the CLI's answer says so. Others take about 20 ms.
 _QUEUED_SECONDS = 0.005
 _INTERRUPT_AGAIN_SECONDS = 0.05
 
 
 class SessionCore:
-    """One conversation in one process."""
+    """A conversation in a process."""
 
-    def __init__(self, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> None:
+    def __init__(self, extensions: Extensions, transport: Transport | None) -> None:
         self.extensions = extensions
+        self.timeouts = timeouts = extensions.timeouts
         options = extensions.options
-        # The CLI must not watch this budget: once it is spent there, it blocks every later turn.
+        # The CLI must not watch this budget: it would block every later turn once the budget is spent.
         self.max_cost_usd = options.max_budget_usd
         options = replace(options, max_budget_usd=None)
         self.connection = CLIConnection(
@@ -55,32 +56,24 @@ class SessionCore:
             on_message=self._take,
             on_end=self._end,
         )
+        self.settings = self.connection.transport.settings
+        """The process's confirmed settings."""
         self.history = History(is_resumed=bool(options.resume or options.continue_conversation))
         self.ledger = CostLedger()
         self.turns = 0
         """Number of turns begun."""
         self.sent: SentMessage | None = None
-        """Last message sent, until its result was read."""
+        """Last message sent, until the result was read."""
         self._between: list[Message] = []
-        """Messages since the last result, for the reader of the next turn."""
+        """Messages since the last result, for the next turn's reader."""
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> Self:
+    async def open(cls, extensions: Extensions, transport: Transport | None = None) -> Self:
         """Start a process and wait until it is ready; leave nothing behind on failure."""
-        core = cls(extensions, timeouts, transport)
+        core = cls(extensions, transport)
         await core.connection.open(core._prepare)
         return core
-
-    @property
-    def timeouts(self) -> Timeouts:
-        """Bounds of the session's waits."""
-        return self.connection.timeouts
-
-    @property
-    def settings(self) -> Settings:
-        """The confirmed settings of the process."""
-        return self.connection.transport.settings
 
     async def add_user(self, content: Content) -> str:
         """Append a user message and wait until the CLI has accepted it."""
@@ -93,7 +86,7 @@ class SessionCore:
         return sent.uuid
 
     async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
-        """Append an assistant message; the CLI sends no answer to it."""
+        """Append an assistant message, to which the CLI sends no answer."""
         frame = assistant_frame(content, model=model, input_tokens=input_tokens)
         line = frame_line(frame)
         async with self._within_control_timeout("assistant message"):
@@ -103,9 +96,9 @@ class SessionCore:
         return cast(str, frame["uuid"])
 
     async def begin(self, sent: SentMessage, *, is_turn: bool = False) -> None:
-        """Send a message when the CLI has finished the one before it."""
+        """Send a message when the CLI has finished the message before it."""
         await self._vacate()
-        if sent.state is TurnState.OVER:  # left by a caller that was cancelled before this point
+        if sent.state is TurnState.OVER:  # abandoned by a caller that was cancelled before this point
             raise asyncio.CancelledError
         sent.enter(TurnEvent.SEND)
         self.sent = sent
@@ -125,25 +118,30 @@ class SessionCore:
             self.sent = None
 
     def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
-        """End a turn whose reader left or gets `error`: interrupt it, if it runs, or else discard its process."""
+        """Interrupt a turn that its reader abandons, or whose reader gets `error`."""
         sent.enter(TurnEvent.LEAVE)
-        sent.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
-        if self.sent is sent and not sent.has_ended.is_set() and not self._is_draining():
+        sent.give_up(error or CLIConnectionError(reason="This turn was abandoned", advice="Begin another turn."))
+        is_draining = self._draining is not None and not self._draining.done()
+        if self.sent is sent and not sent.has_ended.is_set() and not is_draining:
             self._draining = asyncio.ensure_future(self._drain(sent))
 
-    async def drained(self) -> None:
-        """Wait until the abandoned turn has ended. Bounded by `timeouts.close`."""
+    async def wait_for_end(self) -> None:
+        """Wait until the abandoned turn has ended, at most for `timeouts.close`."""
         if self._draining is not None:
             await asyncio.wait({self._draining})
 
     async def rewind(self, target_uuid: str) -> dict[str, JsonValue]:
-        """Make the CLI drop a message and all after it; return its answer."""
+        """Make the CLI drop a message and all after it; return the answer."""
         sent = self.sent
         if sent is not None and not sent.asks:
             await self._vacate()
-        seen: dict[str, JsonValue] = {"last_seen_user_message_uuid": self.history.last_sent}
-        options: dict[str, JsonValue] = {"interrupt_if_running": True, "allow_assistant_target": True}
-        answer = await self.control("rewind_conversation", {"target_message_uuid": target_uuid, **seen, **options})
+        fields: dict[str, JsonValue] = {
+            "target_message_uuid": target_uuid,
+            "last_seen_user_message_uuid": self.history.last_sent,
+            "interrupt_if_running": True,
+            "allow_assistant_target": True,
+        }
+        answer = await self.connection.request("rewind_conversation", fields)
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
             self._between.clear()
@@ -158,7 +156,7 @@ class SessionCore:
         await self.drop_messages()
 
     async def drop_messages(self) -> None:
-        """Drop all user messages of the conversation, and all that follows the first of them."""
+        """Drop the conversation from the first user message on."""
         while (first := self.history.first) is not None:
             answer = await self.rewind(first)
             if answer.get("rewound") is True:
@@ -166,12 +164,12 @@ class SessionCore:
             if answer.get("reason") != "target_not_found":
                 reason = str(answer.get("error") or answer.get("reason") or "no reason given")
                 raise ControlRequestError(subtype="rewind_conversation", message=reason)
-            self.history.drop_first()  # a hook has kept it out of the conversation
+            self.history.drop_first()  # a hook has blocked it, so that it never entered the conversation
         self._between.clear()
 
     async def clear(self) -> None:
-        """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo of itself."""
-        await self.drained()
+        """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo."""
+        await self.wait_for_end()
         sent = SentMessage(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
         try:
             async with self._within_control_timeout("/clear"):
@@ -188,8 +186,8 @@ class SessionCore:
         self.connection.check()
         sent = self.sent
         if sent is None or not sent.asks:
-            # Not one of our turns; the CLI may have begun one by itself.
-            await self.control("interrupt", {})
+            # The CLI may have begun a turn by itself.
+            await self.connection.request("interrupt", {})
             return
         async with self._within_control_timeout("interrupt"):
             await self.interrupt_turn(sent)
@@ -198,65 +196,58 @@ class SessionCore:
     async def interrupt_turn(self, sent: SentMessage) -> None:
         """End only this turn, and return when it has ended."""
         while not sent.has_ended.is_set():
-            queued = (await self.control("interrupt", {})).get("still_queued")
+            queued = (await self.connection.request("interrupt", {})).get("still_queued")
             is_lost = isinstance(queued, list) and sent.uuid in queued
             with suppress(TimeoutError):
                 async with asyncio.timeout(_QUEUED_SECONDS if is_lost else _INTERRUPT_AGAIN_SECONDS):
                     await sent.has_ended.wait()
 
-    async def control(
-        self, subtype: str, fields: dict[str, JsonValue], seconds: float | None = None
-    ) -> dict[str, JsonValue]:
-        """Send a control request and return its answer."""
-        return await self.connection.request(subtype, fields, seconds)
-
     async def apply(self, wanted: SettingValues) -> bool:
-        """Set the settings that the process is not known to have; return False if there are none.
+        """Set the settings that are not confirmed; return false if there are none.
 
-        It waits for requests of callers that have left, whose order with later ones would be uncertain.
+        Requests from callers that have left come first: their order with later requests would be uncertain.
         """
-        await self.connection.transport.settled()
+        await self.connection.transport.wait_for_answers()
         changes = self.settings.missing(wanted)
         if "cwd" in changes:
             await self._move(str(changes["cwd"]))
         if "system_prompt" in changes and not self.settings.is_known("model"):  # its request names the model
-            await self.control("apply_flag_settings", {"settings": {"model": cast("str | None", wanted.get("model"))}})
+            model: dict[str, JsonValue] = {"model": cast("str | None", wanted.get("model"))}
+            await self.connection.request("apply_flag_settings", {"settings": model})
         for subtype, fields in control_requests(changes, self.settings["model"]):
             try:
-                await self.control(subtype, fields)
+                await self.connection.request(subtype, fields)
             except ControlRequestError:
                 if not fields.get("only_if_model_is_current"):
                     raise
                 # The name stands for several models, as `haiku` does.
-                await self.control(subtype, {**fields, "only_if_model_is_current": False})
+                await self.connection.request(subtype, {**fields, "only_if_model_is_current": False})
         if "mcp_servers" in changes:
             servers = cast("Mapping[str, McpServer] | None", changes["mcp_servers"])
             await self.extensions.serve(servers or {}, loop=asyncio.get_running_loop())
         return bool(changes)
 
     async def _move(self, folder: str) -> None:
-        """Change the working folder of an empty conversation.
+        """Change the working folder, in an empty conversation.
 
-        The CLI reports a move to the model, at the end of the conversation: so there is a message for a moment, which
-        is dropped with the report. Measured on CLI 2.1.329: requests and permissions are those of a fresh process.
+        The CLI reports a move to the model, at the end of the conversation: so a message is added, and then dropped
+        with the report. Measured on CLI 2.1.329: requests and permissions equal a fresh process's.
         """
         with self.settings.changing("cwd", folder):
             await self.add_user("The working folder changes.")
             trusted = await asyncio.to_thread(os.path.realpath, folder)
-            trust: dict[str, JsonValue] = {"trust_accepted": True, "trusted_directory": trusted}
-            answer = await self.control("set_cwd", {"path": folder, **trust})
+            fields: dict[str, JsonValue] = {"path": folder, "trust_accepted": True, "trusted_directory": trusted}
+            answer = await self.connection.request("set_cwd", fields)
             if answer.get("status") != "ok":
-                reason = (
-                    f"Claude Code did not change to the folder {folder}: {answer.get('message', 'no reason given')}"
-                )
-                raise CLIConnectionError(reason=reason)
+                message = answer.get("message", "no reason given")
+                raise CLIConnectionError(reason=f"Claude Code did not change to the folder {folder}: {message}")
             await self.drop_messages()
 
     async def usage(self) -> dict[str, JsonValue]:
-        """Return the spending that the CLI reports, also in the middle of a turn; nothing if it reports none."""
+        """Return the spending that the CLI reports, also during a turn; empty if it reports none."""
         with suppress(ControlRequestError):
-            # Otherwise it would read all transcripts of the last week.
-            return await self.control("get_usage", {"skip_behaviors": True})
+            # Without the field the CLI would read all transcripts from the last week.
+            return await self.connection.request("get_usage", {"skip_behaviors": True})
         return {}
 
     async def _prepare(self, connection: CLIConnection) -> None:
@@ -281,18 +272,15 @@ class SessionCore:
         if self.sent is not None:
             self.sent.fail(error)
 
-    def _is_draining(self) -> bool:
-        return self._draining is not None and not self._draining.done()
-
     async def _drain(self, sent: SentMessage) -> None:
         try:
             async with asyncio.timeout(self.timeouts.close):
                 await self.interrupt_turn(sent)
         except (TimeoutError, ClaudeCodeError):
-            self.connection.discard("A turn that was left did not end in time, so its process was discarded")
+            self.connection.discard("An abandoned turn did not end in time, so the process was discarded")
 
     async def _vacate(self) -> None:
-        """Wait until the CLI has finished the last message. If that one asked for an answer, its caller reads it."""
+        """Wait until the CLI has finished the last message; raise if a caller still has to read the answer to it."""
         self.connection.check()
         while (sent := self.sent) is not None:
             if sent.waits_for_reader:
@@ -303,12 +291,6 @@ class SessionCore:
             if self.sent is sent:
                 self.sent = None
 
-    @asynccontextmanager
-    async def _within_control_timeout(self, subtype: str) -> AsyncGenerator[None]:
-        try:
-            async with asyncio.timeout(self.timeouts.control):
-                yield
-        except TimeoutError as error:
-            if isinstance(error, ClaudeCodeError):
-                raise
-            raise ControlTimeoutError(subtype=subtype, seconds=self.timeouts.control) from error
+    def _within_control_timeout(self, subtype: str) -> AbstractAsyncContextManager[None]:
+        seconds = self.timeouts.control
+        return time_limit(seconds, partial(ControlTimeoutError, subtype=subtype, seconds=seconds))

@@ -1,12 +1,12 @@
-"""Extensions of a session beside the SDK's options: a policy, hooks and MCP servers.
+"""Extensions that a session adds to the SDK's options: a policy, hooks and MCP servers.
 
-They are checked and put into the options before the process starts; the rest is sent when it runs.
+They are checked and put into the options before the process starts; other settings are sent when it runs.
 """
 
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from claude_agent_sdk import (
@@ -28,7 +28,7 @@ from ..hooks.calls import for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
 from ..mcp.control import McpControl
 from ..mcp.servers import McpServer, wire_servers
-from ..policy.gate import PolicyGate, kept_in_memory
+from ..policy.gate import PolicyGate, in_memory_only
 from ..policy.policy import Policy
 from ..process.connection import CLIConnection
 from ..process.options import is_sealed
@@ -37,18 +37,17 @@ from ..timeouts import Timeouts
 if TYPE_CHECKING:
     from ..process.settings import Settings
 
-__all__ = ["Extensions", "check_mode"]
+__all__ = ["Extensions", "SessionSetup", "check_mode"]
 
-# This variable makes the CLI run bare, with hooks off, wherever it is set: options, environment, or a user's settings
-# file.
+# This variable makes the CLI run bare, without hooks, wherever it is set: options, environment, or a settings file.
 _BARE = "CLAUDE_CODE_SIMPLE"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
-# Hooks of settings files and plugins are programs that can change the input of a call, or permit it, after the policy
-# has decided; and commands in a skill or a slash command run without a call of a hook.
+# Hooks in settings files and plugins are programs that can change a call's input, or permit the call, after the policy
+# has decided; and the CLI calls no hook for commands in a skill or a slash command.
 _POLICY_SETTINGS: dict[str, JsonValue] = {"disableAllHooks": True, "disableSkillShellExecution": True}
 
-# The CLI offers these tools to the model as soon as it can ask for permissions.
+# Tools that the CLI offers to the model as soon as it can ask for permissions.
 _TOOLS_THAT_ASK = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 
 
@@ -66,33 +65,33 @@ def _check_together(options: ClaudeAgentOptions, policy: Policy | None) -> None:
     if policy is None:
         return
     if options.permission_prompt_tool_name is not None:
-        raise ValueError("a policy answers what permission_prompt_tool_name would answer: give only one of them")
+        raise ValueError("a policy and permission_prompt_tool_name answer the same requests: leave out either")
     if policy.ask is not None and options.can_use_tool is not None:
-        raise ValueError("the policy's `ask` and the option can_use_tool are both asked: give only one of them")
+        raise ValueError("the policy's `ask` and can_use_tool answer the same requests: leave out either")
 
 
 def _hooked(
     options: ClaudeAgentOptions, hooks: Sequence[Hook[Any]], gate: PolicyGate | None, callback_runner: CallbackRunner
 ) -> ClaudeAgentOptions:
     """Return options with hooks and a policy in them."""
-    matchers: dict[str, list[HookMatcher]] = {event: [*given] for event, given in (options.hooks or {}).items()}
+    by_event: dict[str, list[HookMatcher]] = {event: [*matchers] for event, matchers in (options.hooks or {}).items()}
     for hook in hooks:
-        matchers.setdefault(hook.event, []).append(for_the_cli(hook, callback_runner))
-    matchers = {event: [_tamed(event, given, gate) for given in all_given] for event, all_given in matchers.items()}
+        by_event.setdefault(hook.event, []).append(for_the_cli(hook, callback_runner))
+    by_event = {event: [_limited(event, matcher, gate) for matcher in all_] for event, all_ in by_event.items()}
     if gate is not None:
-        matchers.setdefault("PreToolUse", []).insert(0, gate.hook())
+        by_event.setdefault("PreToolUse", []).insert(0, gate.hook())
         options = replace(options, can_use_tool=gate.can_use_tool)
         if not gate.can_ask:
-            named = options.tools if isinstance(options.tools, list) else []
-            unwanted = [tool for tool in _TOOLS_THAT_ASK if tool not in named]
+            wanted = options.tools if isinstance(options.tools, list) else []
+            unwanted = [tool for tool in _TOOLS_THAT_ASK if tool not in wanted]
             options = replace(options, disallowed_tools=[*options.disallowed_tools, *unwanted])
     elif options.can_use_tool is not None:
         options = replace(options, can_use_tool=_in_memory(options.can_use_tool))
-    return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", matchers) or None)
+    return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", by_event) or None)
 
 
 async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None:
-    """Ensure that hooks run, and only those of a policy where there is one."""
+    """Ensure that hooks run; with a policy, that no hooks from settings files run."""
     settings: dict[str, JsonValue] = {"env": {_BARE: "0"}, **(_POLICY_SETTINGS if has_policy else {})}
     try:
         await connection.request("apply_flag_settings", {"settings": settings})
@@ -107,10 +106,10 @@ async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None
     if policy.get("disabledByPolicy") or policy.get("managedOnly"):
         raise HooksDisabledError("the managed settings of this machine forbid them")
     if has_policy and not policy.get("allDisabled"):
-        raise HooksDisabledError("the hooks of settings files, which could get round the policy, cannot be turned off")
+        raise HooksDisabledError("hooks in settings files, which could get round the policy, cannot be turned off")
 
 
-def _tamed(event: str, matcher: HookMatcher, gate: PolicyGate | None) -> HookMatcher:
+def _limited(event: str, matcher: HookMatcher, gate: PolicyGate | None) -> HookMatcher:
     callbacks = [keeping_in_memory(event, callback) for callback in matcher.hooks]
     if gate is not None:
         callbacks = [gate.guarded(event, callback) for callback in callbacks]
@@ -119,89 +118,90 @@ def _tamed(event: str, matcher: HookMatcher, gate: PolicyGate | None) -> HookMat
 
 def _in_memory(callback: CanUseTool) -> CanUseTool:
     async def can_use_tool(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        return kept_in_memory(await callback(tool, input, context))
+        return in_memory_only(await callback(tool, input, context))
 
     return can_use_tool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSetup:
+    """Arguments of `Session.open()`."""
+
+    options: ClaudeAgentOptions
+    policy: Policy | None
+    hooks: Sequence[Hook[Any]]
+    mcp_servers: Mapping[str, McpServer] | None
+    require_mcp: bool
+    timeouts: Timeouts
+
+
 class Extensions:
-    """The policy, hooks and MCP servers of one session. Created on the loop of its caller.
+    """A session's policy, hooks and MCP servers. Created on the caller's loop.
 
     Raises:
         ValueError: They conflict with the options, or an MCP server's name or value is invalid.
-        TypeError: An object is no hook, no policy or no MCP server.
+        TypeError: An object is not a hook or not an MCP server.
     """
 
-    def __init__(
-        self,
-        options: ClaudeAgentOptions,
-        *,
-        policy: Policy | None = None,
-        hooks: Sequence[Hook[Any]] = (),
-        mcp_servers: Mapping[str, McpServer] | None = None,
-        require_mcp: bool = True,
-        timeouts: Timeouts,
-    ) -> None:
+    def __init__(self, setup: SessionSetup) -> None:
+        options, policy, hooks, mcp_servers = setup.options, setup.policy, setup.hooks, setup.mcp_servers
+        self.timeouts = setup.timeouts
         if options.permission_mode is not None:
             check_mode(options.permission_mode)
         if not_hooks := [hook for hook in hooks if type(hook) is not Hook]:
             raise TypeError(f"a hook is made by hook() or command_hook(), not {not_hooks[0]!r}")
         self._loop = asyncio.get_running_loop()
         self.callback_runner = CallbackRunner(self._loop)
-        """Caller of hooks and permission callbacks."""
-        self._require_mcp = require_mcp
+        """Calls hooks and permission callbacks."""
+        self._require_mcp = setup.require_mcp
         self._has_policy = policy is not None
         self._has_hooks = bool(policy is not None or hooks or options.hooks)
-        self._others = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
-        self._keeps = [name for name, server in self._others.items() if server.get("type") == "sdk"]
+        self._initial_servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
         self._servers = mcp_servers
         if mcp_servers is not None:
-            wire_servers(mcp_servers, taken=self._others.keys())
-        # A sealed process is given a server only for its tools, so allow them.
+            wire_servers(mcp_servers, taken=self._initial_servers.keys())
+        # A caller adds a server to a sealed process only for its tools, so these are allowed.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
-        # Both exist when the process runs.
+        # Set when the process runs.
         self.mcp: McpControl
         self.settings: Settings
-        gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, timeouts)
+        gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, self.timeouts)
         if self._has_hooks:
             _check_together(options, policy)
             args = {name: value for name, value in options.extra_args.items() if name != "bare"}
             options = replace(options, extra_args=args)
         options = _hooked(options, hooks, gate, self.callback_runner)
         if self._breaks_seal and options.max_turns == 1:
-            # The CLI's own loop continues after a tool, which takes a second API call.
+            # The CLI's loop continues after a tool, with a second API call.
             options = replace(options, max_turns=None)
         # Time limit of the CLI for connecting a server, in milliseconds.
-        patience = {"MCP_TIMEOUT": str(math.ceil(timeouts.mcp * 1000))}
+        patience = {"MCP_TIMEOUT": str(math.ceil(self.timeouts.mcp * 1000))}
         self.options = replace(options, env={**patience, **options.env})
-        """Options to start the process with."""
+        """Options for the start of the process."""
 
     async def serve(
-        self,
-        servers: Mapping[str, McpServer],
-        *,
-        require: bool | None = None,
-        loop: asyncio.AbstractEventLoop | None,
+        self, servers: Mapping[str, McpServer], *, require: bool | None = None, loop: asyncio.AbstractEventLoop | None
     ) -> list[McpServerStatus]:
-        """Replace the MCP servers, and wait for the new ones; those of this process run on `loop`.
+        """Replace the MCP servers, and wait for the new servers; in-process servers run on `loop`.
 
-        With `require`, or None as for the first servers, one that is not ready is an error.
+        With `require`, a server that is not ready is an error; None takes the value for the first servers.
         """
         require = self._require_mcp if require is None else require
-        checked = wire_servers(servers, taken=self._others.keys())
+        checked = wire_servers(servers, taken=self._initial_servers.keys())
         with self.settings.changing("mcp_servers", dict(servers)):
             return await self.mcp.replace(checked, require=require, loop=loop)
 
     async def unpack(self, connection: CLIConnection) -> None:
-        """Send the CLI, now that it runs, the settings that are no options."""
+        """Send the running CLI the settings that are not options."""
         self.callback_runner.mark = connection.mark
         allows_tools = self._breaks_seal and not self._has_policy
-        self.mcp = McpControl(connection, keeps=self._keeps, allows_tools=allows_tools)
+        in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
+        self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools)
         if self._has_hooks:
             await _turn_hooks_on(connection, has_policy=self._has_policy)
         self.settings = connection.transport.settings
         if self._servers:
             await self.serve(self._servers, loop=self._loop)
-        # This is its initial state, and no change by a caller.
+        # Initial state, not a change by a caller.
         self.settings.begin()
         connection.transport.observer.side_effects.clear()

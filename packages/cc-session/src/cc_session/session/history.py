@@ -1,23 +1,23 @@
-"""User messages of a conversation, as far as a rewind needs to know them.
+"""User messages of a conversation, as far as a rewind needs them.
 
-A conversation is emptied by rewinding it to its first user message. Content before that message would stay, so a reset
-must know that there is none. Measured on CLI 2.1.329.
+A rewind to the first user message empties a conversation. Content before that message would stay, so a reset must know
+that there is none. Measured on CLI 2.1.329.
 """
 
 from cc_types import ControlRequestError
 
 __all__ = ["History"]
 
-# Only the first is needed, or the later ones if hooks have kept it out of the conversation.
+# A rewind needs only the first message, or a later message if hooks have blocked the first.
 _MOST_REMEMBERED = 100
 
 
 class History:
-    """User messages of a conversation, in order, and the content before the first one."""
+    """User messages of a conversation, in order, and the content before the first."""
 
     def __init__(self, *, is_resumed: bool) -> None:
         self.last_sent: str | None = None
-        """Last message sent, even if it was dropped since."""
+        """Last message sent, even if it was dropped since then."""
         self._uuids: list[str] = []
         self.is_resumed = is_resumed
         """True if the conversation was begun in an earlier session."""
@@ -29,7 +29,7 @@ class History:
         return self._uuids[0] if self._uuids else None
 
     def add_user(self, uuid: str, *, is_command: bool) -> None:
-        """Record a sent message; as a command it may leave an echo in front of itself."""
+        """Record a sent message. A command may leave an echo before it."""
         if is_command and not self._uuids:
             self._before = self._before or "the echo of a command"
         if len(self._uuids) < _MOST_REMEMBERED:
@@ -42,7 +42,7 @@ class History:
             self._before = self._before or "an assistant message"
 
     def clear(self) -> None:
-        """Record a clear by a command, which is now at the conversation's beginning."""
+        """Record that a command has cleared the conversation, with an echo at the beginning."""
         self._uuids.clear()
         self._before = "the echo of a command"
 
@@ -56,13 +56,9 @@ class History:
         del self._uuids[0]
 
     def check_can_be_emptied(self) -> None:
-        """Raise if dropping all user messages would leave content.
-
-        Raises:
-            ControlRequestError: It would.
-        """
+        """Raise if dropping all user messages would leave content."""
         if self._before is not None:
             raise ControlRequestError(
                 subtype="rewind_conversation",
-                message=f"the conversation begins with {self._before}, which a rewind leaves where it is",
+                message=f"the conversation begins with {self._before}, which a rewind does not drop",
             )

@@ -1,7 +1,7 @@
-"""The term of a lease: the one place that all calls of a session pass on their way to the background loop.
+"""Lease term: the place that all calls to a session pass on their way to the background loop.
 
-A caller that keeps a leased session may use it later by mistake, or from another thread at the moment of its return. So
-each call checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
+A caller may use a leased session after the lease by mistake, or from another thread as the lease ends. So each call
+checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class LeaseTerm:
-    """Duration of a caller's access to a session, and the calls that run meanwhile.
+    """A caller's access to a session, and the calls that run meanwhile.
 
     Args:
         is_lease: False for the caller that has opened the session, whose access does not end before the session.
@@ -31,11 +31,11 @@ class LeaseTerm:
         self.end: CLIConnectionError | None = None
         """Error that later calls raise."""
         self.calls: set[asyncio.Future[Any]] = set()
-        """Running calls of a lease."""
+        """Running calls in a lease."""
 
     def finish(self) -> None:
         """End the lease and cancel running calls."""
-        self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
+        self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another session.")
         for call in self.calls:
             call.cancel()
 

@@ -1,7 +1,6 @@
-"""A message sent to the CLI, and the CLI's messages until it has finished it.
+"""A message sent to the CLI, and the CLI's messages until it has finished the work on it.
 
-Pure bookkeeping on one event loop; reading from the process and interpreting messages happen elsewhere. Received
-messages may be read from any thread.
+Pure bookkeeping on the background loop. Received messages may be read from any thread.
 """
 
 import asyncio
@@ -19,27 +18,23 @@ __all__ = ["SentMessage"]
 
 
 class SentMessage:
-    """A sent user message, with `asks` for an answer of the model, else only for its acknowledgement.
-
-    Each keeps its own messages. So nothing of one turn can be read as part of another, however it ended.
-    """
+    """A user message that asks the model, or is only acknowledged by the CLI, and the messages that follow it."""
 
     def __init__(self, frame: Frame, *, asks: bool, is_command: bool = False) -> None:
-        """Store the frame to send, and if the CLI may read it as a command."""
         self.uuid = cast(str, frame["uuid"])
         self.line = frame_line(frame)
         self.asks = asks
         self.is_command = is_command
         self.messages: list[Message] = []
-        """Messages received, in order. It only grows."""
+        """Messages received, in order. The list only grows."""
         self.result: ResultMessage | None = None
-        """Last of the messages, once received."""
+        """The last message, once received."""
         self.has_ended = asyncio.Event()
         """Set at the event `END`."""
         self.state = TurnState.NEW
         """Changed by `enter()`."""
         self.spent = Spent()
-        """Its spending; known at its end."""
+        """Spending, complete with the result."""
         self._error: Exception | None = None
         self._news = asyncio.Event()
         self._next = 0
@@ -52,28 +47,28 @@ class SentMessage:
 
     @property
     def is_read(self) -> bool:
-        """True if the result was delivered, so that nothing is left to read."""
+        """True if the result was delivered."""
         return self._next > 0 and self.messages[self._next - 1] is self.result
 
     @property
     def waits_for_reader(self) -> bool:
-        """True if its reader must read or leave it before another message may be sent."""
+        """True if its reader must read or abandon it before another message may be sent."""
         return self.asks and self.state in (TurnState.RUNNING, TurnState.ENDED)
 
     def begin_with(self, messages: Iterable[Message]) -> None:
-        """Add messages received before this one was sent."""
+        """Add messages received before this message was sent."""
         self.messages.extend(messages)
 
     def put(self, message: Message, spent: Spent) -> None:
-        """Add a message received while this was the last one sent; the result, which reports `spent`, ends it."""
-        keeps = self.asks and self.state is not TurnState.LEFT
-        # In this order: other threads read the messages, and must find all facts about the last one when they see it.
+        """Add a message from the CLI; the result, which reports `spent`, is the last."""
+        has_reader = self.asks and self.state is not TurnState.LEFT
+        # Before the message is added: other threads that see it must see all facts about it.
         if isinstance(message, ResultMessage) and self.result is None and self._is_mine(message):
             if self.asks:
                 self.spent = spent
             self.result = message
             self.enter(TurnEvent.END)
-        if keeps:
+        if has_reader:
             self.messages.append(message)
         if self.result is not None:
             self.has_ended.set()
@@ -107,9 +102,9 @@ class SentMessage:
         self._next = len(self.messages)
         self.enter(TurnEvent.READ)
 
-    async def wait(self, seen: int | None = None) -> None:
-        """Wait until there are more than `seen` messages, or an unread one if None."""
-        while len(self.messages) <= (self._next if seen is None else seen):
+    async def wait(self, count: int | None = None) -> None:
+        """Wait until there are more than `count` messages, or an unread message if None."""
+        while len(self.messages) <= (self._next if count is None else count):
             await self._wait_for_news()
 
     async def wait_for_result(self) -> None:
@@ -124,7 +119,7 @@ class SentMessage:
         await self._news.wait()
 
     def _is_mine(self, result: ResultMessage) -> bool:
-        """Return true if a result answers this message, not an earlier one or an action of the CLI itself."""
-        named = {result.user_message_uuid, *(result.user_message_uuids or ())} - {None}
-        # An old CLI names none.
-        return self.uuid in named if named else result.origin is None
+        """Return true if a result answers this message, not an earlier message or something that the CLI did itself."""
+        uuids = {result.user_message_uuid, *(result.user_message_uuids or ())} - {None}
+        # An old CLI sends no uuids.
+        return self.uuid in uuids if uuids else result.origin is None

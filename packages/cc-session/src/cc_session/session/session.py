@@ -1,7 +1,7 @@
-"""A session: one Claude Code process, one conversation, one turn at a time.
+"""A session: a Claude Code process, a conversation, one turn at a time.
 
-It works on frames and events and does not interpret them: its caller chooses the messages of the conversation. Every
-coroutine may be awaited from any thread's asyncio loop.
+It works on frames and events and does not interpret them: the caller chooses the messages. Every coroutine may be
+awaited from any thread's asyncio loop.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from ..process.frames import Content, is_command, user_frame
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
 from .core import SessionCore
-from .extensions import Extensions, check_mode
+from .extensions import Extensions, SessionSetup, check_mode
 from .lease import LeaseTerm
 from .sent_message import SentMessage
 from .spending import Spent
@@ -33,12 +33,12 @@ __all__ = ["Session", "SessionState"]
 
 
 class Session:
-    """One CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.
+    """A CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.
 
-    `state` is `"idle"`; or `"busy"` from a message that asks until its result was read or it was rewound; or `"dirty"`
-    while an abandoned turn is being ended, for which the next message waits; or `"dead"` when the process has ended or
-    is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()` and control
-    requests may come from others meanwhile.
+    `state` is `"idle"`; or `"busy"` from a message that asks until the result was read or the message rewound; or
+    `"dirty"` while an abandoned turn is being ended, for which the next message waits; or `"dead"` when the process has
+    ended or is being closed. Only one coroutine at a time may send messages; `interrupt()`, `rewind()`, `close()` and
+    control requests may come from others meanwhile.
     """
 
     def __init__(self, core: SessionCore, term: LeaseTerm | None = None) -> None:
@@ -64,38 +64,37 @@ class Session:
             options: The SDK's options; `sealed_options()` if None. Possible secrets go to the process in private files,
                 because every user of the machine can read a command line. Without a `cwd` it runs in an empty private
                 folder.
-            policy: Permissions of tool calls, in every permission mode.
-            hooks: Callbacks for events, as made by `hook()` and `command_hook()`.
-            mcp_servers: MCP servers by their names, in addition to those of the options; `set_mcp_servers()` replaces
+            policy: Permissions for tool calls, in every permission mode.
+            hooks: Callbacks for events, made by `hook()` and `command_hook()`.
+            mcp_servers: MCP servers by name, in addition to the servers in the options; `set_mcp_servers()` replaces
                 them. With sealed options their tools may be called unless there is a policy.
-            require_mcp: If true, a server that does not start is an error. Otherwise the session lacks its tools.
-            timeouts: Bounds of the waits.
-            transport: Connection to a CLI that is no process of this machine; it then applies `options` itself.
+            require_mcp: If true, a server that does not start is an error. Otherwise the session lacks the tools.
+            timeouts: Limits on waits.
+            transport: Connection to a CLI that is not a process on this machine; the transport applies `options`.
 
         Raises:
-            CLINotFoundError: There is no CLI at the path, or none was found.
-            CLIConnectionError: It could not be started.
-            ProcessExitedError: It ended before it was ready; the error has the end of its stderr.
+            CLINotFoundError: There is no CLI at the path, or anywhere.
+            CLIConnectionError: The process could not be started.
+            ProcessExitedError: It ended before it was ready; the error has the end of stderr.
             ControlTimeoutError: It was not ready within `timeouts.connect` seconds.
             McpServerFailedError: An MCP server was not ready within `timeouts.mcp` seconds, or has failed.
             HooksDisabledError: There are hooks or a policy, and the CLI would not run them.
-            ValueError: The options conflict with hooks or a policy, such as a `bare` of the caller's own; or an
-                argument is invalid.
+            ValueError: The options conflict with hooks or a policy, such as the extra argument `bare`; or an argument
+                is invalid.
         """
-        timeouts = timeouts or Timeouts()
-        extensions = Extensions(
-            options or sealed_options(),
+        setup = SessionSetup(
+            options=options or sealed_options(),
             policy=policy,
             hooks=hooks,
             mcp_servers=mcp_servers,
             require_mcp=require_mcp,
-            timeouts=timeouts,
+            timeouts=timeouts or Timeouts(),
         )
-        return cls(await on_background(SessionCore.open, extensions, timeouts, transport))
+        return cls(await on_background(SessionCore.open, Extensions(setup), transport))
 
     @property
     def state(self) -> SessionState:
-        """Current state of the session."""
+        """Current state."""
         if self._is_over or self._core.connection.end is not None:
             return "dead"
         sent = self._core.sent
@@ -103,7 +102,7 @@ class Session:
 
     @property
     def is_running(self) -> bool:
-        """True if the process exists, according to the system: `state` learns of its end milliseconds later."""
+        """True if the process exists, according to the system: `state` shows the end milliseconds later."""
         process = self._process
         return self.state != "dead" and (process is None or not process.has_ended)
 
@@ -114,13 +113,13 @@ class Session:
 
     @property
     def pid(self) -> int | None:
-        """Process id, or None if it is not one of ours or was closed."""
+        """Process id, or None if the process is not ours or was closed."""
         process = self._process
         return process.pid if process is not None else None
 
     @property
     def last_user_uuid(self) -> str | None:
-        """The uuid of the last user message sent."""
+        """Uuid of the last user message sent."""
         return None if self._is_over else self._core.history.last_sent
 
     @property
@@ -130,7 +129,7 @@ class Session:
 
     @property
     def cost_usd(self) -> float:
-        """Cost since the session was opened or leased, in US dollars, by the CLI's estimate. Grows when turns end."""
+        """Cost in US dollars since the session was opened or leased, by the CLI's estimate. Grows when turns end."""
         return 0.0 if self._is_over else self._core.ledger.cost_usd
 
     @property
@@ -140,18 +139,18 @@ class Session:
 
     @property
     def info(self) -> Mapping[str, JsonValue]:
-        """The CLI's report at its start: commands, models, account, version and more."""
+        """The CLI's report at the start: commands, models, account, version and more."""
         return self._core.connection.info
 
     @property
     def stderr_tail(self) -> str:
-        """Last lines of the process's stderr; nothing if it is not one of ours."""
+        """Last lines of the process's stderr; empty if the process is not ours."""
         process = self._process
         return process.stderr_tail if process is not None else ""
 
     @property
     def _is_over(self) -> bool:
-        """True if the lease has ended: the process may serve another one."""
+        """True if the lease has ended: the process may serve another lease."""
         return self._term.end is not None
 
     @property
@@ -163,21 +162,21 @@ class Session:
         prompt: Content,
         *,
         verbatim: bool = True,
-        timeout: float | None = None,  # noqa: ASYNC109  # of the turn, which continues by itself: not of the waiting
+        timeout: float | None = None,  # noqa: ASYNC109  # for the turn, which continues by itself, not for the wait
         max_cost_usd: float | None = None,
     ) -> Turn:
-        """Send a prompt, wait for the end of the turn, and return the turn.
+        """Send a prompt, wait until the turn has ended, and return the turn.
 
-        A cancelled caller does not wait for the turn to end: it is interrupted, and the next message waits for that.
+        A cancelled caller does not wait for that: the turn is interrupted, and the next message waits for the end.
         Messages until then stay in the conversation; `rewind()` drops them.
 
         Args:
-            prompt: A text, or content blocks of the Messages API.
+            prompt: A text, or content blocks as in the Messages API.
             verbatim: True to send it unchanged. If false, `@file` inserts a file and `/command` runs a command, as far
                 as the session's options permit.
-            timeout: Maximum seconds of the turn; `timeouts.turn` if None.
+            timeout: Maximum duration in seconds; `timeouts.turn` if None.
             max_cost_usd: Maximum cost in US dollars; the options' `max_budget_usd` if None. An API call that exceeds it
-                is the last one of the turn.
+                is the turn's last.
 
         Raises:
             TurnError: The turn failed; the error has the turn. The session can be used afterwards.
@@ -209,14 +208,14 @@ class Session:
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.
 
-        A rewind ends a running turn and leaves nothing: the next request is that of a new process. With `tools_changed`
-        the conversation is cleared with the CLI's own command instead, when no turn runs. That makes the CLI reread its
-        tools, and leaves an echo of some 400 characters in front of the next message.
+        A rewind ends a running turn and leaves nothing: the next request equals a new process's. With `tools_changed`
+        the CLI's `/clear` command clears the conversation instead, when no turn runs. Then the CLI reads the list of
+        tools again, and leaves an echo with some 400 characters before the next message.
 
         Raises:
             SessionBusyError: A turn runs, and `tools_changed` is true.
             ControlRequestError: The conversation cannot be rewound to nothing, because it does not begin with a user
-                message of this session; or the CLI refused.
+                message from this session; or the CLI refused.
             ClaudeCodeError: The process ended; the session is dead.
         """
         if tools_changed:
@@ -226,7 +225,7 @@ class Session:
         return "rewound"
 
     async def add_user(self, content: Content) -> str:
-        """Append a user message without asking for an answer; returns its uuid.
+        """Append a user message without asking for an answer; returns the uuid.
 
         Raises:
             SessionBusyError: A turn runs.
@@ -236,9 +235,9 @@ class Session:
         return await self._term.call(self._core.add_user, content)
 
     async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
-        """Append an earlier assistant message; returns its uuid. Raises the errors of `add_user()`.
+        """Append an earlier assistant message; returns the uuid. Raises as `add_user()`.
 
-        The CLI takes `input_tokens` as the length of the conversation up to there; at 0 it estimates.
+        The CLI takes `input_tokens` as the conversation's length up to there; at 0 it estimates.
         """
         return await self._term.call(self._core.add_assistant, content, model, input_tokens)
 
@@ -255,7 +254,7 @@ class Session:
         return (await self._term.call(self._core.rewind, target_uuid)).get("rewound") is True
 
     async def interrupt(self) -> None:
-        """End the running turn, if any, and return when it has ended. Its result still has to be read.
+        """End the running turn, if any, and return when it has ended. The result still has to be read.
 
         Raises:
             ControlTimeoutError: It did not end within `timeouts.control` seconds.
@@ -263,9 +262,9 @@ class Session:
         await self._term.call(self._core.interrupt)
 
     async def set_model(self, model: str | None) -> None:
-        """Change the model for the turns to come; None is the CLI's default one.
+        """Change the model for later turns; None is the CLI's default model.
 
-        In a conversation that has begun, the CLI reports it to the model in front of the next message.
+        In a conversation that has begun, the CLI reports the change to the model before the next message.
 
         Raises:
             ControlRequestError: The CLI refused. It accepts unknown names, and then the API refuses.
@@ -288,7 +287,7 @@ class Session:
         self,
         subtype: str,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109  # of the request, and named in the error
+        timeout: float | None = None,  # noqa: ASYNC109  # the error names it
         **fields: JsonValue,
     ) -> dict[str, JsonValue]:
         """Send a control request and return the CLI's answer.
@@ -296,7 +295,7 @@ class Session:
         Args:
             subtype: Kind of request.
             timeout: Seconds to wait for the answer; `timeouts.control` if None.
-            **fields: The other fields of the request.
+            **fields: The request's other fields.
 
         Raises:
             ControlTimeoutError: There was no answer in time.
@@ -306,44 +305,44 @@ class Session:
         """
         if timeout is not None:
             checked_seconds(timeout, "control")
-        return await self._term.call(self._core.control, subtype, fields, timeout)
+        return await self._term.call(self._core.connection.request, subtype, fields, timeout)
 
     async def wait_mcp(
         self,
         names: Sequence[str] | None = None,
         *,
-        timeout: float = 30.0,  # noqa: ASYNC109  # of the wait, and named in the error
+        timeout: float = 30.0,  # noqa: ASYNC109  # a later server is an error only if `require` is true
         require: bool = True,
     ) -> list[McpServerStatus]:
-        """Wait until MCP servers are ready; a turn that begins before has to wait for them itself.
+        """Wait until MCP servers are ready; a turn that begins earlier waits for them.
 
         Args:
-            names: Names of the servers; None for all of the session.
+            names: Server names; None for all servers.
             timeout: Seconds to wait.
             require: If true, a server that is not connected by then, or has failed, is an error.
 
         Raises:
-            McpServerFailedError: One is not connected; has its own message.
-            ValueError: The session has no server of that name.
+            McpServerFailedError: A server is not connected; the error has the server's message.
+            ValueError: The session has no server with that name.
         """
         seconds = checked_seconds(timeout, "wait_mcp")
         return await self._term.call(self._core.extensions.mcp.wait, names, seconds=seconds, require=require)
 
     async def mcp_status(self) -> list[McpServerStatus]:
-        """Return the state of all MCP servers, with their tools. A killed one is connected until it is called again."""
+        """Return all MCP servers with state and tools. A killed server is connected until the next call to it."""
         return await self._term.call(self._core.extensions.mcp.status)
 
     async def set_mcp_servers(self, servers: Mapping[str, McpServer], *, require: bool = True) -> list[McpServerStatus]:
-        """Replace the MCP servers given to `open()` or set here before, and wait until they are ready.
+        """Replace the MCP servers given to `open()` or set here before, and wait until the new servers are ready.
 
-        The next request lists only the tools of the new ones. Until they are ready, or have failed, the CLI answers no
+        The next request lists only the new servers' tools. Until they are ready, or have failed, the CLI answers no
         other control request.
 
         Raises:
-            McpServerFailedError: One is not ready within `timeouts.mcp` seconds, or has failed, and `require` is set.
-                The set is replaced all the same.
+            McpServerFailedError: A server is not ready within `timeouts.mcp` seconds, or has failed, and `require` is
+                set. The servers are replaced all the same.
             ValueError: A name or a value is invalid.
-            TypeError: An object is no server.
+            TypeError: An object is not a server.
         """
         loop = asyncio.get_running_loop()
         return await self._term.call(self._core.extensions.serve, servers, require=require, loop=loop)
@@ -352,7 +351,7 @@ class Session:
         """Reconnect an MCP server.
 
         Raises:
-            McpServerFailedError: It failed, or there is none of that name.
+            McpServerFailedError: It failed, or no server has that name.
         """
         await self._term.call(self._core.extensions.mcp.reconnect, name)
 
@@ -360,12 +359,12 @@ class Session:
         """Switch an MCP server on or off. The next request lists its tools, or does not.
 
         Raises:
-            McpServerFailedError: It could not be connected, or there is none of that name.
+            McpServerFailedError: It could not be connected, or no server has that name.
         """
         await self._term.call(self._core.extensions.mcp.toggle, name, enabled)
 
     async def close(self) -> None:
-        """End the process and delete its private folder. Bounded by a few times `timeouts.close`; idempotent."""
+        """End the process and delete the private folder, within a few times `timeouts.close`. Idempotent."""
         if not self._is_over:
             await self._term.call(self._core.connection.close)
 

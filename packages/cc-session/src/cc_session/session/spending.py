@@ -1,4 +1,4 @@
-"""Spending of a session. The CLI reports totals that grow over its session and start again at `/clear`."""
+"""Spending of a session. The CLI reports totals, which grow over the CLI's session and start again at `/clear`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,23 +8,25 @@ from claude_agent_sdk import ResultMessage
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import JsonValue, ModelUsage
 
+from ..errors import MessageParseError
+
 __all__ = ["CostLedger", "Spent"]
 
-# Fields of a `ModelUsage` that are no consumed amounts.
+# Fields in a `ModelUsage` that are not consumed amounts.
 _NO_AMOUNTS = frozenset({"context_window", "max_output_tokens"})
 
-# Prices are per million tokens; smaller amounts are noise of float subtraction. In US dollars.
+# Prices are per million tokens; smaller amounts are noise from float subtraction. In US dollars.
 _DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """An amount of money and of tokens."""
+    """Money and tokens."""
 
     cost_usd: float = 0.0
-    """In US dollars, as the CLI reckons."""
+    """In US dollars, by the CLI's estimate."""
     models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
-    """Tokens and cost by the model's name."""
+    """Tokens and cost by model name."""
 
 
 class CostLedger:
@@ -32,22 +34,25 @@ class CostLedger:
 
     def __init__(self) -> None:
         self.cost_usd = 0.0
-        """Cost of the session since it was opened, across clears, in US dollars."""
+        """Cost since the session was opened, across clears, in US dollars."""
         self._session_id: str | None = None
         self.total_usd = 0.0
-        """The CLI's own total, as of its last result, in US dollars."""
+        """The CLI's total in the last result, in US dollars."""
         self._models: Mapping[str, ModelUsage] = {}
         self.last = Spent()
-        """Amount added by the last result."""
+        """Amount that the last result added."""
 
     def begin_at(self, usage: Mapping[str, JsonValue]) -> None:
         """Record the answer to `get_usage` as spent before this session was opened."""
-        if isinstance(session := usage.get("session"), dict):
-            totals = {"total_cost_usd": session.get("total_cost_usd"), "modelUsage": session.get("model_usage")}
-            response = convert_sdk_messages_to_cli_response(
-                [{"subtype": "", "is_error": False, **totals, "type": "result"}]
-            )
-            self.total_usd, self._models = response.total_cost_usd or 0.0, response.model_usage or {}
+        match usage:
+            case {"session": {"total_cost_usd": int() | float() as total, "model_usage": {**models}}}:
+                self.total_usd = float(total)
+                try:
+                    self._models = {name: ModelUsage.model_validate(model) for name, model in models.items()}
+                except ValueError as error:
+                    raise MessageParseError(reason=f"The usage of the session is invalid: {error}") from error
+            case _:
+                pass  # an old CLI
 
     def forget(self) -> None:
         """Count from zero; the CLI's totals continue."""
@@ -57,7 +62,7 @@ class CostLedger:
     def take(self, result: ResultMessage) -> None:
         """Record the totals of a result."""
         if self._session_id not in (None, result.session_id):
-            # A cleared conversation continues under another id, with totals of its own.
+            # A cleared conversation continues under another id, with new totals.
             self.total_usd, self._models = 0.0, dict[str, ModelUsage]()
         self._session_id = result.session_id
         self.last = Spent()

@@ -11,19 +11,15 @@ from typing import Literal, Self, cast
 
 from claude_agent_sdk import Message, ResultMessage, StreamEvent, UserMessage
 
-from cc_convert import convert_sdk_messages_to_cli_response
-from cc_types import ClaudeCodeError
-
 from ..background import on_background, tell_background
 from ..errors import TurnTimeoutError
-from ..timeouts import checked_seconds
+from ..timeouts import checked_seconds, time_limit
 from .core import SessionCore
 from .lease import LeaseTerm
 from .sent_message import SentMessage
 from .turn import Turn
 from .turn_errors import turn_error
 from .turn_state import TurnEvent, TurnState
-from .turn_usage import usage_of
 
 __all__ = ["TurnLimits", "TurnStream"]
 
@@ -32,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLimits:
-    """Limits of a turn: duration and silence in seconds, and cost in US dollars."""
+    """Limits on a turn: duration and silence in seconds, and cost in US dollars."""
 
     turn: float | None
     silence: float | None
@@ -46,45 +42,36 @@ class TurnLimits:
 
 
 class TurnStream(AsyncIterator[Message]):
-    """Messages of one turn, as they arrive. Created by `Session.stream()`, used with `async with` and `async for`.
+    """Messages of a turn, as they arrive. Created by `Session.stream()`, used with `async with` and `async for`.
 
-    No message is dropped, however slowly it is read, and waiting for one may be cancelled and repeated. Leaving the
-    block early interrupts the turn and waits until it has ended, for `timeouts.close` at most; a turn that has not
-    ended by then takes its process with it. A cancelled caller does not wait.
+    However slow the reader is, no message is lost, and a wait for a message may be cancelled and repeated. Leaving the
+    block early interrupts the turn and waits for the end, `timeouts.close` at most; if the turn has not ended by then,
+    its process is discarded. A cancelled caller does not wait.
     """
 
     def __init__(self, core: SessionCore, term: LeaseTerm, sent: SentMessage, limits: TurnLimits) -> None:
         """Use `Session.stream()`."""
         self._core, self._term, self._sent, self._limits = core, term, sent, limits
-        self._watching: list[asyncio.Task[None]] = []
+        self._watchers: list[asyncio.Task[None]] = []
         self._is_over = False
 
     @functools.cached_property
     def turn(self) -> Turn:
-        """The turn, also a failed one. Known as soon as its result was read.
+        """The turn, as soon as its result was read, even if it failed.
 
         Raises:
-            RuntimeError: It was not.
+            RuntimeError: The result was not read.
         """
         if not self._sent.is_read:
             raise RuntimeError("The turn was not read to its result, so its outcome is unknown")
-        messages, result = tuple(self._sent.messages), cast(ResultMessage, self._sent.result)
-        response = convert_sdk_messages_to_cli_response(messages)
-        return Turn(
-            text=response.result,
-            messages=messages,
-            result=result,
-            usage=usage_of(messages, response.usage, is_cut_off=result.is_error),
-            model_usage=self._sent.spent.models,
-            cost_usd=self._sent.spent.cost_usd,
-        )
+        return Turn.of(self._sent.messages, cast(ResultMessage, self._sent.result), self._sent.spent)
 
     def give_up(self, error: Exception) -> None:
         """Interrupt the turn, and make its reader raise `error` after the messages received."""
         tell_background(self._leave, error)
 
     async def to_end(self) -> Turn:
-        """Send the prompt, unless it was sent, skip the messages, and return the turn. Raises as `Session.run()`."""
+        """Send the prompt, unless already sent, skip the messages, and return the turn. Raises as `Session.run()`."""
         try:
             return await self._term.call(self._run)
         except asyncio.CancelledError:
@@ -112,7 +99,7 @@ class TurnStream(AsyncIterator[Message]):
             TurnError: The turn failed; comes after the result.
             TurnTimeoutError: The turn took too long.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
-            RuntimeError: The stream is read outside of its `async with`.
+            RuntimeError: The stream is read outside the `async with` block.
         """
         sent = self._sent
         if sent.is_read or self._is_over:
@@ -123,7 +110,7 @@ class TurnStream(AsyncIterator[Message]):
         if sent.state is TurnState.NEW:
             raise RuntimeError("The prompt was not sent: use `async with session.stream(…)`")
         if not sent.has_unread():
-            # Not a call of the lease, whose end also ends the turn.
+            # Not through the lease term: the end of the lease also ends the turn.
             await on_background(sent.wait)
         return sent.take()
 
@@ -134,7 +121,7 @@ class TurnStream(AsyncIterator[Message]):
             return
         self._leave_soon()
         if not isinstance(error, asyncio.CancelledError):
-            await on_background(self._left)
+            await on_background(self._leave_and_wait)
 
     def _checked_turn(self) -> Turn:
         if (error := turn_error(self.turn, max_cost_usd=self._limits.max_cost_usd)) is not None:
@@ -142,29 +129,27 @@ class TurnStream(AsyncIterator[Message]):
         return self.turn
 
     def _leave_soon(self) -> None:
-        # Started, not awaited: this must not be cancelled, and must finish before the caller's next action.
+        # Not awaited: this must not be cancelled, and must be complete before the caller's next action.
         self._is_over = True
         self._sent.enter(TurnEvent.LEAVE)
         tell_background(self._leave)
 
-    # On the background loop.
+    # The rest runs on the background loop.
 
     async def _begin(self) -> None:
-        """Send the prompt, when the session is free."""
-        loop = asyncio.get_running_loop()
-        deadline = None if self._limits.turn is None else loop.time() + self._limits.turn
+        """Send the prompt when the session is free."""
+        seconds = self._limits.turn
+        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
-            async with asyncio.timeout_at(deadline):
+            async with time_limit(seconds, functools.partial(self._timeout, "turn")):
                 await self._core.begin(self._sent, is_turn=True)
-        except TimeoutError as error:
-            if isinstance(error, ClaudeCodeError):
-                raise
+        except TurnTimeoutError:
             self._core.leave(self._sent)
-            raise self._timeout("turn") from error
+            raise
         if deadline is not None or self._limits.silence is not None:
-            self._watching.append(asyncio.ensure_future(self._watch_time(deadline)))
+            self._watchers.append(asyncio.ensure_future(self._watch_time(deadline)))
         if self._limits.max_cost_usd is not None:
-            self._watching.append(asyncio.ensure_future(self._watch_cost(self._limits.max_cost_usd)))
+            self._watchers.append(asyncio.ensure_future(self._watch_cost(self._limits.max_cost_usd)))
 
     async def _run(self) -> Turn:
         if self._sent.state is TurnState.NEW:
@@ -174,18 +159,17 @@ class TurnStream(AsyncIterator[Message]):
         return self._checked_turn()
 
     async def _leave(self, error: Exception | None = None) -> None:
-        """End the turn, if it runs; its reader, if any, gets `error`."""
-        for task in self._watching:
-            task.cancel()
+        """End the turn, if it runs; a reader gets `error`."""
+        for watcher in self._watchers:
+            watcher.cancel()
         self._core.leave(self._sent, error)
 
-    async def _left(self) -> None:
-        """End the turn and wait until it has ended, or its process is being discarded. Bounded by `timeouts.close`."""
+    async def _leave_and_wait(self) -> None:
         await self._leave()
-        await self._core.drained()
+        await self._core.wait_for_end()
 
     async def _watch_time(self, deadline: float | None) -> None:
-        """Abandon the turn when it has taken too long, or was silent for too long."""
+        """Abandon the turn when it takes too long, or is silent for too long."""
         loop = asyncio.get_running_loop()
         while True:
             waits = [] if deadline is None else [deadline - loop.time()]
@@ -203,17 +187,17 @@ class TurnStream(AsyncIterator[Message]):
         self._core.leave(self._sent, self._timeout("turn" if is_late else "silence"))
 
     async def _watch_cost(self, limit: float) -> None:
-        """Interrupt the turn when it has cost too much. Queried after each API call, since no message reports it."""
-        before, seen = self._core.ledger.total_usd, 0
+        """Interrupt the turn when it costs too much. Asks the CLI after each API call: no message has the cost."""
+        before, count = self._core.ledger.total_usd, 0
         try:
             while self._sent.result is None:
-                await self._sent.wait(seen)
-                news = self._sent.messages[seen:]
-                seen += len(news)
+                await self._sent.wait(count)
+                news = self._sent.messages[count:]
+                count += len(news)
                 if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
                     await self._core.interrupt_turn(self._sent)
         except Exception as error:
-            # Its reader gets the same error.
+            # The reader gets the same error.
             logger.debug("The cost of a turn is not watched any more: %s", type(error).__name__)
 
     async def _cost(self) -> float:

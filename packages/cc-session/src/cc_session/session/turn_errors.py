@@ -1,7 +1,7 @@
-"""Failures of a turn in a working process, classified by its result and the CLI's messages before it.
+"""Failures of a turn in a working process, classified by the result and the CLI's messages before it.
 
-The result's `subtype` is not enough: a turn that ended with an API error has the subtype `success`, and a prompt
-blocked by a hook is not even an error. Measured on CLI 2.1.329.
+The result's `subtype` is not enough: a turn that ended with an API error has the subtype `success`, and a prompt that a
+hook blocked is not even an error. Measured on CLI 2.1.329.
 """
 
 from dataclasses import asdict
@@ -19,9 +19,9 @@ from .turn import Turn
 __all__ = ["TurnError", "TurnErrorKind", "turn_error"]
 
 TurnErrorKind: TypeAlias = FailureKind
-"""Kind of a turn's failure; `"other"` is none of the others."""
+"""Kind of failure; `"other"` is any kind without a name here."""
 
-# With it a model reports that there is no room for its answer; the CLI reports that in words only.
+# Words with which the CLI reports that the context window has no room for an answer.
 _NO_ROOM = "context window limit"
 
 
@@ -33,17 +33,17 @@ class TurnError(ClaudeCodeError, ResultError):
     """
 
     kind: TurnErrorKind
-    """Kind of the failure."""
+    """Kind of failure."""
     turn: Turn
-    """The turn in spite of the failure: messages, text, usage and cost."""
+    """The failed turn: messages, text, usage and cost."""
 
     def __init__(self, *, kind: TurnErrorKind, turn: Turn) -> None:
         self.kind = kind
         self.turn = turn
-        what = _words(turn) or kind
+        reason = _reason(turn) or kind
         status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
-        sentence = f"The turn failed ({kind}{status}): {what.rstrip('.')}. {_advice(kind, turn)}"
-        # Not `super()`: the SDK's constructor takes the sentence and the facts, and ours only the sentence.
+        sentence = f"The turn failed ({kind}{status}): {reason.rstrip('.')}. {_advice(kind, turn)}"
+        # Not `super()`: the SDK's constructor takes the sentence and the facts, ours only the sentence.
         ResultError.__init__(self, sentence, data=asdict(turn.result))
 
     @property
@@ -62,7 +62,7 @@ class TurnError(ClaudeCodeError, ResultError):
 
 
 def turn_error(turn: Turn, *, max_cost_usd: float | None = None) -> TurnError | None:
-    """Return the error of a turn that failed or exceeded its cost limit."""
+    """Return the error if a turn failed or exceeded the cost limit."""
     if max_cost_usd is not None and turn.cost_usd > max_cost_usd:
         return TurnError(kind="budget", turn=turn)
     kind = _kind(turn)
@@ -85,7 +85,7 @@ def _kind(turn: Turn) -> TurnErrorKind | None:
 
 
 def _hook_kind(turn: Turn) -> TurnErrorKind | None:
-    """Return the action of hooks on the prompt, which the CLI does not count as an error."""
+    """Return the kind if a hook stopped the prompt, which the CLI does not count as an error."""
     if turn.result.num_turns > 0:
         return None
     outcomes = [m.data.get("prompt_submit_outcome") for m in turn.messages if isinstance(m, SystemMessage)]
@@ -109,8 +109,8 @@ def _advice(kind: TurnErrorKind, turn: Turn) -> str:
     return BY_KIND[kind].advice
 
 
-def _words(turn: Turn) -> str:
-    """Return the CLI's explanation. The model's text is no reason."""
+def _reason(turn: Turn) -> str:
+    """Return the CLI's explanation. The model's text does not explain a failure."""
     result = turn.result
     if result.is_error and (result.errors or result.result):
         return "; ".join(result.errors or ()) or (result.result or "").strip()

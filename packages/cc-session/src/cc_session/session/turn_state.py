@@ -1,6 +1,6 @@
-"""The life of a sent message, as a state machine. Pure.
+"""States of a sent message, as a table.
 
-Two sides change the state: the CLI, which ends the message, and its reader in this process, which reads the result,
+Two sides change the state: the CLI, which ends the message, and the reader in this process, which reads the result,
 leaves early, or rewinds the conversation to before the message.
 """
 
@@ -14,7 +14,7 @@ SessionState = Literal["idle", "busy", "dirty", "dead"]
 
 
 class TurnState(Enum):
-    """State of a message from its creation on."""
+    """State of a message, from creation on."""
 
     NEW = "new"
     """Not sent yet."""
@@ -23,11 +23,11 @@ class TurnState(Enum):
     DROPPED = "dropped"
     """The conversation was rewound to before it; the CLI has not ended it yet."""
     LEFT = "left"
-    """Its reader has left; the CLI has not ended it yet."""
+    """The reader has left; the CLI has not ended it yet."""
     ENDED = "ended"
-    """The CLI has ended it, and its result is unread."""
+    """The CLI has ended it, and the result is unread."""
     OVER = "over"
-    """Nothing is left to do for it."""
+    """Nothing more has to be done for it."""
 
 
 class TurnEvent(Enum):
@@ -36,11 +36,11 @@ class TurnEvent(Enum):
     SEND = "send"
     """It is written to the CLI."""
     END = "end"
-    """Its result arrives, or the process ends."""
+    """The result arrives, or the process ends."""
     READ = "read"
-    """Its reader has received the result."""
+    """The reader has received the result."""
     LEAVE = "leave"
-    """Its reader leaves, or is cancelled."""
+    """The reader leaves, or is cancelled."""
     DROP = "drop"
     """The conversation is rewound to before it."""
 
@@ -68,4 +68,4 @@ SESSION_STATES: Mapping[TurnState, SessionState] = {
     TurnState.ENDED: "busy",
     TurnState.OVER: "idle",
 }
-"""The state of a living session during its last turn. A session whose process has ended is `"dead"`."""
+"""State of a living session during its last turn. A session whose process has ended is `"dead"`."""

@@ -1,4 +1,4 @@
-"""Process trees of CLIs, their ends and their memory, with programs that are no CLI."""
+"""Process trees: marks, ends and memory, with programs in place of a CLI."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from cc_session.process.memory import Memory, memory_of
-from cc_session.process.process_tree import MARK, end_all, family_of, limit_of, set_limit
+from cc_session.process.process_tree import MARK, descendants, end_all, limit_of, set_limit
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -24,7 +24,7 @@ FOLDER = Path("/nowhere") / str(uuid4())
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start a shell that prints a line when it is ready, with the mark of a folder."""
+    """Start a shell that prints a line when it is ready, with a folder's mark."""
     started: list[subprocess.Popen[str]] = []
 
     def shell(script: str, folder: Path = FOLDER) -> subprocess.Popen[str]:
@@ -44,7 +44,7 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def test_children_and_what_carries_the_mark_are_the_family_and_what_has_ended_is_not(start: Start) -> None:
+def test_descendants_are_children_and_marked_processes_that_still_run(start: Start) -> None:
     marked, stranger = start("echo; exec sleep 60"), start("echo; exec sleep 60", FOLDER / "other")
     ended = start("exit")
     if sys.platform == "darwin" and sys.version_info < (3, 13):
@@ -53,16 +53,16 @@ def test_children_and_what_carries_the_mark_are_the_family_and_what_has_ended_is
     cli = start(f"env {MARK}=none sleep 60 & echo $!; wait")
     child = int(line(cli))
     assert [line(marked), line(stranger)] == ["", ""]
-    assert {process.pid for process in family_of(cli.pid, FOLDER)} == {child, marked.pid}
-    assert ended.pid not in {process.pid for process in family_of(os.getpid(), FOLDER)}
-    end_all(family_of(cli.pid, FOLDER), 10)
+    assert {process.pid for process in descendants(cli.pid, FOLDER)} == {child, marked.pid}
+    assert ended.pid not in {process.pid for process in descendants(os.getpid(), FOLDER)}
+    end_all(descendants(cli.pid, FOLDER), 10)
     assert (cli.wait(10), marked.wait(10), stranger.poll()) == (0, -signal.SIGTERM, None)
-    assert family_of(cli.pid, FOLDER) == family_of(None, FOLDER) == []
+    assert descendants(cli.pid, FOLDER) == descendants(None, FOLDER) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system shows no limits")
-def test_a_process_without_parents_and_environment_is_of_the_family(start: Start) -> None:
-    """SES-77: it has the limit of the process that it came from, which is left alone if it has another."""
+def test_a_process_without_parents_and_environment_is_a_descendant(start: Start) -> None:
+    """SES-77: it inherits the limit, and a process with another limit is not touched."""
     cli = start("read _; (env -i setsid sh -c 'echo $$; exec sleep 60' &)")
     folder = FOLDER / "limit"
     set_limit(cli.pid, folder)
@@ -71,11 +71,11 @@ def test_a_process_without_parents_and_environment_is_of_the_family(start: Start
     print(file=cli.stdin, flush=True)
     detached = int(line(cli))
     cli.wait(10)
-    assert [process.pid for process in family_of(None, folder)] == [detached]
-    assert family_of(None, FOLDER / "other") == []
+    assert [process.pid for process in descendants(None, folder)] == [detached]
+    assert descendants(None, FOLDER / "other") == []
     assert limit_of(folder) != limit_of(FOLDER / "other")
-    end_all(family_of(None, folder), 10)
-    assert family_of(None, folder) == []
+    end_all(descendants(None, folder), 10)
+    assert descendants(None, folder) == []
 
 
 def test_what_does_not_end_is_killed(start: Start) -> None:
@@ -85,7 +85,7 @@ def test_what_does_not_end_is_killed(start: Start) -> None:
     assert stubborn.wait(10) == -signal.SIGKILL
 
 
-def test_a_process_id_that_belongs_to_another_process_by_now_is_not_signalled(start: Start) -> None:
+def test_a_reused_process_id_gets_no_signal(start: Start) -> None:
     other = start("echo; exec sleep 60")
     line(other)
     gone = psutil.Process(other.pid)
@@ -98,8 +98,8 @@ def test_a_process_id_that_belongs_to_another_process_by_now_is_not_signalled(st
 def test_memory_is_told_of_processes_that_there_are(start: Start) -> None:
     ended = start("exit")
     ended.wait(10)
-    found = memory_of([os.getpid(), ended.pid])
-    assert found.keys() == {os.getpid()}
-    memory = found[os.getpid()]
+    memories = memory_of([os.getpid(), ended.pid])
+    assert memories.keys() == {os.getpid()}
+    memory = memories[os.getpid()]
     assert memory.own > 1 < memory.shared
     assert Memory(2.0, 1.0).resident == 3.0

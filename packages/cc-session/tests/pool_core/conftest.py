@@ -1,0 +1,179 @@
+"""Stand-ins for sessions: the choice and number of processes are tested without a CLI."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk.types import SystemPromptPreset
+
+from cc_session import PoolLimits, Timeouts
+from cc_session.pool.core import Lease, PoolCore
+from cc_session.pool.launch import Defaults, Launch
+from cc_session.pool.worker import Worker
+from cc_session.process.memory import Memory
+from cc_session.process.observer import SideEffects
+from cc_session.process.settings import Settings, SettingValues, control_requests
+from cc_types import ControlRequestError
+
+Make = Callable[..., PoolCore]
+
+# No process has such an id.
+FIRST_PID = 10**9
+
+# Where settings do not count, another model can be set on a process that runs.
+OPTIONS = ClaudeAgentOptions(model="m", permission_mode="default", setting_sources=[])
+
+# Claude Code's system prompt, which is fixed at the start.
+FULL = SystemPromptPreset(type="preset", preset="claude_code")
+
+
+class PretendedSession:
+    """The session parts that a worker uses."""
+
+    def __init__(self, number: int, launch: Launch) -> None:
+        self.number = number
+        self.pid = FIRST_PID + number
+        self.launch = launch
+        self.side_effects = SideEffects()
+        self.settings = Settings(launch.options)
+        self.info = dict[str, object]()
+        self.state = "idle"
+        self.requests: list[tuple[str, object]] = []
+        self.error: Exception | None = None
+        self.may_reset = asyncio.Event()
+        self.may_reset.set()
+
+    @property
+    def is_running(self) -> bool:
+        return self.state != "dead"
+
+    def lent_for(self, _term: object) -> "PretendedSession":
+        return self
+
+    def forget_stderr(self) -> None:
+        pass
+
+    def forget_lease(self) -> None:
+        pass
+
+    async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
+        await asyncio.sleep(0)
+        self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one
+        if self.error is not None:
+            raise self.error
+        if fields.get("system_prompt") == "":
+            raise ControlRequestError(subtype=subtype, message="system_prompt must be a non-empty string")
+
+    async def apply(self, wanted: SettingValues) -> bool:
+        changes = self.settings.missing(wanted)
+        for subtype, fields in control_requests(changes, self.settings["model"]):
+            self.settings.sent("request", {"subtype": subtype, **fields})
+            await self.control(subtype, timeout=None, **fields)
+            self.settings.answered("request", is_success=True)
+        return bool(changes)
+
+    async def vacate(self) -> None:
+        pass
+
+    async def reset(self) -> None:
+        await self.may_reset.wait()
+        if self.error is not None:
+            raise self.error
+
+    async def close(self) -> None:
+        self.state = "dead"
+        self.may_reset.set()
+
+
+class Starter:
+    """Starts processes when permitted."""
+
+    def __init__(self) -> None:
+        self.sessions: list[PretendedSession] = []
+        self.permits = asyncio.Semaphore(1000)
+        self.error: Exception | None = None
+
+    def hold(self) -> None:
+        """Block all starts; each `permits.release()` permits a start."""
+        self.permits = asyncio.Semaphore(0)
+
+    def let_go(self) -> None:
+        for _ in range(100):
+            self.permits.release()
+
+    async def __call__(self, launch: Launch) -> Worker:
+        session = PretendedSession(len(self.sessions), launch)
+        self.sessions.append(session)
+        await self.permits.acquire()
+        if self.error is not None:
+            raise self.error
+        return Worker(launch, cast(Any, session))
+
+
+def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launch:
+    defaults = Defaults(OPTIONS, None, (), None, True, Timeouts())
+    return defaults.launch(options, cast(Any, overrides))
+
+
+@asynccontextmanager
+async def lent(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> AsyncGenerator[PretendedSession]:
+    """A lease with one message."""
+    lease = Lease(wanted or launch(**overrides))
+    try:
+        session = cast("PretendedSession", await pool.lend(lease))
+        session.side_effects.has_conversation = True
+        yield session
+    finally:
+        pool.give_back(lease)
+
+
+async def use(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> PretendedSession:
+    """Lease a session, send a message, and return when it is clean or has ended."""
+    async with lent(pool, wanted, **overrides) as session:
+        pass
+    await all_rest()
+    return session
+
+
+async def all_rest() -> None:
+    """Let every task run as far as it can, and every callback that wakes a task."""
+    for _ in range(5):
+        await anyio.wait_all_tasks_blocked()
+        await asyncio.sleep(0)
+
+
+async def waiting(pool: PoolCore, **overrides: Any) -> "asyncio.Task[PretendedSession]":
+    """A use that has to wait; returned when it does."""
+    task = asyncio.ensure_future(use(pool, **overrides))
+    await all_rest()
+    return task
+
+
+def figures(pool: PoolCore, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(pool.stats(), name) for name in names)
+
+
+@pytest.fixture
+async def starter() -> Starter:
+    return Starter()
+
+
+@pytest.fixture
+async def make(starter: Starter) -> AsyncGenerator[Make]:
+    pools: list[PoolCore] = []
+
+    def make(**limits: Any) -> PoolCore:
+        pools.append(PoolCore(launch, PoolLimits(**{"size": 1, "prewarm": 0} | limits), starter))
+        return pools[-1]
+
+    yield make
+    for pool in pools:
+        await pool.aclose()
+
+
+def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
+    return lambda pids: dict.fromkeys(pids, memory)

@@ -1,0 +1,68 @@
+"""Limits on number and memory."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cc_session import PoolLimits, SessionPool
+from cc_session.process.memory import Memory
+
+from .conftest import (
+    Make,
+    Starter,
+    all_rest,
+    figures,
+    measuring,
+    use,
+)
+
+pytestmark = pytest.mark.timeout(10)
+
+
+async def test_processes_and_starts_never_exceed_the_limits(make: Make, starter: Starter) -> None:
+    """SES-25, SES-66."""
+    pool = make(size=3)
+    starter.hold()
+    tasks = [asyncio.ensure_future(use(pool)) for _ in range(9)]
+    for starting, starts in ((2, 2), (2, 3), (1, 3)):
+        await all_rest()
+        assert (*figures(pool, "starting"), len(starter.sessions)) == (starting, starts)
+        starter.permits.release()
+    starter.let_go()
+    await asyncio.gather(*tasks)
+    assert figures(pool, "starts", "leases", "idle") == (3, 9, 3)
+
+
+async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-66, ARCH-06: but a single process is always allowed, and shared pages count once."""
+    monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(100, 50)))
+    for limit, starts in ((1, 1), (249, 1), (251, 2)):
+        pool = make(size=4, max_total_mb=limit)
+        await use(pool)
+        await asyncio.gather(*(use(pool) for _ in range(4)))
+        assert figures(pool, "starts") == (starts,)
+        await use(pool, env={"KIND": "Another."})
+        assert pool.stats().recycled == {"evicted": 1}
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"size": 0}, "size is 0"),
+        ({"size": 2, "prewarm": 3}, "prewarm is 3"),
+        ({"start_limit": 0}, "start_limit is 0"),
+        ({"max_uses": 0}, "max_uses is 0"),
+        ({"max_rss_mb": -1}, "max_rss_mb is -1"),
+        ({"idle_seconds": 0}, "idle_seconds is 0"),
+    ],
+)
+def test_invalid_limits_are_refused(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PoolLimits(**limits)
+
+
+@pytest.mark.parametrize(("name", "advice"), [("size", r": use limits=PoolLimits\(size=\.\.\.\)"), ("colour", "$")])
+def test_limits_outside_of_their_class_are_refused_with_its_name(name: str, advice: str) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'{advice}"):
+        SessionPool(**{name: 4})  # pyright: ignore[reportArgumentType] - that is the point

@@ -1,0 +1,184 @@
+"""Reset and replacement of processes."""
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_session.pool.core import Lease
+from cc_session.process.memory import Memory
+from cc_types import ControlRequestError, ControlTimeoutError, ProcessExitedError
+
+from ..conftest import until
+from .conftest import (
+    OPTIONS,
+    Make,
+    Starter,
+    all_rest,
+    figures,
+    launch,
+    lent,
+    measuring,
+    use,
+    waiting,
+)
+
+pytestmark = pytest.mark.timeout(10)
+
+
+SEALED = ClaudeAgentOptions(tools=[], env={"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"})
+UNDOING = [
+    (SEALED, "called_tools", True, None),
+    (ClaudeAgentOptions(tools=[]), "called_tools", True, "tools"),
+    (replace(SEALED, tools=["Bash"]), "called_tools", True, "tools"),
+    (SEALED, "others", {"mcp_set_servers"}, "changed"),
+    (replace(SEALED, session_id=str(uuid4())), "has_conversation", True, "fresh"),
+    (replace(SEALED, resume="x"), "has_conversation", True, "fresh"),
+    (replace(SEALED, extra_args={"task-budget": "1"}), "has_conversation", True, "fresh"),
+]
+
+
+@pytest.mark.parametrize(("options", "trace", "value", "reason"), UNDOING)
+async def test_changes_that_cannot_be_undone_replace_the_process(
+    make: Make, options: ClaudeAgentOptions, trace: str, value: object, reason: str | None
+) -> None:
+    """SES-62, SES-63: a conversation may also not begin empty, or belong to a single session."""
+    pool = make()
+    for number in (0, 0 if reason is None else 1):
+        async with lent(pool, launch(options)) as session:
+            setattr(session.side_effects, trace, value)
+        assert session.number == number
+        await all_rest()
+    assert pool.stats().recycled == ({} if reason is None else {reason: 2})
+
+
+async def test_a_lease_without_effects_needs_no_reset(make: Make) -> None:
+    """SES-63: also with options that serve one conversation."""
+    pool, once = make(), launch(replace(OPTIONS, resume="earlier"))
+    pool.give_back(lease := Lease(once))
+    with pytest.raises(asyncio.CancelledError):
+        await pool.lend(lease)  # returned before it began
+    for number in range(3):
+        async with lent(pool, once) as session:
+            session.side_effects.clear()
+        assert (await use(pool, once)) is session
+        assert session.number == number
+        assert pool.stats().recycled == {"fresh": number + 1}
+        assert figures(pool, "idle", "resets") == (0, 0)
+
+
+async def test_a_process_is_replaced_after_its_last_use(make: Make) -> None:
+    """SES-62."""
+    pool = make(max_uses=2)
+    assert [(await use(pool)).number for _ in range(5)] == [0, 0, 1, 1, 2]
+    assert pool.stats().recycled == {"uses": 2}
+
+
+@pytest.mark.parametrize(("limit", "numbers", "recycled"), [(111, [0, 0], {}), (109, [0, 1], {"memory": 2})])
+async def test_a_process_that_is_too_large_is_replaced(
+    make: Make, monkeypatch: pytest.MonkeyPatch, limit: float, numbers: list[int], recycled: dict[str, int]
+) -> None:
+    """SES-66."""
+    monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(60, 50)))
+    pool = make(max_rss_mb=limit)
+    assert [(await use(pool)).number for _ in range(2)] == numbers
+    assert pool.stats().memory_mb == (0 if recycled else 110)
+    assert pool.stats().recycled == recycled
+
+
+async def test_processes_are_replaced_the_next_day(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-62: the CLI would tell the model that the date has changed."""
+    pool = make(size=2)
+    await pool.warm(launch(), 2)
+    async with lent(pool):
+        tomorrow = SimpleNamespace(today=lambda: "tomorrow")
+        monkeypatch.setattr("cc_session.pool.worker.datetime.date", tomorrow)
+    assert (await use(pool)).number == 2
+    assert pool.stats().recycled == {"date": 2}
+
+
+async def test_a_dead_process_is_replaced_and_its_lease_served_first(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-66, SES-67, SES-F04: in a lease, while it is idle, and where only a request shows its end."""
+    pool = make()
+    async with lent(pool) as session:
+        await session.close()
+    await (await use(pool)).close()
+    monkeypatch.setattr("cc_session.pool.worker._SURE_SECONDS", -1.0)
+    (await use(pool)).error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
+    served: list[str] = []
+
+    async def serve(name: str) -> None:
+        async with lent(pool):
+            served.append(name)
+
+    starter.hold()
+    tasks = [asyncio.ensure_future(serve(name)) for name in ("first", "second", "third")]
+    await all_rest()
+    starter.let_go()
+    await asyncio.gather(*tasks)
+    assert served == ["first", "second", "third"]
+    assert pool.stats().recycled == {"dead": 3}
+    assert figures(pool, "leases", "starts") == (6, 4)
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "reason"),
+    [
+        (ControlRequestError(subtype="rewind_conversation", message="No."), "idle", "reset"),
+        (ProcessExitedError(exit_code=-9), "dead", "dead"),
+        (None, "busy", "reset"),
+    ],
+)
+async def test_a_process_whose_way_back_fails_is_replaced(
+    make: Make, error: Exception | None, state: str, reason: str
+) -> None:
+    """SES-67."""
+    pool = make()
+    async with lent(pool) as session:
+        session.error = error
+        session.state = "busy"
+    session.state = state
+    assert (await use(pool)).number == 1
+    assert pool.stats().recycled == {reason: 1}
+    assert session.state == "dead"
+
+
+async def test_a_lease_waits_for_a_reset_that_may_end_soon(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-67."""
+    monkeypatch.setattr("cc_session.pool.processes._RESET_SOON_SECONDS", 60.0)
+    pool = make(size=2)
+    async with lent(pool) as slow:
+        slow.may_reset.clear()
+    next_one = await waiting(pool)
+    assert not next_one.done()
+    assert figures(pool, "resetting", "starting", "waiting", "running") == (1, 0, 1, 1)
+    slow.may_reset.set()
+    assert await next_one is slow
+
+
+async def test_a_lease_starts_a_process_rather_than_wait_for_a_long_reset(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-67, SES-F05."""
+    monkeypatch.setattr("cc_session.pool.processes._RESET_SOON_SECONDS", 0.0)
+    pool = make(size=2)
+    async with lent(pool) as slow:
+        slow.may_reset.clear()
+    assert (await use(pool)).number == 1
+    slow.may_reset.set()
+    await all_rest()
+    assert figures(pool, "idle") == (2,)
+
+
+async def test_a_reset_without_an_end_is_given_up(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-67, SES-F05."""
+    monkeypatch.setattr("cc_session.pool.core._RESET_SECONDS", 0.01)
+    pool = make()
+    async with lent(pool) as slow:
+        slow.may_reset.clear()
+    await until(lambda: pool.stats().recycled == {"reset": 1})
