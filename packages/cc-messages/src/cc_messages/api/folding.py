@@ -7,9 +7,10 @@ own loop answers in this form, and a later request has that message in its histo
 from collections.abc import Sequence
 from typing import Any
 
+from cc_session.internals import mcp_name
 from cc_types import JsonValue
 
-from ..context.tool_server_key import CLAUDE_CODE_SERVER, mcp_name
+from ..context.tool_server_key import CLAUDE_CODE_SERVER
 from .blocks import Block, HistoryMessage
 
 __all__ = ["as_mcp_result", "unfolded", "unfolded_messages"]

@@ -20,7 +20,7 @@ from claude_agent_sdk import Message
 from cc_types import JsonValue, RateLimits
 
 from .claude_code_tools import ClaudeCodeTools
-from .tool_server_key import check_server_name
+from .tool_server_key import check_tool_server_name
 
 __all__ = ["CLICall", "CLITools", "RequestContext", "RequestReport", "current_context", "request_context"]
 
@@ -62,7 +62,7 @@ class CLITools:
     """Tools that must not run twice at the same time."""
 
     def __post_init__(self) -> None:
-        check_server_name(self.server_name)
+        check_tool_server_name(self.server_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,46 +1,31 @@
 """A request's tools that the CLI calls, as the MCP server that a process needs for them."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, cast
 
 from cc_ipc import ToolSchema
-from cc_session.internals import TOOL_META
+from cc_session.internals import TOOL_META, check_server_name, mcp_name, split_mcp_name
 from cc_types import JsonValue
 
-__all__ = ["CLAUDE_CODE_SERVER", "ToolServerKey", "check_server_name", "mcp_name", "server_and_tool"]
+__all__ = ["CLAUDE_CODE_SERVER", "ToolServerKey", "check_tool_server_name", "server_and_tool"]
 
 CLAUDE_CODE_SERVER = "claude-code"
 """The server name for the CLI's own tools in answers."""
 
-# A part of the tool names, `mcp__SERVER__TOOL`, in which the CLI replaces all other characters.
-_SERVER_NAME = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]*(?<!_)")
 
-
-def check_server_name(name: str) -> None:
+def check_tool_server_name(name: str) -> None:
     """Raise ValueError unless `name` can be an MCP server of the caller's tools."""
-    if _SERVER_NAME.fullmatch(name) is None or name == CLAUDE_CODE_SERVER:
-        raise ValueError(
-            f"{name!r} cannot be the name of an MCP server: it needs letters, digits, '-' and single '_', begins with "
-            f"a letter or digit, and is not {CLAUDE_CODE_SERVER!r}"
-        )
-
-
-def mcp_name(server: str, tool: str) -> str:
-    """Return the CLI's name for a tool from an MCP server."""
-    return f"mcp__{server}__{tool}"
+    check_server_name(name)
+    if name == CLAUDE_CODE_SERVER:
+        raise ValueError(f"{name!r} cannot be the name of an MCP server: answers name Claude Code's own tools so")
 
 
 def server_and_tool(name: str) -> tuple[str, str]:
     """Return MCP server and tool of the CLI's name for a tool; its own tools have the server `claude-code`."""
-    if name.startswith("mcp__"):
-        server, separator, tool = name.removeprefix("mcp__").partition("__")
-        if separator:
-            return server, tool
-    return CLAUDE_CODE_SERVER, name
+    return split_mcp_name(name) or (CLAUDE_CODE_SERVER, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from functools import partial
 
 from claude_agent_sdk import ClaudeAgentOptions
 
+from cc_session.internals import PLAIN_NAMES_ENV, is_mcp_name, server_rule
+
 from ..context.claude_code_tools import ClaudeCodeTools
 from ..process.launch import LaunchBuilder, RequestLaunch, betas_env, logged
 from .plan import LoopPlan
@@ -17,9 +19,6 @@ __all__ = ["loop_launch"]
 # Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API's clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 
-# The model gets the tools under the request's names.
-_PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
-
 # The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
@@ -27,7 +26,7 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
     """Return the launch for `request`."""
     server, own_tools = request.tool_server, request.context.claude_code_tools
-    plain: Mapping[str, str] = _PLAIN_NAMES if server is not None and server.is_plain else {}
+    plain: Mapping[str, str] = PLAIN_NAMES_ENV if server is not None and server.is_plain else {}
     options = builder.sealed(request.system, request.process_model, {**betas_env(request), **_LOOP_ENV, **plain})
     if own_tools is None:
         options = logged(options)
@@ -51,11 +50,11 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
     folder = own_tools.cwd or options.cwd
     return replace(
         options,
-        tools=[name for name in own_tools.names if not name.startswith("mcp__")],
+        tools=[name for name in own_tools.names if not is_mcp_name(name)],
         allowed_tools=[
             *options.allowed_tools,
             *own_tools.tools,
-            *(f"mcp__{name}" for name in own_tools.mcp_servers),
+            *map(server_rule, own_tools.mcp_servers),
         ],
         max_turns=own_tools.max_turns,
         cwd=None if folder is None else os.path.abspath(folder),
