@@ -47,7 +47,7 @@ AFTER = {
 
 
 def respond(body: dict[str, Any]) -> str:
-    return f"{body['messages'][-1]['content'][-1]['text']} {body['model']}"
+    return f"{body['messages'][-1]['content']} {body['model']}"
 
 
 def parameters(call: Call) -> tuple[Any, dict[str, str]]:

@@ -95,10 +95,10 @@ def test_unsupported_features_are_declared() -> None:
 def test_the_retention_is_that_of_the_settings_or_of_claude_codes_breakpoints(setting: str) -> None:
     """MODEL-31"""
     settings: Any = {setting: "1h"}
-    model = ClaudeCodeModel(provider=ClaudeCodeProvider())
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider(cache_breakpoints=True))
     assert model.resolve_cache_retention(settings) == timedelta(hours=1)
     assert model.resolve_cache_retention(None) == timedelta(minutes=5)
-    assert ClaudeCodeModel(provider=ClaudeCodeProvider(cache_breakpoints=False)).resolve_cache_retention(None) is None
+    assert ClaudeCodeModel(provider=ClaudeCodeProvider()).resolve_cache_retention(None) is None
 
 
 def now() -> str:

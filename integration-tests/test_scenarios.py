@@ -7,6 +7,7 @@ for the differences that the design allows (`both_ways.comparable`). A scenario 
 All scenarios share the processes, so that each meets the state after all earlier scenarios.
 """
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from anthropic import AsyncAnthropic
 from both_ways import BothWays, Seen
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeProvider
+from differences import Differences, differences_between
 from scenarios import SCENARIOS, Scenario
 
 
@@ -51,6 +53,26 @@ async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
 async def other_logins(nothing_is_left: None) -> AsyncIterator[Mapping[str, BothWays]]:
     async with ready("oauth") as oauth, ready("vertex") as vertex, ready("bedrock") as bedrock:
         yield {"oauth": oauth, "vertex": vertex, "bedrock": bedrock}
+
+
+# With this variable and `-n 0 -m "slow or not slow"`, a run writes the page with the table of differences.
+WRITES_TABLE = bool(os.environ.get("WRITE_REQUEST_DIFFERENCES"))
+OBSERVED: dict[Login, set[str]] = {}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def written_table() -> Iterator[None]:
+    """Write the table of all observed differences, if asked to."""
+    yield
+    if WRITES_TABLE:
+        Differences().write(OBSERVED)
+
+
+def test_each_difference_of_a_request_has_a_reason() -> None:
+    """MSG-120"""
+    reasons = Differences().reasons
+    assert reasons
+    assert all(reason not in ("", "?") for reason in reasons.values())
 
 
 # The CLI removes the effort from a request to a Bedrock model released without effort.
@@ -103,6 +125,14 @@ async def compare(scenario: Scenario, both_ways: BothWays) -> None:
     assert observed.outcome == expected.outcome
     assert observed.bodies == expected.bodies
     assert observed.warnings == expected.warnings
+    if not scenario.is_unordered and scenario.differ is None:
+        names = {
+            name
+            for directly, through_cli in zip(expected.calls, observed.calls, strict=True)
+            for name in differences_between(directly, through_cli)
+        }
+        OBSERVED.setdefault(both_ways.login, set()).update(names)
+        assert WRITES_TABLE or not Differences().unnamed(both_ways.login, names)
 
 
 def test_there_are_enough_scenarios() -> None:

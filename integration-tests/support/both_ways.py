@@ -4,7 +4,7 @@ import json
 import re
 import warnings
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from anthropic import AsyncAnthropic
@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_jsonable_python
 
 from api_script import with_usual_usage
-from cc_loopback import Login, LoopbackServer
+from cc_loopback import Call, Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest
 
@@ -53,6 +53,8 @@ class Seen:
     outcome: Any
     bodies: list[dict[str, Any]]
     warnings: list[str]
+    calls: list[Call] = field(default_factory=list[Call], compare=False)
+    """The requests for messages, as received."""
 
     @property
     def error(self) -> str | None:
@@ -87,21 +89,28 @@ class BothWays:
         usual = self.api.respond
         self.api.respond = with_usual_usage(respond or usual)
         self.api.requests.clear()
+        self.api.calls.clear()
         try:
             with warnings.catch_warnings(record=True) as noted:
                 warnings.simplefilter("always", UserWarning)
                 outcome = await _outcome(run, model)
             await at_rest(self.provider)
             bodies = comparable([*self.api.requests], self.login)
+            calls = [call for call in self.api.calls if call.body and "max_tokens" in call.body]
         finally:
             self.api.respond = usual
-        return Seen(outcome, bodies, [f"{note.category.__name__}: {note.message}" for note in noted])
+        return Seen(outcome, bodies, [f"{note.category.__name__}: {note.message}" for note in noted], calls)
 
 
 def comparable(bodies: list[dict[str, Any]], login: Login = "api-key") -> list[dict[str, Any]]:
     """Return recorded bodies without the differences that the design allows; nothing else is removed."""
     ids: dict[str, str] = {}
     return [_renamed(_of_login(_allowed(body), login), ids) for body in bodies]
+
+
+def plain_ids(value: object) -> Any:
+    """Return a JSON value with numbered ids."""
+    return _renamed(value, {})
 
 
 def comparable_messages(messages: list[ModelMessage]) -> Any:
