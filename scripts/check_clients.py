@@ -1,10 +1,9 @@
-"""Test clients of the Messages API against the server, each in an environment of its own.
+"""Test clients of the Messages API against the server, each in a separate environment.
 
     uv run scripts/check_clients.py [--write] [CLIENT ...]
 
-Runs the programs of `scripts/clients` against `python -m cc_messages serve` on a loopback API, with the newest version
-of each client. Prints a table; with --write, it also writes `docs/reference/clients.md`. Exits with 1 if a
-client fails.
+Runs the programs in `scripts/clients` against `python -m cc_messages serve` on a loopback API, each with the newest
+version. Prints a table; with --write, it also writes `docs/reference/clients.md`. Exits with 1 if a client fails.
 """
 
 import argparse
@@ -45,7 +44,7 @@ REFUSAL = "This request was refused for the test."
 
 @dataclass(frozen=True)
 class Client:
-    """A program of `scripts/clients` and its requirements."""
+    """A program in `scripts/clients` with requirements."""
 
     title: str
     program: str
@@ -57,7 +56,6 @@ class Client:
 
     @property
     def name(self) -> str:
-        """Name of the program without its suffix."""
         return self.program.partition(".")[0]
 
 
@@ -95,21 +93,20 @@ CLIENTS = (
 
 @dataclass(frozen=True)
 class Row:
-    """The results of one client; a problem for each ability that failed."""
+    """The results for a client, with a problem for each ability that failed."""
 
     client: Client
     versions: Mapping[str, str]
     problems: Mapping[str, str]
 
     def cells(self) -> list[str]:
-        """Return the cells of the table."""
         results = ["—" if name in self.client.lacks else "no" if name in self.problems else "yes" for name in COLUMNS]
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return [self.client.title, versions, *results]
 
 
 def script(api: LoopbackServer) -> None:
-    """Let the API answer the requests of the programs."""
+    """Let the API answer the programs."""
 
     def respond(body: dict[str, Any]) -> Any:
         prompt = next(message["content"] for message in reversed(body["messages"]) if message["role"] == "user")
@@ -119,14 +116,15 @@ def script(api: LoopbackServer) -> None:
             api.fail_next(int(refused[1]), message=REFUSAL, headers={"retry-after": "0"})
             return ANSWER
         if results := [block for block in blocks if block["type"] == "tool_result"]:
-            return ANSWER if is_output(results[0]) else f"It is {text_of(results[0]['content'])}."
-        seen = [picture(block["source"]) for block in blocks if block["type"] == "image"]
-        return reply(body, text, seen[0] if seen else None)
+            is_weather = results[0]["tool_use_id"] in ("toolu_weather", "toolu_Bash")
+            return f"It is {text_of(results[0]['content'])}." if is_weather else ANSWER
+        pictures = [picture(block["source"]) for block in blocks if block["type"] == "image"]
+        return reply(body, text, pictures[0] if pictures else None)
 
     api.respond = respond
 
 
-def reply(body: dict[str, Any], text: str, seen: str | None) -> Any:
+def reply(body: dict[str, Any], text: str, about: str | None) -> Any:
     """Return the answer to a prompt, in the form that the request asks for."""
     tools = {tool["name"]: tool for tool in body.get("tools", [])}
     choice = body.get("tool_choice", {})
@@ -135,46 +133,37 @@ def reply(body: dict[str, Any], text: str, seen: str | None) -> Any:
     if "Bash" in tools and abilities.WEATHER in text:
         return [call("Bash", {"command": f"echo {abilities.weather('Paris')}"})]
     if schema := body.get("output_config", {}).get("format", {}).get("schema"):
-        return json.dumps(city(schema, seen))
+        return json.dumps(city(schema, about))
     for name, tool in tools.items():
         if name == choice.get("name") or name == "StructuredOutput" or choice.get("type") == "any":
-            return [call(name, city(tool["input_schema"], seen))]
-    # The form that DSPy asks for in its prompt.
+            return [call(name, city(tool["input_schema"], about))]
+    # The form for which DSPy asks in the prompt.
     if fields := re.findall(r"`\[\[ ## (\w+) ## \]\]`", text.rpartition("Respond with")[2]):
-        values = {name: "" if name == "completed" else seen or ANSWER for name in fields}
+        values = {name: "" if name == "completed" else about or ANSWER for name in fields}
         return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
-    return seen or ANSWER
+    return about or ANSWER
 
 
 def call(name: str, arguments: object) -> dict[str, object]:
-    """Return a call of a tool."""
     return {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": arguments}
 
 
-def city(schema: dict[str, Any], seen: str | None) -> dict[str, Any]:
-    """Return the city for a schema of it, or of an object with it in its only field."""
-    value = {**PARIS, "name": seen or PARIS["name"]}
+def city(schema: dict[str, Any], about: str | None) -> dict[str, Any]:
+    """Return the city as `schema` requires: alone, or in an object as the only field."""
+    value = {**PARIS, "name": about or PARIS["name"]}
     fields = schema["properties"]
     return value if "people" in fields else {next(iter(fields)): value}
 
 
 def picture(source: dict[str, Any]) -> str:
-    """Return a text about an image."""
     return f"A picture of type {source['media_type']} with {len(source['data'])} characters."
 
 
-def is_output(result: dict[str, Any]) -> bool:
-    """Return whether a result is that of a tool for the output."""
-    return result["tool_use_id"] not in ("toolu_weather", "toolu_Bash")
-
-
 def text_of(content: Any) -> str:
-    """Return the text of a tool's result."""
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 def judge(ability: str, value: Any) -> str | None:
-    """Return the problem with a result, or None."""
     match ability:
         case "text":
             good = value == ANSWER
@@ -194,17 +183,16 @@ def judge(ability: str, value: Any) -> str | None:
 
 
 def read(client: Client, output: str) -> Row:
-    """Return the row for the output of a program."""
     versions: dict[str, str] = {}
     problems = {name: "the program did not try it" for name in COLUMNS if name not in client.lacks}
     for line in output.splitlines():
         if not line.startswith('{"ability"'):
             continue
-        said = json.loads(line)
-        name = said["ability"]
+        report = json.loads(line)
+        name = report["ability"]
         if name == "versions":
-            versions |= said["value"]
-        elif problem := said.get("error") or judge(name, said["value"]):
+            versions |= report["value"]
+        elif problem := report.get("error") or judge(name, report["value"]):
             problems[name] = problem
         else:
             problems.pop(name, None)
@@ -212,7 +200,7 @@ def read(client: Client, output: str) -> Row:
 
 
 async def command(client: Client, folder: Path) -> list[str]:
-    """Return the command that runs a program; installs the packages of Node."""
+    """Return the command that runs a program; Node's packages are installed first."""
     program = str(CLIENTS_FOLDER / client.program)
     if program.endswith(".mjs"):
         await run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.packages], folder)
@@ -223,7 +211,6 @@ async def command(client: Client, folder: Path) -> list[str]:
 
 
 async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> Row:
-    """Run a program, and return its row."""
     api.reset()
     script(api)
     constants = {name: value for name, value in vars(abilities).items() if name.isupper() and name != "PNG"}
@@ -231,17 +218,16 @@ async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> 
         **server.env(),
         "CLIENT_CONSTANTS": json.dumps(constants),
         "CLAUDE_CLI": str(CLI),
-        "CLAUDE_ENV": json.dumps(api.env()),  # its private folder
+        "CLAUDE_ENV": json.dumps(api.env()),  # with a private folder
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
-    # Outside the repository, since its pins would apply there.
+    # Outside the repository, where the pins would apply.
     with tempfile.TemporaryDirectory(prefix="clients-") as name:
         folder = Path(name)
         return read(client, await run(await command(client, folder), folder, env))
 
 
 def table(rows: list[Row]) -> list[str]:
-    """Return the table of the page, and the notes below it."""
     head = ["client", "versions", *COLUMNS]
     lines = [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *(row.cells() for row in rows))]
     notes = [f"- {row.client.title}: {row.client.note}." for row in rows if row.client.note]
@@ -249,7 +235,6 @@ def table(rows: list[Row]) -> list[str]:
 
 
 async def work(clients: list[Client], write: bool) -> list[str]:
-    """Check the clients, one after the other, and return the failures."""
     rows: list[Row] = []
     failed: list[str] = []
     with LoopbackServer() as api, serving(api) as server:
@@ -268,18 +253,17 @@ async def work(clients: list[Client], write: bool) -> list[str]:
 
 
 def main() -> int:
-    """Check the given clients, or all."""
     names = [client.name for client in CLIENTS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(names)} (default: all)")
-    parser.add_argument("--write", action="store_true", help="write the page of the documentation; with all clients")
-    given = parser.parse_args()
-    if unknown := sorted({*given.clients} - {*names}):
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"{', '.join(names)} (default: all)")
+    parser.add_argument("--write", action="store_true", help="write the documentation page; with all clients")
+    arguments = parser.parse_args()
+    if unknown := sorted({*arguments.clients} - {*names}):
         parser.error(f"unknown client: {', '.join(unknown)}")
-    if given.write and given.clients:
+    if arguments.write and arguments.clients:
         parser.error("the page has all clients: give none with --write")
-    chosen = [client for client in CLIENTS if not given.clients or client.name in given.clients]
-    return finish(work(chosen, given.write))
+    chosen = [client for client in CLIENTS if not arguments.clients or client.name in arguments.clients]
+    return finish(work(chosen, arguments.write))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run the commands of the checks: with a time limit, in their own environment, and stopped with all child processes."""
+"""Run commands for the checks: with a time limit, in their own environment, and stopped with all child processes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FOREIGN = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", 
 
 
 class CheckError(Exception):
-    """A failed check of a package; the message is for the user."""
+    """A failed check; the message is for the user."""
 
 
 async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """Run a command and return its output, including stderr. `env` adds to the variables of this process.
+    """Run a command and return its output, including stderr. `env` adds to this process's variables.
 
     Raises:
-        CheckError: it failed, or exceeded the time limit of a step.
+        CheckError: The command failed, or exceeded the time limit.
     """
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -38,7 +38,7 @@ async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = Non
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            # Own process group: Ctrl-C reaches this script alone, which then stops the groups one after the other.
+            # Own process group: Ctrl-C reaches this script alone, which then stops group after group.
             start_new_session=True,
         )
     )
@@ -59,7 +59,6 @@ async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = Non
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """Stop a process and all its child processes."""
     if sys.platform == "win32":
         raise NotImplementedError("needs POSIX")
     try:
@@ -73,13 +72,13 @@ async def _signal_group(process: asyncio.subprocess.Process, number: int) -> Non
     if sys.platform != "win32":
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-    # Bounded even after a kill: it also waits for the end of the output, which another process may keep open.
+    # Bounded even after a kill: `wait()` needs closed output, too, which another process may keep open.
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)
 
 
 async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list[str]:
-    """Run checks, two at a time, and print the last line of each output; return the failures."""
+    """Run checks, two at a time, and print the last line that each prints; return the failures."""
     failed: list[str] = []
     slots = asyncio.Semaphore(2)
 
@@ -97,9 +96,9 @@ async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list
 
 
 def finish(work: Coroutine[None, None, list[str]]) -> int:
-    """Run the main function of a script, print the failures, and return the exit code.
+    """Run a script's main function, print the failures, and return the exit code.
 
-    SIGINT and SIGTERM cancel it, which stops all processes that it has started.
+    SIGINT and SIGTERM cancel the function, which stops all processes.
     """
 
     async def working() -> list[str]:

@@ -1,4 +1,4 @@
-"""An environment with all packages of the workspace and others, which the workspace's own environment does not have."""
+"""An environment with all workspace packages and others, which the workspace's own environment does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from workspace import ROOT, find_uv, read_members, read_toml
 
 
 def workspace_pins() -> list[str]:
-    """Return the exact versions of the workspace."""
     return read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
 
 
@@ -26,8 +25,8 @@ async def create(folder: Path, wanted: Iterable[str], pins: Iterable[str], overr
         (folder / name).write_text("\n".join(lines), encoding="utf-8")
     python = str(folder / "venv" / "bin" / "python")
     await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={sys.executable}", "venv"], folder)
-    # Compiled: else each of many interpreters would compile again, where they may not write the cache. Refreshed: uv
-    # does not check for changed sources of the packages.
+    # Compiled: else each interpreter would compile again where the cache is read-only. Refreshed: uv does not notice
+    # changed sources.
     options = ["--compile-bytecode", *(f"--refresh-package={path.name}" for path in read_members())]
     limits = ["--constraints=constraints.txt", "--build-constraints=build.txt", "--overrides=overrides.txt"]
     await run([*find_uv(), "pip", "install", f"--python={python}", *options, *limits, *wanted], folder)

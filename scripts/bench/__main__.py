@@ -3,7 +3,7 @@
     uv run scripts/bench [--only NAME…] [--list] [--json FILE] [--quick] [--peer]
 
 Prints medians, 90th percentiles, and median ratios to a floor measured at the same time. Exits with 1 if a figure
-misses its bound or a benchmark fails.
+misses a bound or a benchmark fails.
 """
 
 import sys

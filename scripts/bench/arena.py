@@ -1,4 +1,4 @@
-"""The processes of the contenders and of the API, and rounds of the same order to all of them."""
+"""Processes for contenders and the API, and rounds with the same order for all contenders."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from line_process import LineProcess, line_process
 from .harness import Effort, rotated
 
 HERE = Path(__file__).parent
-# The peer runs the `claude` on its PATH; it has to be the CLI that the others run.
+# The peer runs the first `claude` on PATH; it has to be the CLI that the others run.
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
 PLAIN = "AnthropicModel, no Claude Code"
@@ -31,7 +31,7 @@ KINDS = {
 
 @asynccontextmanager
 async def scripted_api() -> AsyncGenerator[tuple[LineProcess, dict[str, str]]]:
-    """Run `api.py`; yield its process, and the environment for its clients."""
+    """Run `api.py`; yield the process, and the environment for clients."""
     async with line_process("the API", (sys.executable, str(HERE / "api.py")), {}) as api:
         yield api, await api.read()
 
@@ -43,12 +43,12 @@ class Arena:
         self._api, self._environment, self._effort = api, environment, effort
 
     async def sizes(self) -> list[int]:
-        """Return the bytes of each request to the API since the last call."""
+        """Return the bytes in each request to the API since the last call."""
         return await self._api.order("sizes")
 
     @asynccontextmanager
     async def contenders(self, *names: str, pool: int = 1) -> AsyncGenerator[dict[str, LineProcess]]:
-        """Yield contenders in processes of their own, all imports done; the peer only if it is available."""
+        """Yield contenders in separate processes, all imports done; the peer only if it is available."""
         async with AsyncExitStack() as stack:
             workers: dict[str, LineProcess] = {}
             for name in self.present(names):
@@ -65,14 +65,13 @@ class Arena:
 
 @asynccontextmanager
 async def arena(effort: Effort) -> AsyncGenerator[Arena]:
-    """Start the API."""
     async with scripted_api() as (api, environment):
         path = os.pathsep.join((str(CLI.parent), os.environ.get("PATH", "")))
         yield Arena(api, {**environment, "PATH": path}, effort)
 
 
 class Rounds:
-    """Times of the contenders in milliseconds, by name; the same index is the same round."""
+    """The contenders' times in milliseconds, by name; the same index is the same round."""
 
     def __init__(self) -> None:
         self.milliseconds: dict[str, list[float]] = {}
@@ -83,7 +82,7 @@ class Rounds:
     async def play(
         self, workers: Mapping[str, LineProcess], do: str, *, counts: bool = True, **arguments: object
     ) -> None:
-        """Send one order to all contenders in alternation; a warm-up round does not count."""
+        """Send an order to all contenders in alternation; a warm-up round does not count."""
         self._number += 1
         for name in rotated(workers, self._number):
             times = await workers[name].order(do, **arguments)
@@ -92,9 +91,8 @@ class Rounds:
                     getattr(self, kind).setdefault(name, []).append(value)
 
     async def begin(self, workers: Mapping[str, LineProcess], *, messages: int = 0, tool: bool = False) -> None:
-        """Let all contenders start a new conversation."""
         await self.play(workers, "begin", counts=False, messages=messages, tool=tool)
 
     def ordered(self, times: Mapping[str, list[float]], names: Iterable[str]) -> dict[str, list[float]]:
-        """Return the times in the order of the names, not in the order of execution."""
+        """Return the times in the order of `names`, not in the order of execution."""
         return {name: times[name] for name in names if name in times}

@@ -1,8 +1,7 @@
-"""Measure runs at once, streams, memory, request sizes and imports, with and without Claude Code.
+"""Measure runs at once, streams, request sizes and imports, with and without Claude Code.
 
-One to 32 runs at once on one provider; the time to the first streamed word, and the Python process's work for a
-hundred words; the peak resident memory of the Python process and of the CLI's; the bytes that the API receives; the
-time of an interpreter for the imports of a program.
+1 to 32 runs at once on the same provider; the time to the first streamed word, and the Python process's work for a
+hundred words; the bytes that the API receives; the time that an interpreter takes for a program's imports.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from .arena import OURS, PEER, PLAIN, QUERY, Arena, Rounds, arena
 from .harness import Bound, Effort, Figure, Group, Suite, milliseconds, rotated
 
 AT_ONCE = (1, 2, 4, 8, 16, 32)
-# Each of the peer's runs is a process of 200 MB or more.
+# Each peer run is a process with 200 MB or more.
 MOST_PROCESSES = 8
 LOAD_ROUNDS = 8
 POOL = 8
@@ -33,7 +32,7 @@ IMPORTED = {
     OURS: "import cc_model",
     PEER: "import pydantic_ai_claude_code",
 }
-# Longer than any import takes; a hanging one must not block the benchmark.
+# Longer than any import takes; a hanging import must not block the benchmark.
 _IMPORT_SECONDS = 60.0
 
 TIMES_BYTES = 1.1
@@ -41,8 +40,7 @@ PROMPTS = {"short": "Hello?", "20 KB": "Hello? " * 3_000}
 
 
 async def measure_concurrent(effort: Effort) -> list[Figure]:
-    """Compare many runs at once: the total time divided by the number of runs."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, QUERY, PEER, pool=POOL) as workers:
         # Processes and connections start with the first runs, which is another benchmark.
         await Rounds().play({name: workers[name] for name in (PLAIN, OURS)}, "many", at_once=POOL)
@@ -55,8 +53,8 @@ async def measure_concurrent(effort: Effort) -> list[Figure]:
                 await played.play(now, "many", at_once=at_once)
             each = {name: [time / at_once for time in times] for name, times in played.milliseconds.items()}
             group = Group(f"{at_once} at once, time for each run")
-            found += group.figures(played.ordered(each, chosen), PLAIN)
-    return found
+            figures += group.figures(played.ordered(each, chosen), PLAIN)
+    return figures
 
 
 def _most(name: str) -> int:
@@ -64,7 +62,7 @@ def _most(name: str) -> int:
 
 
 async def measure_stream(effort: Effort) -> list[Figure]:
-    """Compare streams of few and of many words; the difference is the cost of the words."""
+    """Compare streams with few and with many words; the difference is the cost of the words."""
     few, many = Rounds(), Rounds()
     async with arena(effort) as place, place.contenders(PLAIN, OURS) as workers:
         for number in range(-2, effort.times(STREAMS)):
@@ -86,20 +84,18 @@ def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
 
 
 async def measure_bytes(effort: Effort) -> list[Figure]:
-    """Compare the sizes of the requests of a run."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
         for kind, prompt in PROMPTS.items():
             sizes = {name: [await request_bytes(place, worker, prompt)] for name, worker in workers.items()}
-            found += Group(f"Bytes of the requests for a run, {kind} prompt", "B").figures(sizes, PLAIN)
+            figures += Group(f"Bytes of the requests for a run, {kind} prompt", "B").figures(sizes, PLAIN)
             more = sizes[OURS][0] - TIMES_BYTES * sizes[PLAIN][0]
             title = f"Bytes beyond {TIMES_BYTES} times those of AnthropicModel, {kind} prompt"
-            found.append(Group(title, "B").figure(OURS, [more], Bound(600)))
-    return found
+            figures.append(Group(title, "B").figure(OURS, [more], Bound(600)))
+    return figures
 
 
 async def request_bytes(place: Arena, worker: LineProcess, prompt: str) -> float:
-    """Return the bytes of all requests of a run."""
     await worker.order("run")
     await place.sizes()
     await worker.order("run", prompt=prompt)
@@ -107,7 +103,6 @@ async def request_bytes(place: Arena, worker: LineProcess, prompt: str) -> float
 
 
 async def measure_imports(effort: Effort) -> list[Figure]:
-    """Compare the time of interpreters that import a module and exit."""
     times: dict[str, list[float]] = {}
     present = {name: code for name, code in IMPORTED.items() if name != PEER or effort.peer}
     for number in range(-1, effort.times(IMPORTS)):
@@ -124,15 +119,17 @@ async def measure_imports(effort: Effort) -> list[Figure]:
 
 
 def _self_times(log: str) -> dict[str, float]:
-    """Return the milliseconds of our own modules and of all others, each without the modules that it imports."""
-    found = {"modules of this project": 0.0, "all other modules": 0.0}
+    """Return the milliseconds for our own modules and for all others, each without the modules that it imports."""
+    figures = {"modules of this project": 0.0, "all other modules": 0.0}
     for microseconds, name in re.findall(r"^import time: +(\d+) \|[^|]*\| +(\S+)$", log, re.MULTILINE):
-        found["modules of this project" if name.startswith("cc_") else "all other modules"] += int(microseconds) / 1000
-    return found
+        figures["modules of this project" if name.startswith("cc_") else "all other modules"] += (
+            int(microseconds) / 1000
+        )
+    return figures
 
 
 async def interpreted(python: str, code: str) -> str:
-    """Run a line of code in another interpreter, and return its import log."""
+    """Run a line of code in another interpreter, and return the import log."""
     process = await asyncio.create_subprocess_exec(
         python, "-X", "importtime", "-c", code, cwd=Path(__file__).parent.parent, stderr=asyncio.subprocess.PIPE
     )

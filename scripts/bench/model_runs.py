@@ -1,9 +1,9 @@
-"""Measure the runs of an agent through Claude Code, each figure compared with its parts, measured in the same run.
+"""Measure an agent's runs through Claude Code, each figure compared with its parts, measured in the same run.
 
-A warm run in a conversation, compared with a bare turn of the SDK's client on a live process and a run with
-pydantic-ai's own `AnthropicModel`, since it replaces both. A run with one tool call, compared with two such turns and
-such a run. The first run of a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
-conversations of 2 to 200 messages, imported and continued. All use the loopback API, which answers at once.
+A warm run in a conversation, compared with a bare turn with the SDK's client on a live process and a run with
+pydantic-ai's own `AnthropicModel`, since it replaces both. A run with a tool call, compared with two such turns and
+such a run. The first run in a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
+conversations with 2 to 200 messages, imported and continued. All use the loopback API, which answers at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ TOOL_PARTS = "run / two bare turns and run with AnthropicModel"
 
 
 def parts(mine: Sequence[float], turns: Sequence[float], framework: Sequence[float]) -> list[float]:
-    """Return the ratio of each run to the sum of its parts: Claude Code's calls, and the framework's part."""
+    """Return each run's ratio to the sum of the parts: Claude Code's calls, and the framework's part."""
     return [run / (turn + other) for run, turn, other in zip(mine, turns, framework, strict=True)]
 
 
 async def measure_text(effort: Effort) -> list[Figure]:
-    """Compare warm runs without tools: time, and processor time of our process."""
+    """Compare warm runs without tools: time, and our process's processor time."""
     played, workers = await conversations(effort, (PLAIN, OURS), (QUERY, PEER), tool=False)
     times = played.ordered(played.milliseconds, workers)
     work = {name: played.processor[name] for name in (PLAIN, OURS)}
@@ -52,7 +52,7 @@ async def measure_text(effort: Effort) -> list[Figure]:
 
 
 async def measure_tool(effort: Effort) -> list[Figure]:
-    """Compare warm runs with one tool call, which make two requests; `query()` uses the CLI's own loop as well."""
+    """Compare warm runs with a tool call, which make two requests; `query()` uses the CLI's own loop as well."""
     played, workers = await conversations(
         effort, (PLAIN, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE), (QUERY, PEER), tool=True
     )
@@ -99,7 +99,7 @@ def times_as_long(
 
 
 async def measure_first(effort: Effort) -> list[Figure]:
-    """Compare the first run of a Python process that has imported everything and started nothing."""
+    """Compare the first run in a Python process that has imported everything and started nothing."""
     played = Rounds()
     names = (PLAIN, OURS, QUERY, PEER)
     async with arena(effort) as place:
@@ -111,7 +111,6 @@ async def measure_first(effort: Effort) -> list[Figure]:
 
 
 async def measure_independent(effort: Effort) -> list[Figure]:
-    """Compare runs without a conversation."""
     played = Rounds()
     async with arena(effort) as place, place.contenders(PLAIN, OURS) as fast, place.contenders(QUERY, PEER) as slow:
         for number in range(-2, effort.times(INDEPENDENT, INDEPENDENT_PER_QUERY)):
@@ -126,14 +125,14 @@ async def measure_independent(effort: Effort) -> list[Figure]:
 
 async def measure_history(effort: Effort) -> list[Figure]:
     """Compare conversations that were created elsewhere: imported, and continued."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
         for messages in HISTORIES[: effort.times(len(HISTORIES))]:
             over, on = await histories(effort, workers, messages)
             for title, played in (("taken over from elsewhere", over), ("gone on with", on)):
                 times = played.ordered(played.milliseconds, workers)
-                found += Group(f"History of {messages} messages, {title}").figures(times, PLAIN)
-    return found
+                figures += Group(f"History of {messages} messages, {title}").figures(times, PLAIN)
+    return figures
 
 
 async def histories(effort: Effort, workers: dict[str, LineProcess], messages: int) -> tuple[Rounds, Rounds]:

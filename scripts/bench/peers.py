@@ -1,7 +1,4 @@
-"""The peer from the package index, pydantic-ai-claude-code, in an environment of its own.
-
-It needs an older pydantic-ai than ours, so both cannot be in one environment.
-"""
+"""The peer from the package index, pydantic-ai-claude-code, in a separate environment with an older pydantic-ai."""
 
 import os
 import subprocess
@@ -29,10 +26,10 @@ _INSTALL_SECONDS = 600.0
 
 @contextmanager
 def peer_environment() -> Generator[tuple[Path | None, str]]:
-    """Yield the interpreter of the peer's environment, or None, and a note; the environment is removed at the end."""
+    """Yield the interpreter in the peer's environment, or None, and a note; the environment is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="bench-peer-", ignore_cleanup_errors=True) as name:
         python = Path(name) / "bin" / "python"
-        # `uv run` sets the path of its uv, which may not be on PATH.
+        # `uv run` sets the path to uv, which may not be on PATH.
         uv = os.environ.get("UV", "uv")
         install = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python))
         problem = _run(name, uv, "venv", "--quiet", "--clear", name) or _run(name, *install, *REQUIREMENTS)
@@ -44,7 +41,7 @@ def peer_environment() -> Generator[tuple[Path | None, str]]:
 
 
 def _run(folder: str, *command: str) -> str:
-    """Run a command in a folder without the version pins of this workspace, and return its error output."""
+    """Run a command in a folder without this workspace's version pins, and return the error output."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:

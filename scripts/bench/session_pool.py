@@ -1,8 +1,8 @@
 """Measure a session pool in comparison with the SDK's own `query()`.
 
 Lease (SES-80): the time to get a session that was started ahead. Reset: back to an empty conversation. Queries
-(SES-81): a thousand independent one-shot queries through a pool, its start included, compared with some of the SDK's
-`query()` with the same sealed options, in alternation, each with its own best number at once.
+(SES-81): a thousand independent single queries through a pool, with the start, compared with some by the SDK's
+`query()` with the same sealed options, in alternation, each with the best number at once.
 """
 
 import asyncio
@@ -33,22 +33,21 @@ Ask: TypeAlias = Callable[[str], Awaitable[str | None]]
 
 
 async def seconds_of(ask: Ask, count: int, at_once: int) -> float:
-    """Return the seconds that so many queries take."""
     slots = asyncio.Semaphore(at_once)
 
-    async def one(number: int) -> None:
+    async def ask_once(number: int) -> None:
         async with slots:
             answer = await ask(f"Query {number}.")
         if answer != f"Query {number}.":
             raise RuntimeError(f"query {number} was answered with {answer!r}")
 
     begun = time.perf_counter()
-    await asyncio.gather(*(one(number) for number in range(count)))
+    await asyncio.gather(*(ask_once(number) for number in range(count)))
     return time.perf_counter() - begun
 
 
 async def ask_sdk(options: ClaudeAgentOptions, prompt: str) -> str | None:
-    """Send a query with the SDK alone, in a process for it."""
+    """Send a query with the SDK alone, in a new process."""
     answer = None
     async for message in query(prompt=prompt, options=options):
         if isinstance(message, ResultMessage):
@@ -57,7 +56,6 @@ async def ask_sdk(options: ClaudeAgentOptions, prompt: str) -> str | None:
 
 
 async def ask_pool(pool: SessionPool, prompt: str) -> str | None:
-    """Send a query through a pool."""
     return (await pool.run(prompt)).text
 
 
@@ -71,7 +69,6 @@ async def warm_pool(options: ClaudeAgentOptions, size: int) -> AsyncGenerator[Se
 
 
 async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Time leases of a session that is ready."""
     times: list[float] = []
     async with warm_pool(options, 1) as pool:
         for _ in range(effort.times(LEASES)):
@@ -94,7 +91,7 @@ async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
 
 
 async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Compare the throughput of one-shot queries, each way with its best number of processes."""
+    """Compare the throughput for single queries, each way with the best number of processes."""
     ours: dict[int, float] = {}
     theirs: dict[int, float] = {}
     for number in range(1, effort.times(MOST_AT_ONCE) + 1):
@@ -119,7 +116,6 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Measure everything."""
     async with scripted_api() as (_, env):
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
         return [

@@ -1,7 +1,7 @@
-"""Compare a warm turn of a session with a bare turn of the SDK's client (SES-79).
+"""Compare a warm turn in a session with a bare turn in the SDK's client (SES-79).
 
 Both use a live process with the same options over the loopback API, which answers at once. Turns alternate, so that
-other load of the computer affects both, and both conversations grow alike.
+other programs affect both, and both conversations grow alike.
 """
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage
@@ -18,20 +18,18 @@ BARE, OURS = "bare turn of the SDK's client", "Session.run"
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Compare turns with and without the events of a stream."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     async with LoopbackServer(lambda _body: "Hello.") as api:
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=api.env())
         for partial in (True, False):
             options.include_partial_messages = partial
             times = await compare(options, effort)
             title = f"Warm turn {'with' if partial else 'without'} events"
-            found += Group(title).figures(times, BARE, {OURS: Bound(1.3, of="ratio")})
-    return found
+            figures += Group(title).figures(times, BARE, {OURS: Bound(1.3, of="ratio")})
+    return figures
 
 
 async def compare(options: ClaudeAgentOptions, effort: Effort) -> dict[str, list[float]]:
-    """Time both on processes of their own."""
     client = ClaudeSDKClient(options)
     await client.connect()
     session = await Session.open(options)
@@ -53,4 +51,4 @@ async def compare(options: ClaudeAgentOptions, effort: Effort) -> dict[str, list
         await client.disconnect()
 
 
-SUITE = Suite("session_turn", "A warm turn of a session beside one of the SDK's client", measure)
+SUITE = Suite("session_turn", "A warm turn in a session and in the SDK's client", measure)

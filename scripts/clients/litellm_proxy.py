@@ -20,7 +20,7 @@ from openai import OpenAI
 
 # The proxy imports for half a minute on a slow machine.
 START_SECONDS = 120.0
-# Of the proxy, which does not start without one.
+# The proxy does not start without a key.
 KEY = f"sk-{secrets.token_hex(16)}"
 
 _proxies = ExitStack()
@@ -35,7 +35,6 @@ def client(token: str) -> OpenAI:
 
 @contextmanager
 def _proxy(token: str) -> Generator[str]:
-    """Run the proxy; yield its address for clients."""
     with tempfile.TemporaryDirectory(prefix="clients-") as folder:
         config = Path(folder, "config.json")  # JSON is YAML
         # As in docs/how-to/other-clients.md.

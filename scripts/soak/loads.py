@@ -19,7 +19,7 @@ async def slow(case: Case) -> None:
 
 
 async def huge(case: Case) -> None:
-    """An answer of ten million characters."""
+    """An answer with ten million characters."""
     output = (await case.ask(Agent(case.model), f"Find {case.mark} {HUGELY}.")).output
     if len(output) < HUGE_CHARACTERS:
         raise WrongAnswerError(f"{case.mark} got {len(output)} characters of {HUGE_CHARACTERS}")
@@ -27,7 +27,7 @@ async def huge(case: Case) -> None:
 
 
 async def many_tools(case: Case) -> None:
-    """A thousand tools, one of which is called."""
+    """A thousand tools; the model calls a single tool."""
 
     async def look(mark: str) -> str:
         """Look."""
@@ -44,12 +44,12 @@ async def many_tools(case: Case) -> None:
 
 
 async def long_history(case: Case) -> None:
-    """A prompt after a conversation of a hundred thousand tokens."""
+    """A prompt after a conversation with a hundred thousand tokens."""
     size = HISTORY_TOKENS * _CHARACTERS_PER_TOKEN // _HISTORY_MESSAGES
-    said = (f"{case.mark} " + "and so on " * (size // 10))[:size]
+    text = (f"{case.mark} " + "and so on " * (size // 10))[:size]
     history: list[ModelMessage] = []
     for _ in range(_HISTORY_MESSAGES // 2):
-        history += [ModelRequest([UserPromptPart(said)]), ModelResponse([TextPart(said)])]
+        history += [ModelRequest([UserPromptPart(text)]), ModelResponse([TextPart(text)])]
     case.check((await case.ask(Agent(case.model), f"Find {case.mark}.", message_history=history)).output)
 
 

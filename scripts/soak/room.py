@@ -1,7 +1,7 @@
 """The folder for temporary files: a small private disk where the machine allows it, so that it can be filled.
 
-As root on Linux (or where users may create namespaces) it is a tmpfs in a private mount namespace, which ends with its
-last process. Elsewhere it is a plain folder, and the disk is never full.
+As root on Linux (or where users may create namespaces) it is a tmpfs in a private mount namespace, which ends with the
+last process there. Elsewhere it is a plain folder, and the disk is never full.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _BLOCK = 65_536
 
 
 def enter_own_mounts(arguments: Sequence[str]) -> None:
-    """Restart the same program in a mount namespace of its own, if that is allowed here and not done yet."""
+    """Restart the same program in a private mount namespace, if that is allowed here and not done yet."""
     if _MARK in os.environ or shutil.which("unshare") is None:
         return
     for unshare in (["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]):
@@ -40,7 +40,6 @@ class Room:
 
     @contextlib.contextmanager
     def full(self) -> Generator[None]:
-        """Prevent all writes and new files in the folder."""
         ballast = self.path / "ballast"
         try:
             with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:

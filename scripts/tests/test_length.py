@@ -1,4 +1,4 @@
-"""Every long file gives a reason for its length."""
+"""Every long file gives a reason for the length."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The pure parts of scripts/release.py and of its checks, and the commands of scripts/commands.py."""
+"""scripts/release.py and the checks that it starts, as far as they are pure, and scripts/commands.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from release import main, problems_of
 from workspace import DIST, ROOT, read_members, read_toml
 
 
-def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace() -> None:
+def test_every_package_is_named_like_its_folder_and_is_a_workspace_source() -> None:
     members = read_members()
 
     assert [path.name for path in members] == [table["project"]["name"] for table in members.values()]
@@ -141,7 +141,7 @@ def test_check_without_a_release_names_the_command_that_builds_it(
     assert "python3 scripts/release.py build" in capsys.readouterr().out
 
 
-def test_only_members_and_pinned_versions_may_be_installed_and_the_sdk_only_where_it_is_needed() -> None:
+def test_only_members_pinned_versions_and_a_needed_sdk_may_be_installed() -> None:
     """ARCH-09"""
     pins, sdk = ["dep==1", "fork==2 ; os_name == 'nt'", "claude-agent-sdk==3"], {"claude-agent-sdk": "3"}
 
@@ -183,12 +183,12 @@ async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
 
 def is_running(pid: int) -> bool:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # its exit status may not be read by init yet
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # init may not have read the exit status yet
     return False
 
 
 async def get_on(started: Path, turns: int | None) -> None:
-    """Run some iterations of the event loop, the last with time for the command; or wait for its child process."""
+    """Run some event loop iterations, the last with time for the command; or wait for the command's child process."""
     if turns is None:
         async with asyncio.timeout(10):
             while not started.exists():  # noqa: ASYNC110, ASYNC240  # there is no event for it

@@ -1,9 +1,8 @@
-"""The parts of scripts/soak: prompts and answers, the requests hit by faults, leaks, the plan, the command."""
+"""Parts of scripts/soak: prompts and answers, the requests hit by faults, leaks, the plan, the command."""
 
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import logging
 import os
@@ -12,10 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+import httpx2
 import pytest
-from anyio import to_thread
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
@@ -51,7 +49,7 @@ async def test_answer_has_the_mark_of_the_prompt_in_the_requested_format() -> No
 
 
 @pytest.mark.parametrize("name", ["look", "mcp__pydantic_tools__look"])
-async def test_tool_is_called_with_the_mark_and_its_result_or_failure_is_in_the_answer(name: str) -> None:
+async def test_the_answer_has_the_result_or_failure_of_a_tool_called_with_the_mark(name: str) -> None:
     tools = [{"name": "other"}, {"name": name}]
 
     assert await respond(body("Find <17>.", tools=tools)) == [
@@ -61,33 +59,23 @@ async def test_tool_is_called_with_the_mark_and_its_result_or_failure_is_in_the_
     assert FAILED in str(await respond(body("Find <17>.", result("no", is_error=True), tools=tools)))
 
 
-async def test_marks_are_found_in_texts_and_blocks_and_a_request_with_two_is_rejected() -> None:
+async def test_marks_come_from_texts_and_blocks_and_two_are_rejected() -> None:
     assert marks_of(body("a <1>", [{"type": "text", "text": "b <2>"}])) == ["<1>", "<2>"]
     with pytest.raises(MixedUpError):
         await respond(body("Find <17>.", result("saw <18>")))
 
 
-def ask(url: str, mark: str) -> int | None:
-    """Ask the API, and return the status; None if it cannot be reached."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
-    try:
-        connection.request("POST", "/v1/messages", json.dumps({**body(f"Find {mark}."), "model": "m", "max_tokens": 9}))
-        return connection.getresponse().status
-    except OSError:
-        return None
-    finally:
-        connection.close()
-
-
 async def test_each_fault_affects_one_of_the_next_requests_until_faults_are_dropped(tmp_path: Path) -> None:
     async with scripted_api(str(tmp_path)) as api:
-        url = api.env["ANTHROPIC_BASE_URL"]
+        url = api.env["ANTHROPIC_BASE_URL"] + "/v1/messages"
 
-        async def statuses(*marks: str) -> list[int | None]:
-            return [await to_thread.run_sync(ask, url, mark) for mark in marks]
+        async def statuses(*marks: str) -> list[int]:
+            async with httpx2.AsyncClient() as http:
+                requests = [{**body(f"Find {mark}."), "model": "m", "max_tokens": 9} for mark in marks]
+                return [(await http.post(url, json=request)).status_code for request in requests]
 
         await api.fail(5, status=529)
-        # The first request adds the fault, and the second one is affected.
+        # The first request adds the fault, which affects the second.
         assert await statuses("<1>", "<2>", "<3>") == [200, 529, 200]
         await api.update()
         assert (api.hits, api.requests, api.errors) == ({"<2>": {5}}, 3, [])
@@ -97,7 +85,8 @@ async def test_each_fault_affects_one_of_the_next_requests_until_faults_are_drop
         assert await statuses("<4>", "<5>") == [200, 500]
         await api.update()
         await api.stop()
-        assert await statuses("<6>") == [None]
+        with pytest.raises(httpx2.ConnectError):
+            await statuses("<6>")
         await api.start()
         assert await statuses("<7>", "<8>") == [200, 200]
 
@@ -126,7 +115,7 @@ def test_temporary_files_go_to_the_folder_which_is_removed_afterwards() -> None:
 
 @pytest.mark.slow
 async def test_each_leak_is_reported(tmp_path: Path) -> None:
-    before = await stable(tmp_path)  # other tests of this process may have left closing resources
+    before = await stable(tmp_path)  # other tests in this process may have left closing resources
     assert await left_over(before, tmp_path, seconds=5) == ([], frozenset())
     descriptor = os.open(tmp_path / "left.txt", os.O_CREAT | os.O_RDONLY)
     waiting = asyncio.ensure_future(asyncio.Event().wait())
@@ -175,9 +164,9 @@ def test_rounds_have_each_fault_alone_some_together_and_none() -> None:
     rounds = [planned(0, number, [*FAULTS], 10) for number in range(60)]
     assert rounds == [planned(0, number, [*FAULTS], 10) for number in range(60)]
 
-    assert {one.faults[0] for one in rounds if len(one.faults) == 1} == {*FAULTS}
-    assert {0, 1, 5} <= {len(one.faults) for one in rounds}
-    assert any(one.ends_processes for one in rounds)
+    assert {plan.faults[0] for plan in rounds if len(plan.faults) == 1} == {*FAULTS}
+    assert {0, 1, 5} <= {len(plan.faults) for plan in rounds}
+    assert any(plan.ends_processes for plan in rounds)
     assert {planned(0, number, ["cut"], 10).faults for number in range(10)} == {("cut",), ()}
 
 

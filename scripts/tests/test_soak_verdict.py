@@ -1,4 +1,4 @@
-"""Causes of errors, and the final report."""
+"""Causes for errors, and the final report."""
 
 import json
 import math
@@ -38,14 +38,14 @@ def test_fault_of_the_api_explains_errors_of_its_own_case_only() -> None:
     assert not judge([ended("529"), ended(CONNECTION)], [FaultRecord("event", 11, 11)], hits).broken
 
 
-def test_each_kill_explains_one_error_of_a_running_case_and_goes_where_it_is_needed() -> None:
+def test_each_kill_explains_one_error_in_a_running_case_that_needs_it() -> None:
     kill, later = FaultRecord("kill", 11, 11), FaultRecord("kill", 14, 14)
     two = [ended(CONNECTION, "<1>", 10, 20), ended(CONNECTION, "<2>", 10.5, 12)]
 
     assert judge([ended(CONNECTION)], [kill]).causes == {"kill": 1}
     assert len(judge(two, [kill]).broken) == 1
     assert judge(two, [kill, later]).causes == {"kill": 2}
-    # Before the start of a case, and after its end.
+    # Before a case starts, and after it ends.
     assert judge([ended(CONNECTION)], [FaultRecord("kill", 5, 5), FaultRecord("kill", 12.5, 12.5)]).broken
 
 
