@@ -84,16 +84,17 @@ async def outcome(*frames: Frame, use_client: bool = False) -> str:
     from cc_convert import convert_sdk_messages_to_cli_response
 
     transport: Any = _ScriptedTransport(frames)
+    messages: list[Any] = []
+    if use_client and "transport" not in inspect.signature(ClaudeSDKClient).parameters:
+        return "no way in"
     try:
         async with asyncio.timeout(SECONDS):
-            if not use_client:
-                messages: list[Any] = [message async for message in query(prompt=_prompt(), transport=transport)]
-            elif "transport" not in inspect.signature(ClaudeSDKClient).parameters:
-                return "no way in"
-            else:
+            if use_client:
                 async with ClaudeSDKClient(ClaudeAgentOptions(), transport=transport) as client:
                     await client.query("What is the weather?")
-                    messages = [message async for message in client.receive_response()]
+                    messages += [message async for message in client.receive_response()]
+            else:
+                messages += [message async for message in query(prompt=_prompt(), transport=transport)]
     except Exception as error:
         return type(error).__name__
     return f"{convert_sdk_messages_to_cli_response(messages).result}{' and None' if None in messages else ''}"

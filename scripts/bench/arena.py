@@ -1,7 +1,9 @@
 """Processes for contenders and the API, and rounds with the same order for all contenders."""
 
 import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,6 +15,8 @@ from line_process import LineProcess, line_process
 from .harness import Effort, rotated
 
 HERE = Path(__file__).parent
+# About a hundred packages over a slow connection.
+INSTALL_SECONDS = 600.0
 # The peer runs the first `claude` on PATH; it has to be the CLI that the others run.
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
@@ -27,6 +31,32 @@ KINDS = {
     PLAIN: "plain", OURS: "ours", OURS_IN_CLI: "sdk", OURS_OVER_BRIDGE: "stdio", CLIENT: "client", QUERY: "query",
     PEER: "peer",
 }  # fmt: skip
+
+# The last pydantic-ai that the peer supports, and packages which that version needs; so ours cannot be beside it.
+PEER_PACKAGES = (
+    "pydantic-ai-claude-code", "pydantic-ai-slim==1.30.0", "pydantic-ai==1.30.0", "opentelemetry-api<1.39",
+    "opentelemetry-sdk<1.39",
+)  # fmt: skip
+# Outside the repository, where the pins would apply. `uv run` sets the path to uv, which may not be on PATH.
+PEER_PYTHON = (
+    os.environ.get("UV", "uv"), "run", "--quiet", "--isolated", "--no-project", f"--directory={tempfile.gettempdir()}",
+    f"--python={sys.executable}", *(f"--with={package}" for package in PEER_PACKAGES), "python",
+)  # fmt: skip
+
+
+def find_peer() -> tuple[bool, str]:
+    """Install the peer's packages; return true if that is possible, and a note."""
+    code = "from importlib.metadata import version; print(version('pydantic-ai-claude-code'))"
+    try:
+        done = subprocess.run([*PEER_PYTHON, "-c", code], capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, f"The peer was not measured: {error}"
+    if done.returncode:
+        return False, f"The peer was not measured: {done.stderr.strip()}"
+    return True, (
+        f"The peer is pydantic-ai-claude-code {done.stdout.strip()} with pydantic-ai 1.30.0. It writes the prompt into "
+        "a file, which a real model first reads by a tool call; the figures are without this second request."
+    )
 
 
 @asynccontextmanager
@@ -52,15 +82,15 @@ class Arena:
         async with AsyncExitStack() as stack:
             workers: dict[str, LineProcess] = {}
             for name in self.present(names):
-                python = str(self._effort.peer) if name == PEER else sys.executable
-                command = (python, str(HERE / "contenders.py"), KINDS[name], str(pool))
+                python = PEER_PYTHON if name == PEER else (sys.executable,)
+                command = (*python, str(HERE / "contenders.py"), KINDS[name], str(pool))
                 workers[name] = await stack.enter_async_context(line_process(name, command, self._environment))
                 await workers[name].read()
             yield workers
 
     def present(self, names: Iterable[str]) -> list[str]:
         """Return the contenders that can be measured here."""
-        return [name for name in names if name != PEER or self._effort.peer is not None]
+        return [name for name in names if name != PEER or self._effort.peer]
 
 
 @asynccontextmanager

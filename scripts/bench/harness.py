@@ -15,7 +15,6 @@ import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -27,8 +26,6 @@ from rich.console import Console
 from rich.table import Table
 
 T = TypeVar("T")
-Peer = Callable[[], AbstractContextManager[tuple[Path | None, str]]]
-"""Creates the peer's environment: yields the interpreter, or None and the reason."""
 
 NOTE = "Compare ratios, not single times: those depend on the computer and its load."
 # Width for output into a file.
@@ -147,8 +144,8 @@ class Effort:
     quick: bool = False
     """True for far fewer repetitions: enough to test that all works, too few for a verdict."""
 
-    peer: Path | None = None
-    """Python interpreter in an environment with the peer from the package index, if it is measured."""
+    peer: bool = False
+    """True if the peer from the package index is measured."""
 
     def times(self, full: int, quick: int = 2) -> int:
         return quick if self.quick else full
@@ -172,7 +169,9 @@ class Outcome:
     failed: list[str] = field(default_factory=list[str])
 
 
-def main(suites: Sequence[Suite], peer: Peer, arguments: Sequence[str] | None = None) -> int:
+def main(
+    suites: Sequence[Suite], find_peer: Callable[[], tuple[bool, str]], arguments: Sequence[str] | None = None
+) -> int:
     """Run the command line, and return the exit status: 1 if a bound was missed or a benchmark failed."""
     parser = argparse.ArgumentParser(description="Run all benchmarks, or the named ones.")
     names = [suite.name for suite in suites]
@@ -180,20 +179,15 @@ def main(suites: Sequence[Suite], peer: Peer, arguments: Sequence[str] | None = 
     parser.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="few repetitions, no bounds: test only that they run")
-    parser.add_argument(
-        "--peer",
-        action="store_true",
-        help="also measure pydantic-ai-claude-code, in a temporary environment made by uv",
-    )
+    parser.add_argument("--peer", action="store_true", help="also measure pydantic-ai-claude-code, installed by uv")
     options = parser.parse_args(arguments)
     if options.list:
         print("\n".join(f"{suite.name:{max(map(len, names))}}  {suite.title}" for suite in suites))
         return 0
     machine = this_machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    with ExitStack() as stack:
-        python, note = stack.enter_context(peer()) if options.peer else (None, "")
-        outcome = run([suite for suite in suites if suite.name in options.only], Effort(options.quick, python))
+    is_peer_there, note = find_peer() if options.peer else (False, "")
+    outcome = run([suite for suite in suites if suite.name in options.only], Effort(options.quick, is_peer_there))
     outcome.notes += filter(None, [note])
     if options.json:
         options.json.write_text(as_json(outcome, machine), "utf-8")

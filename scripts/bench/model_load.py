@@ -1,19 +1,15 @@
-"""Measure runs at once, streams, request sizes and imports, with and without Claude Code.
+"""Measure runs at once, streams and request sizes, with and without Claude Code.
 
 1 to 32 runs at once on the same provider; the time to the first streamed word, and the Python process's work for a
-hundred words; the bytes that the API receives; the time that an interpreter takes for a program's imports.
+hundred words; the bytes that the API receives.
 """
 
-import asyncio
-import re
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from line_process import LineProcess
 
 from .arena import OURS, PEER, PLAIN, QUERY, Arena, Rounds, arena
-from .harness import Bound, Effort, Figure, Group, Suite, milliseconds, rotated
+from .harness import Bound, Effort, Figure, Group, Suite
 
 AT_ONCE = (1, 2, 4, 8, 16, 32)
 # Each peer run is a process with 200 MB or more.
@@ -23,17 +19,6 @@ POOL = 8
 
 STREAMS = 30
 FEW_WORDS, MANY_WORDS = 50, 250
-
-IMPORTS = 10
-IMPORTED = {
-    "nothing": "",
-    "claude_agent_sdk": "import claude_agent_sdk",
-    PLAIN: "import pydantic_ai.models.anthropic",
-    OURS: "import cc_model",
-    PEER: "import pydantic_ai_claude_code",
-}
-# Longer than any import takes; a hanging import must not block the benchmark.
-_IMPORT_SECONDS = 60.0
 
 TIMES_BYTES = 1.1
 PROMPTS = {"short": "Hello?", "20 KB": "Hello? " * 3_000}
@@ -102,52 +87,8 @@ async def request_bytes(place: Arena, worker: LineProcess, prompt: str) -> float
     return float(sum(await place.sizes()))
 
 
-async def measure_imports(effort: Effort) -> list[Figure]:
-    times: dict[str, list[float]] = {}
-    present = {name: code for name, code in IMPORTED.items() if name != PEER or effort.peer}
-    for number in range(-1, effort.times(IMPORTS)):
-        for name in rotated(list(present), number):
-            python = str(effort.peer) if name == PEER else sys.executable
-            took = await milliseconds(lambda python=python, code=present[name]: interpreted(python, code))
-            if number >= 0:
-                times.setdefault(name, []).append(took)
-    figures = Group("Start, import, end").figures({name: times[name] for name in present}, PLAIN)
-    own = [_self_times(await interpreted(sys.executable, IMPORTED[OURS])) for _ in range(effort.times(IMPORTS))]
-    shares = {name: [run[name] for run in own] for name in ("modules of this project", "all other modules")}
-    bounds = {"modules of this project": Bound(0.15, of="ratio")}
-    return figures + Group("Modules, by -X importtime").figures(shares, "all other modules", bounds)
-
-
-def _self_times(log: str) -> dict[str, float]:
-    """Return the milliseconds for our own modules and for all others, each without the modules that it imports."""
-    figures = {"modules of this project": 0.0, "all other modules": 0.0}
-    for microseconds, name in re.findall(r"^import time: +(\d+) \|[^|]*\| +(\S+)$", log, re.MULTILINE):
-        figures["modules of this project" if name.startswith("cc_") else "all other modules"] += (
-            int(microseconds) / 1000
-        )
-    return figures
-
-
-async def interpreted(python: str, code: str) -> str:
-    """Run a line of code in another interpreter, and return the import log."""
-    process = await asyncio.create_subprocess_exec(
-        python, "-X", "importtime", "-c", code, cwd=Path(__file__).parent.parent, stderr=asyncio.subprocess.PIPE
-    )
-    try:
-        async with asyncio.timeout(_IMPORT_SECONDS):
-            _, log = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        raise
-    if process.returncode:
-        raise RuntimeError(f"cannot {code}")
-    return log.decode()
-
-
 SUITES = (
     Suite("concurrent", f"{AT_ONCE[0]} to {AT_ONCE[-1]} runs at once", measure_concurrent),
     Suite("stream", "Streams: the first word, and the Python process's work for each", measure_stream),
     Suite("bytes", "Bytes that the API receives", measure_bytes),
-    Suite("import", "Imports", measure_imports),
 )

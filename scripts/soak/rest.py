@@ -124,7 +124,7 @@ def _files(folder: Path) -> set[str]:
 def _pending() -> list[asyncio.Future[Any]]:
     """Return the unfinished tasks and futures in all event loops, except the calling task."""
     me = asyncio.current_task()
-    futures = [item for item in gc.get_objects() if isinstance(item, asyncio.Future)]
+    futures: list[asyncio.Future[Any]] = [item for item in gc.get_objects() if isinstance(item, asyncio.Future)]
     return [future for future in futures if future is not me and not future.done()]
 
 

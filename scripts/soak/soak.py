@@ -14,12 +14,11 @@ from cc_model import ClaudeCodeProvider
 from .ending import ended
 from .faults import FAULTS
 from .ground import BRIEF_PLACES, Ground
-from .loads import HEAVY
 from .plan import Round, planned, round_seconds
 from .rest import Before, end_orphans, left_over, look, settled, stable
 from .totals import Totals
 from .verdict import Ended, judge
-from .work import LIGHT, Case
+from .work import HEAVY, LIGHT, Case
 
 KINDS = {**LIGHT, **HEAVY}
 

@@ -14,13 +14,21 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, NativeOutput, ToolOutput
-from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)  # fmt: skip
 from pydantic_ai.result import StreamedRunResult
 from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import Tool
 
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 
-from .answers import FAILED, MARK, MARK_HEADER
+from .answers import FAILED, HUGE_CHARACTERS, HUGELY, LOOK, MARK, MARK_HEADER, SLOWLY
 
 Transport = Literal["sdk", "stdio"]
 
@@ -32,6 +40,9 @@ _CANCEL_WITHIN = 0.3
 _BROKEN_OFF_SHARE = 0.05
 _BROKEN_OFF_WITHIN = 0.05
 _REPEATED_SHARE = 0.3
+_TOOLS = 1_000
+_HISTORY_CHARACTERS = 400_000  # about a hundred thousand tokens
+_HISTORY_MESSAGES = 40
 _MODELS = ("claude-sonnet-5", "claude-opus-4-8")
 
 
@@ -242,3 +253,47 @@ LIGHT: dict[str, Kind] = {
     "cli-cancelled": cli_cancelled,
 }
 """Cases that run all the time."""
+
+
+async def slow(case: Case) -> None:
+    """An answer that takes seconds to begin."""
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark} {SLOWLY}.")).output)
+
+
+async def huge(case: Case) -> None:
+    """An answer with ten million characters."""
+    output = (await case.ask(Agent(case.model), f"Find {case.mark} {HUGELY}.")).output
+    if len(output) < HUGE_CHARACTERS:
+        raise WrongAnswerError(f"{case.mark} got {len(output)} characters of {HUGE_CHARACTERS}")
+    case.check(output)
+
+
+async def many_tools(case: Case) -> None:
+    """A thousand tools; the model calls a single tool."""
+
+    async def look(mark: str) -> str:
+        """Look."""
+        return f"saw {mark}"
+
+    async def other(mark: str, words: list[str], limit: int = 10) -> str:
+        """Never called."""
+        return f"{mark} {words} {limit}"
+
+    names = [f"tool_{number}" for number in range(_TOOLS - 1)]
+    tools: list[Tool[object]] = [Tool(look, name=LOOK), *(Tool(other, name=name) for name in names)]
+    agent: Agent[object, str] = Agent(case.model, tools=tools)
+    case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
+
+
+async def long_history(case: Case) -> None:
+    """A prompt after a conversation with a hundred thousand tokens."""
+    size = _HISTORY_CHARACTERS // _HISTORY_MESSAGES
+    text = (f"{case.mark} " + "and so on " * (size // 10))[:size]
+    history: list[ModelMessage] = []
+    for _ in range(_HISTORY_MESSAGES // 2):
+        history += [ModelRequest([UserPromptPart(text)]), ModelResponse([TextPart(text)])]
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark}.", message_history=history)).output)
+
+
+HEAVY: dict[str, Kind] = {"slow": slow, "huge": huge, "tools": many_tools, "history": long_history}
+"""Cases that run occasionally."""

@@ -6,12 +6,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from bench.arena import find_peer
 from bench.harness import (
     NOTE,
     Bound,
@@ -27,7 +26,6 @@ from bench.harness import (
     rotated,
     show,
 )
-from bench.peers import peer_environment
 
 BENCH = Path(__file__).parents[1] / "bench"
 # Imports alone take seconds on a loaded machine.
@@ -109,9 +107,8 @@ def suites(bound: Bound | None = None) -> tuple[Suite, Suite]:
     return Suite("good", "It works", measure_good), Suite("broken", "It does not", measure_broken)
 
 
-@contextmanager
-def peer() -> Generator[tuple[Path | None, str]]:
-    yield Path("python"), "With the peer."
+def peer() -> tuple[bool, str]:
+    return True, "With the peer."
 
 
 @pytest.mark.parametrize(
@@ -147,14 +144,14 @@ def test_a_failed_benchmark_is_named_and_other_figures_are_written(
     assert figures == [("good", "floor", None), ("good", "ours", True)]
 
 
-def test_without_an_index_there_is_a_reason_instead_of_the_peers_environment(
+def test_without_an_index_there_is_a_reason_instead_of_the_peer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path))
-    with peer_environment() as (python, note):
-        assert python is None
-        assert note.startswith("The peer was not measured: ")
+    is_there, note = find_peer()
+    assert not is_there
+    assert note.startswith("The peer was not measured: ")
 
 
 def run(*arguments: str | Path) -> str:

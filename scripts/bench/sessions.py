@@ -1,8 +1,10 @@
-"""Measure a session pool in comparison with the SDK's own `query()`.
+"""Measure sessions and a session pool in comparison with the SDK's client and its `query()`.
 
-Lease (SES-80): the time to get a session that was started ahead. Reset: back to an empty conversation. Queries
-(SES-81): a thousand independent single queries through a pool, with the start, compared with some by the SDK's
-`query()` with the same sealed options, in alternation, each with the best number at once.
+Warm turns (SES-79): alternately in a session and in the SDK's client, so that other programs affect both and both
+conversations grow alike, with the same options over the loopback API, which answers at once. Lease (SES-80): the time
+to get a session that was started ahead. Reset: back to an empty conversation. Queries (SES-81): a thousand independent
+single queries through a pool, with the start, compared with some by the SDK's `query()` with the same sealed options,
+in alternation, each with the best number at once.
 """
 
 import asyncio
@@ -12,12 +14,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeAlias
 
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
 
+from cc_loopback import LoopbackServer
 from cc_session import PoolLimits, Session, SessionPool, sealed_options
 
 from .arena import scripted_api
-from .harness import Bound, Effort, Figure, Group, Suite, milliseconds
+from .harness import Bound, Effort, Figure, Group, Suite, alternated, milliseconds
 
 LEASES = 200
 RESETS = 60
@@ -25,6 +28,8 @@ QUERIES, SDK_QUERIES = 1_000, 40
 ROUNDS = 4
 TRIAL, SDK_TRIAL = 60, 6
 MOST_AT_ONCE = 4
+TURNS, WARM_UP = 400, 20
+BARE, SESSION = "bare turn of the SDK's client", "Session.run"
 POOL, SDK = "SessionPool", "claude_agent_sdk.query()"
 # Longer than the time for which a pool uses a process without a health check.
 PAUSE_SECONDS = 0.06
@@ -115,7 +120,41 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
     ]
 
 
-async def measure(effort: Effort) -> list[Figure]:
+async def measure_turns(effort: Effort) -> list[Figure]:
+    figures: list[Figure] = []
+    async with LoopbackServer(lambda _body: "Hello.") as api:
+        options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=api.env())
+        for partial in (True, False):
+            options.include_partial_messages = partial
+            times = await compare_turns(options, effort)
+            title = f"Warm turn {'with' if partial else 'without'} events"
+            figures += Group(title).figures(times, BARE, {SESSION: Bound(1.3, of="ratio")})
+    return figures
+
+
+async def compare_turns(options: ClaudeAgentOptions, effort: Effort) -> dict[str, list[float]]:
+    client = ClaudeSDKClient(options)
+    await client.connect()
+    session = await Session.open(options)
+
+    async def bare() -> None:
+        await client.query("Hello?")
+        async for message in client.receive_response():
+            if isinstance(message, ResultMessage) and message.result != "Hello.":
+                raise RuntimeError(f"not the answer: {message}")
+
+    async def ours() -> None:
+        if (await session.run("Hello?")).text != "Hello.":
+            raise RuntimeError("not the answer")
+
+    try:
+        return await alternated({BARE: bare, SESSION: ours}, effort.times(TURNS, 4), effort.times(WARM_UP))
+    finally:
+        await session.close()
+        await client.disconnect()
+
+
+async def measure_pool(effort: Effort) -> list[Figure]:
     async with scripted_api() as (_, env):
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
         return [
@@ -125,4 +164,7 @@ async def measure(effort: Effort) -> list[Figure]:
         ]
 
 
-SUITE = Suite("session_pool", "A pool of sessions beside the SDK's query()", measure)
+SUITES = (
+    Suite("session_turn", "A warm turn in a session and in the SDK's client", measure_turns),
+    Suite("session_pool", "A pool of sessions beside the SDK's query()", measure_pool),
+)
