@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))  # -I leaves it out
 
-from workspace import ROOT, read_members, read_toml, required_name
+from workspace import ROOT, read_members, required_name, workspace_pins
 
 SDK = "claude-agent-sdk"
 # The SDK's wheel contains the whole CLI (157 MB): packages that know SDK objects only by shape must not pull it.
@@ -47,7 +47,7 @@ def problems(name: str) -> list[str]:
     """Return the problems with this environment, in which `name` is installed."""
     package = Path(import_module(name.replace("-", "_")).__file__ or "").parent
     installed = {required_name(distribution.name): distribution.version for distribution in metadata.distributions()}
-    pins = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
+    pins = workspace_pins()
     extras = [need for need in metadata.requires(name) or () if "extra ==" in need]
     # Only pytest imports a pytest plugin, as in cc-loopback.
     optional = {required_name(need).replace("-", "_") for need in [*extras, "pytest"]}

@@ -31,7 +31,7 @@ from cc_types import ControlRequestError
 from cli_wheels import wheel
 from commands import CheckError, finish
 from commands import run as run_command
-from workspace import ROOT, write_table
+from workspace import ROOT, markdown_table, write_table
 
 sys.path.append(str(ROOT / "scripts" / "clients"))
 sys.path.append(str(ROOT / "integration-tests" / "support"))
@@ -252,8 +252,7 @@ async def check(cli: Path, sdk: str, login: str, problems: list[str], checks: Se
 
 def table(rows: list[Row]) -> list[str]:
     names = [field.name.replace("_", " ").replace("api", "API") for field in fields(Row)]
-    head = ["CLI", "SDK", *names[2:]]
-    return [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *(astuple(row) for row in rows))]
+    return markdown_table(["CLI", "SDK", *names[2:]], *(astuple(row) for row in rows))
 
 
 def module(rows: list[Row]) -> str:

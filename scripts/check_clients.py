@@ -20,7 +20,7 @@ import claude_agent_sdk
 
 from cc_loopback import LoopbackServer
 from commands import CheckError, finish, run
-from workspace import ROOT, find_uv, write_table
+from workspace import ROOT, find_uv, markdown_table, write_table
 
 sys.path.append(str(ROOT / "scripts" / "clients"))
 sys.path.append(str(ROOT / "integration-tests" / "support"))
@@ -67,28 +67,21 @@ CLIENTS = (
     Client("pydantic-ai `AnthropicModel`", "pydantic_ai_anthropic.py", ("pydantic-ai-slim[anthropic]",)),
     Client("LangChain", "langchain_chat.py", ("langchain", "langchain-anthropic")),
     Client(
-        "LlamaIndex",
-        "llama_index_llm.py",
-        ("llama-index-core", "llama-index-llms-anthropic", "anthropic<2"),
+        "LlamaIndex", "llama_index_llm.py", ("llama-index-core", "llama-index-llms-anthropic", "anthropic<2"),
         "this version fails with `anthropic` 2, before it sends a request: install `anthropic<2`",
     ),
     Client(
-        "instructor",
-        "instructor_client.py",
-        ("instructor[anthropic]",),
-        "it has typed answers in the place of tools",
-        ("tools",),
+        "instructor", "instructor_client.py", ("instructor[anthropic]",),
+        "it has typed answers in the place of tools", ("tools",),
     ),
     Client("DSPy", "dspy_predict.py", ("dspy", "mcp"), "calls of tools need the package `mcp`"),
     Client(
-        "LiteLLM",
-        "litellm_library.py",
-        ("litellm", "mcp", "tenacity"),
+        "LiteLLM", "litellm_library.py", ("litellm", "mcp", "tenacity"),
         "calls of tools need the package `mcp`, and `num_retries` needs `tenacity`",
     ),
     Client("OpenAI chat completions, LiteLLM proxy", "openai_chat.py", ("litellm[proxy]", "openai")),
     Client("OpenAI responses, LiteLLM proxy", "openai_responses.py", ("litellm[proxy]", "openai")),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -228,8 +221,7 @@ async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> 
 
 
 def table(rows: list[Row]) -> list[str]:
-    head = ["client", "versions", *COLUMNS]
-    lines = [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *(row.cells() for row in rows))]
+    lines = markdown_table(["client", "versions", *COLUMNS], *(row.cells() for row in rows))
     notes = [f"- {row.client.title}: {row.client.note}." for row in rows if row.client.note]
     return [*lines, *([""] if notes else []), *notes]
 

@@ -21,10 +21,9 @@ from functools import partial
 from pathlib import Path
 
 from check_alone import strangers
-from commands import CheckError, check_each, finish, run
-from environment import create, workspace_pins
+from commands import CheckError, check_each, create, finish, run
 from pin import resolve
-from workspace import ROOT, find_uv, read_members, required_name
+from workspace import ROOT, find_uv, read_members, required_name, workspace_pins
 
 TESTS = ROOT / "integration-tests" / "durable"
 PINS = TESTS / "engines.txt"
@@ -68,7 +67,6 @@ async def install(folder: Path) -> str:
 
 
 async def check(folder: Path, engines: list[str], *, collect: bool = False) -> list[str]:
-    """Create the environment and run all checks in it, or collect the tests; return the failures."""
     try:
         python = await install(folder)
     except CheckError as error:

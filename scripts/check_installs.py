@@ -1,11 +1,8 @@
 """Check the built release in empty environments, on several Python versions: started by `release.py check`.
 
-- pip installs each package by name, in the tested versions. All workspace packages must come from the release folder.
-  The package is imported without a warning, has no undeclared imports, and the SDK, with the CLI, is installed only
-  where it is needed (`check_alone.py`).
-- The README examples run; their tests bring the dependency group `test`.
-- All packages are installed with `--require-hashes`.
-- The commands run from `uvx`, each in a separate environment.
+pip installs each package by name, in the tested versions, and all workspace packages from the release folder. The
+package has no undeclared imports or needless SDK (`check_alone.py`), and the README examples run. All packages install
+with `--require-hashes`, and the commands run from `uvx`.
 """
 
 from __future__ import annotations

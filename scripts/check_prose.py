@@ -27,16 +27,8 @@ PARTICIPLES = frozenset({"asked", "found", "given", "heard", "held", "kept", "kn
 _SOURCES = "packages/*/src"
 # Each package's source has to pass alone, and all files that match a pattern together.
 _PATTERNS = (
-    _SOURCES,
-    "packages/*/tests",
-    "scripts",
-    "examples",
-    "integration-tests",
-    "docs",
-    "specs",
-    "*.md",
-    "packages/*/*.md",
-)
+    _SOURCES, "packages/*/tests", "scripts", "examples", "integration-tests", "docs", "specs", "*.md", "packages/*/*.md"
+)  # fmt: skip
 _BAD_BEGINNINGS = {
     "docstring": re.compile(r"(what|who|whoever|whom|whose|nobody|somebody|those (that|who|which))\b", re.IGNORECASE),
     "comment": re.compile(r"#:? *(they|those|which|otherwise)\b", re.IGNORECASE),

@@ -13,9 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from commands import finish, run
-from environment import create, workspace_pins
-from workspace import ROOT, read_members, read_toml
+from commands import create, finish, run
+from workspace import ROOT, read_members, read_toml, workspace_pins
 
 PAGE = "model-ids"
 PINS = ("clai==2.62.0", "pydantic-evals==2.62.0", "pydantic-ai-harness[coder]==0.62.0")
@@ -23,7 +22,6 @@ OVERRIDES = ("pydantic-ai-slim[anthropic,cli,mcp]==2.68.0", "pydantic-evals==2.6
 
 
 async def check(folder: Path) -> list[str]:
-    """Create the environment, and run the page in it."""
     groups = read_toml(ROOT / "pyproject.toml")["dependency-groups"]
     members = [word for path in read_members() for word in ("--editable", str(path))]
     tools = [tool for tool in groups["test"] if not tool.startswith(("cc-", "pydantic-ai"))]

@@ -1,4 +1,4 @@
-"""Run commands for the checks: with a time limit, in their own environment, and stopped with all child processes."""
+"""Run commands for the checks, with a time limit and stopped with all child processes, and create environments."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from workspace import ROOT, find_uv, read_members, read_toml
 
 # Seconds. The first install on a machine downloads the SDK; no working step needs longer.
 STEP_TIMEOUT = 900.0
@@ -75,6 +77,25 @@ async def _signal_group(process: asyncio.subprocess.Process, number: int) -> Non
     # Bounded even after a kill: `wait()` needs closed output, too, which another process may keep open.
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)
+
+
+async def create(folder: Path, wanted: Iterable[str], pins: Iterable[str], overrides: Iterable[str]) -> str:
+    """Create an environment with all workspace packages and others in a folder; return the interpreter.
+
+    Raises:
+        CheckError: No versions satisfy them, or no index can be reached.
+    """
+    build = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["build-constraint-dependencies"]
+    for name, lines in (("constraints.txt", pins), ("build.txt", build), ("overrides.txt", overrides)):
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+    python = str(folder / "venv" / "bin" / "python")
+    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={sys.executable}", "venv"], folder)
+    # Compiled: else each interpreter would compile again where the cache is read-only. Refreshed: uv does not notice
+    # changed sources.
+    options = ["--compile-bytecode", *(f"--refresh-package={path.name}" for path in read_members())]
+    limits = ["--constraints=constraints.txt", "--build-constraints=build.txt", "--overrides=overrides.txt"]
+    await run([*find_uv(), "pip", "install", f"--python={python}", *options, *limits, *wanted], folder)
+    return python
 
 
 async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list[str]:

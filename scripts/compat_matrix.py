@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from commands import finish, run
-from workspace import ROOT, find_uv
+from workspace import ROOT, find_uv, markdown_table
 
 Frame: TypeAlias = dict[str, Any]
 
@@ -135,10 +135,8 @@ async def check(version: str) -> dict[str, Any]:
 
 
 async def work(versions: list[str]) -> list[str]:
-    """Check versions, and print a table in Markdown."""
     rows = [await check(version) for version in versions]
-    for line in (rows[0], ["---"] * len(rows[0]), *(row.values() for row in rows)):
-        print(f"| {' | '.join(map(str, line))} |")
+    print(*markdown_table(rows[0], *(row.values() for row in rows)), sep="\n")
     return []
 
 

@@ -91,7 +91,6 @@ def _reached(name: str, parts: Mapping[str, Part]) -> set[str]:
 
 
 def read_parts() -> tuple[list[Part], Mapping[str, list[Part]]]:
-    """Return the packages, and the rooms in each."""
     folders = {path.name: path for path in ROOT.glob("packages/*/src/*") if (path / "__init__.py").is_file()}
     graph = grimp.build_graph(*sorted(folders), cache_dir=None)
     rooms = {

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from cc_convert.logs import read_logs
-from workspace import ROOT
+from workspace import ROOT, markdown_table
 
 Edit: TypeAlias = Callable[[Path], object]
 
@@ -120,8 +120,7 @@ def main() -> int:
     parser.add_argument("--ccusage", type=Path, required=True, metavar="BINARY")
     arguments = parser.parse_args()
     head = ["Class", "Tokens served, CLI's cost", "cc-convert", "ccusage"]
-    for cells in (head, ["---"] * len(head), *([case.error, *figures(case, arguments.ccusage)] for case in CASES)):
-        print(f"| {' | '.join(cells)} |")
+    print(*markdown_table(head, *([case.error, *figures(case, arguments.ccusage)] for case in CASES)), sep="\n")
     return 0
 
 

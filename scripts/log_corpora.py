@@ -210,7 +210,6 @@ def make(scenario: Scenario, cli: Path, keep: Path | None = None) -> list[str]:
 
 
 async def work(versions: list[str], seeds: list[int], keep: Path | None) -> list[str]:
-    """Run all scenarios with each version, and return the differences."""
     scenarios = SCENARIOS | {f"random-{seed}": partial(at_random, seed=seed) for seed in seeds}
     failed: list[str] = []
     for version in versions or [""]:

@@ -127,7 +127,7 @@ def refresh(released: set[str] | None, *, check: bool = False) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(
         description="Write the exact versions of the whole closure into the root pyproject.toml. "
-        "Without an option, pins that still fit stay as they are.",
+        "Without an option, pins that still fit stay as they are."
     )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--check", action="store_true", help="change nothing; exit 1 if the pins are not up to date")

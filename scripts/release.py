@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from check_installs import PYTHONS, check_all
 from commands import CheckError, finish, run
 from pin import PinError, compile_pins, select_pins
-from workspace import CONSTRAINTS, DIST, REQUIREMENTS, ROOT, find_uv, read_members, read_toml
+from workspace import CONSTRAINTS, DIST, REQUIREMENTS, ROOT, find_uv, read_members, workspace_pins
 
 CACHES = {"__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", ".venv"}
 METADATA = ("Name", "Version", "Summary", "Requires-Python", "License-Expression")
@@ -82,7 +82,7 @@ def requirements() -> str:
         f"{path.name}[{','.join(table['project'].get('optional-dependencies', ()))}]"
         for path, table in read_members().items()
     ]
-    pins: list[str] = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
+    pins = workspace_pins()
     text = compile_pins(wanted, pins, "--generate-hashes", f"--find-links={DIST}")
     if "://" in text:
         raise CheckError(f"the requirements contain an address:\n{text}")
@@ -90,7 +90,6 @@ def requirements() -> str:
 
 
 async def build() -> list[str]:
-    """Write the release; return the problems."""
     await run([*find_uv(), "build", "--all-packages", "--clear", f"--out-dir={DIST}"], ROOT)
     archives = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
     if problems := [problem for archive in archives for problem in problems_of(archive)]:

@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import tomllib
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,15 @@ def read_toml(path: Path) -> dict[str, Any]:
 def read_members() -> dict[Path, dict[str, Any]]:
     """Return the packages' folders, which have the packages' names, with the `pyproject.toml` data."""
     return {path.parent: read_toml(path) for path in sorted(ROOT.glob("packages/*/pyproject.toml"))}
+
+
+def workspace_pins() -> list[str]:
+    return read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
+
+
+def markdown_table(head: Collection[object], *rows: Iterable[object]) -> list[str]:
+    """Return the lines of a table."""
+    return [f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 def write_table(page: Path, lines: list[str]) -> None:

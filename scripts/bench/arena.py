@@ -77,13 +77,13 @@ class Arena:
         return await self._api.order("sizes")
 
     @asynccontextmanager
-    async def contenders(self, *names: str, pool: int = 1) -> AsyncGenerator[dict[str, LineProcess]]:
+    async def contenders(self, *names: str) -> AsyncGenerator[dict[str, LineProcess]]:
         """Yield contenders in separate processes, all imports done; the peer only if it is available."""
         async with AsyncExitStack() as stack:
             workers: dict[str, LineProcess] = {}
             for name in self.present(names):
                 python = PEER_PYTHON if name == PEER else (sys.executable,)
-                command = (*python, str(HERE / "contenders.py"), KINDS[name], str(pool))
+                command = (*python, str(HERE / "contenders.py"), KINDS[name])
                 workers[name] = await stack.enter_async_context(line_process(name, command, self._environment))
                 await workers[name].read()
             yield workers

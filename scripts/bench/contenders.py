@@ -1,6 +1,6 @@
 """A contender for the benchmarks in a separate process, controlled by JSON lines.
 
-    python scripts/bench/contenders.py CONTENDER POOL
+    python scripts/bench/contenders.py CONTENDER
 
 Prints `{}` after all imports and setup, and for each input line a line with the duration and the processor time of this
 process (`processor`), both in milliseconds. Exits at the end of the input. The peer's environment has no packages from
@@ -151,16 +151,16 @@ def _made_elsewhere(messages: int) -> list[Any]:
 
 
 @asynccontextmanager
-async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
+async def contender(name: str) -> AsyncGenerator[Any]:
     """Yield the named contender; imports and setup count as the start."""
     async with AsyncExitStack() as stack:
         match name:
             case "plain":
                 yield AgentContender(_plain())
             case "ours":
-                yield AgentContender(await _ours(stack, pool))
+                yield AgentContender(await _ours(stack))
             case "sdk" | "stdio":
-                yield InCLIContender(await _ours(stack, pool), name)
+                yield InCLIContender(await _ours(stack), name)
             case "peer":
                 yield AgentContender(_peer())
             case "client":
@@ -183,10 +183,10 @@ def _plain() -> Any:
     return AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=client))
 
 
-async def _ours(stack: AsyncExitStack, pool: int) -> Any:
+async def _ours(stack: AsyncExitStack) -> Any:
     from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
-    provider = await stack.enter_async_context(ClaudeCodeProvider(pool=pool, max_retries=0))
+    provider = await stack.enter_async_context(ClaudeCodeProvider(pool=1, max_retries=0))
     return ClaudeCodeModel(MODEL, provider=provider)
 
 
@@ -211,8 +211,6 @@ async def act(contender: Any, order: dict[str, Any]) -> dict[str, float]:
             await contender.turn()
         case "run":
             await contender.run(order.get("prompt", PROMPT))
-        case "many":
-            await asyncio.gather(*(contender.run(PROMPT) for _ in range(order["at_once"])))
         case "stream":
             return {"first": await contender.first_token(order["words"])}
         case unknown:
@@ -220,9 +218,9 @@ async def act(contender: Any, order: dict[str, Any]) -> dict[str, float]:
     return {}
 
 
-async def main(name: str, pool: int) -> None:
+async def main(name: str) -> None:
     loop = asyncio.get_running_loop()
-    async with contender(name, pool) as agent:
+    async with contender(name) as agent:
         print("{}", flush=True)
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             begun, worked = time.perf_counter(), time.process_time()
@@ -233,4 +231,4 @@ async def main(name: str, pool: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1]))

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -160,15 +160,6 @@ class Suite:
     measure: Callable[[Effort], Coroutine[Any, Any, list[Figure]]]
 
 
-@dataclass
-class Outcome:
-    """Figures, notes and failures from a run."""
-
-    figures: list[Figure] = field(default_factory=list[Figure])
-    notes: list[str] = field(default_factory=list[str])
-    failed: list[str] = field(default_factory=list[str])
-
-
 def main(
     suites: Sequence[Suite], find_peer: Callable[[], tuple[bool, str]], arguments: Sequence[str] | None = None
 ) -> int:
@@ -187,37 +178,40 @@ def main(
     machine = this_machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     is_peer_there, note = find_peer() if options.peer else (False, "")
-    outcome = run([suite for suite in suites if suite.name in options.only], Effort(options.quick, is_peer_there))
-    outcome.notes += filter(None, [note])
+    chosen = [suite for suite in suites if suite.name in options.only]
+    figures, failed = run(chosen, Effort(options.quick, is_peer_there))
+    notes = [NOTE, *filter(None, [note])]
     if options.json:
-        options.json.write_text(as_json(outcome, machine), "utf-8")
-    missed = [] if options.quick else [figure for figure in outcome.figures if figure.is_met is False]
-    print("", NOTE, *outcome.notes, *(f"Failed: {name}." for name in outcome.failed), sep="\n")
+        rows = [{**asdict(figure), "kept": figure.is_met} for figure in figures]
+        options.json.write_text(json.dumps({"machine": machine, "notes": notes, "figures": rows}, indent=1), "utf-8")
+    missed = [] if options.quick else [figure for figure in figures if figure.is_met is False]
+    print("", *notes, *(f"Failed: {name}." for name in failed), sep="\n")
     print(*(f"Missed: {figure.group}: {figure.name} ({figure.bound})." for figure in missed), sep="\n")
     if not options.quick and not missed:
-        print(f"All {sum(figure.bound is not None for figure in outcome.figures)} bounds are met.")
-    return int(bool(missed or outcome.failed))
+        print(f"All {sum(figure.bound is not None for figure in figures)} bounds are met.")
+    return int(bool(missed or failed))
 
 
-def run(suites: Iterable[Suite], effort: Effort) -> Outcome:
-    """Run benchmarks in sequence; a failure does not stop the others."""
+def run(suites: Iterable[Suite], effort: Effort) -> tuple[list[Figure], list[str]]:
+    """Run benchmarks in sequence, also after a failure; return the figures, and the names of failed benchmarks."""
 
     async def bounded(suite: Suite) -> list[Figure]:
         async with asyncio.timeout(_SUITE_SECONDS):
             return await suite.measure(effort)
 
-    outcome = Outcome()
+    figures: list[Figure] = []
+    failed: list[str] = []
     for suite in suites:
         print(f"\n== {suite.name}: {suite.title}", flush=True)
         try:
-            figures = [replace(figure, suite=suite.name) for figure in asyncio.run(bounded(suite))]
+            measured = [replace(figure, suite=suite.name) for figure in asyncio.run(bounded(suite))]
         except Exception:
             traceback.print_exc(file=sys.stdout)
-            outcome.failed.append(suite.name)
+            failed.append(suite.name)
             continue
-        show(figures, judged=not effort.quick)
-        outcome.figures += figures
-    return outcome
+        show(measured, judged=not effort.quick)
+        figures += measured
+    return figures, failed
 
 
 def this_machine() -> dict[str, object]:
@@ -262,9 +256,3 @@ def show(figures: Iterable[Figure], *, judged: bool = True) -> None:
                 style="red" if missed else None,
             )
         console.print(table)
-
-
-def as_json(outcome: Outcome, machine: Mapping[str, object]) -> str:
-    """Return a JSON object: `machine`, `notes`, and `figures`, with the fields in `Figure` and `kept` for `is_met`."""
-    figures = [{**asdict(figure), "kept": figure.is_met} for figure in outcome.figures]
-    return json.dumps({"machine": machine, "notes": [NOTE, *outcome.notes], "figures": figures}, indent=1)

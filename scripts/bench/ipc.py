@@ -75,7 +75,6 @@ LIST_TOOLS_IN_ENVELOPE = (
 
 
 def ready_time(command: list[str], request: bytes) -> float:
-    """Return the milliseconds from spawning a server to its answer."""
     start = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
@@ -160,7 +159,6 @@ async def bridged(folder: Path, tool: ToolHandler) -> AsyncGenerator[Callable[[d
 
 
 async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
-    """Compare 1 KB through client and server, through a bridge, and through a bare echo."""
     arguments: dict[str, JsonValue] = {"text": "a" * 1_000}
     request = {"method": "call_tool", "params": {"name": "tool", "arguments": arguments}}
     count = effort.times(ROUND_TRIPS, 20)
@@ -175,11 +173,7 @@ async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
         bridged(folder, tool) as call,
     ):
         times = await alternated(
-            {
-                ECHO: exchange,
-                DIRECT: lambda: client.call_tool("tool", arguments),
-                THROUGH: lambda: call({**arguments}),
-            },
+            {ECHO: exchange, DIRECT: lambda: client.call_tool("tool", arguments), THROUGH: lambda: call({**arguments})},
             count,
             count // 10,
         )

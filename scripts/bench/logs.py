@@ -178,7 +178,6 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def compare(kind: str, folder: Path, effort: Effort) -> list[Figure]:
-    """Create a corpus, run the commands on it in alternation, and compare them with the peer."""
     Corpus(kind, folder).make(0 if kind == "small" else effort.times(int(MEGABYTES), 4), effort.times(FILES[kind], 10))
     report = [sys.executable, "-m", "cc_convert", "report", "day", "--format", "json"]
     commands = {OURS: [*report, "--no-cache"], ONE_PROCESS: [*report, "--no-cache", "--jobs", "1"], REPEATED: report}
@@ -232,7 +231,4 @@ async def measure_search(effort: Effort) -> list[Figure]:
         return await asyncio.to_thread(search, Path(folder), effort)
 
 
-SUITES = (
-    Suite("logs", "Reports on logs", measure_reports),
-    Suite("search", "Searches in logs", measure_search),
-)
+SUITES = (Suite("logs", "Reports on logs", measure_reports), Suite("search", "Searches in logs", measure_search))

@@ -86,7 +86,6 @@ async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
 
 
 async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Time the reset to an empty conversation, after a turn."""
     times: list[float] = []
     async with await Session.open(options) as session:
         for _ in range(effort.times(RESETS)):

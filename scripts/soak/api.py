@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from cc_loopback import LoopbackServer
@@ -43,19 +43,13 @@ class Api:
         self.errors: list[str] = []
         """Errors in the API's script."""
 
+    async def order(self, do: Literal["stop", "start", "drop_faults"]) -> None:
+        """Call the method of `Served` with this name."""
+        await self._process.order(do)
+
     async def fail(self, fault: int, **how: Any) -> None:
+        """Let a request fail; see `LoopbackServer.fail_next()`."""
         await self._process.order("fail", fault=fault, how=how)
-
-    async def stop(self) -> None:
-        await self._process.order("stop")
-
-    async def start(self) -> None:
-        """Serve again, at the same address, without the faults that have not affected a request yet."""
-        await self._process.order("start")
-
-    async def drop_faults(self) -> None:
-        """Drop the faults that have not affected a request yet."""
-        await self._process.order("drop_faults")
 
     async def update(self) -> None:
         """Update `requests`, `hits` and `errors`."""

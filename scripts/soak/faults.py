@@ -53,8 +53,6 @@ class Fault:
 
 
 def refuse(status: int) -> Do:
-    """Return a function that lets a request be rejected."""
-
     async def do(ground: Ground, chance: Random) -> None:
         await _aim(ground, str(status), status=status, headers={"retry-after": "0.01"}, times=1)
 
@@ -66,12 +64,10 @@ async def cut(ground: Ground, chance: Random) -> None:
 
 
 async def event(ground: Ground, chance: Random) -> None:
-    """End an answer with an error event."""
     await _aim(ground, "event", after_events=chance.randint(1, 12), status=529)
 
 
 async def kill(ground: Ground, chance: Random) -> None:
-    """Kill a CLI process, which may be starting, working, or idle."""
     _kill(ground, "kill", _children(lambda child: child.name() == _CLI), chance)
 
 
@@ -80,17 +76,15 @@ async def bridge(ground: Ground, chance: Random) -> None:
 
 
 async def api(ground: Ground, chance: Random) -> None:
-    """Stop the API, and start it again after a while."""
     async with ground.lasting("api"):
-        await ground.api.stop()
+        await ground.api.order("stop")
         try:
             await asyncio.sleep(chance.uniform(0, 1.0))
         finally:
-            await ground.api.start()
+            await ground.api.order("start")
 
 
 async def disk(ground: Ground, chance: Random) -> None:
-    """Keep the disk full for a while."""
     if not ground.room.can_be_full:
         return
     async with ground.lasting("disk"):

@@ -35,7 +35,6 @@ class Noise(logging.Handler):
         sys.unraisablehook = unraisable
 
     def take(self) -> list[str]:
-        """Return the errors since the last call."""
         lines, self._lines = self._lines, []
         return lines
 

@@ -41,7 +41,6 @@ class Before:
 
 
 async def stable(folder: Path) -> Before:
-    """Return the existing resources after the closing ones are gone."""
     await asyncio.sleep(_CALM_SECONDS)
     gc.collect()
     return look(folder)

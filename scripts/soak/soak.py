@@ -83,7 +83,7 @@ class Soak:
         until = time.monotonic() + plan.seconds
         async with self._inject(plan):
             ends = await self._work(plan, numbers, lambda: time.monotonic() < until)
-        await self._ground.api.drop_faults()
+        await self._ground.api.order("drop_faults")
         await self._ground.api.update()
         records, hits = self._ground.records, self._ground.api.hits
         verdict = judge(ends, records, hits)

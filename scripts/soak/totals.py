@@ -71,7 +71,6 @@ class Totals:
         self.caused += verdict.causes
 
     def breaks(self, number: int, lines: Iterable[str]) -> None:
-        """Record invariants that were violated in a round."""
         for line in lines:
             self.broken_count += 1
             if len(self.broken) < _MOST_LINES:

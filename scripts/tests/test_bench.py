@@ -162,7 +162,7 @@ def run(*arguments: str | Path) -> str:
 def test_the_command_lists_its_benchmarks() -> None:
     names = [line.split()[0] for line in run("--list").splitlines()]
     assert len(names) == len(set(names))
-    assert {"text", "tool", "first", "independent", "history", "concurrent", "stream", "ipc"} <= set(names)
+    assert {"text", "tool", "first", "independent", "history", "stream", "ipc"} <= set(names)
 
 
 @pytest.mark.slow

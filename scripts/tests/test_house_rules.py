@@ -1,16 +1,12 @@
 """House rules: tests run the real CLI, SDK, client and framework; every long file gives a reason for the length."""
 
 import re
-from pathlib import Path
 
 from workspace import ROOT
 
 FOLDERS = ("packages/*/tests", "integration-tests", "scripts/tests", "examples")
 # The first file is about test doubles for messages; the second undoes a change that the demo makes.
-ALLOWED = {
-    ("test_mocks.py", "from unittest.mock import MagicMock"),
-    ("test_failure.py", "setattr(pydantic_ai"),
-}
+ALLOWED = {("test_mocks.py", "from unittest.mock import MagicMock"), ("test_failure.py", "setattr(pydantic_ai")}
 LONG = 400
 REASON = "Over 400 lines"
 _DOUBLE = re.compile(
