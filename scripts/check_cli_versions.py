@@ -88,6 +88,7 @@ async def streamed(model: AnthropicModel) -> object:
 
 
 def lucky_number() -> int:
+    """Return a number."""
     return 7
 
 
@@ -101,18 +102,16 @@ SCENARIOS: dict[str, tuple[str, Run, Respond | None]] = {
     "text": (MODEL, text_twice, None),
     "another model": (OTHER_MODEL, text_twice, None),
     "tools": (
-        MODEL,
-        lambda model: Agent(model, tools=[lucky_number], model_settings=SETTINGS).run("What is my lucky number?"),
+        MODEL, lambda model: Agent(model, tools=[lucky_number], model_settings=SETTINGS).run("My lucky number?"),
         steps([thought("Hm."), call("lucky_number")], "Seven."),
     ),
     "stream": (MODEL, streamed, None),
     "image": (MODEL, lambda model: Agent(model, system_prompt=("One.", "Two.")).run(["What is it?", IMAGE]), None),
     "structured": (
-        MODEL,
-        lambda model: Agent(model, output_type=dict[str, int]).run("Count."),
+        MODEL, lambda model: Agent(model, output_type=dict[str, int]).run("Count."),
         always([call("final_result", one=1)]),
     ),
-}
+}  # fmt: skip
 ANSWERS = {
     "max_tokens": stopped("max_tokens", text("And so")),
     "context window": stopped("model_context_window_exceeded", text("And so")),

@@ -110,9 +110,13 @@ def script(api: LoopbackServer) -> None:
             return ANSWER
         if results := [block for block in blocks if block["type"] == "tool_result"]:
             is_weather = results[0]["tool_use_id"] in ("toolu_weather", "toolu_Bash")
-            return f"It is {text_of(results[0]['content'])}." if is_weather else ANSWER
-        pictures = [picture(block["source"]) for block in blocks if block["type"] == "image"]
-        return reply(body, text, pictures[0] if pictures else None)
+            content = results[0]["content"]
+            text = content if isinstance(content, str) else "".join(block["text"] for block in content)
+            return f"It is {text}." if is_weather else ANSWER
+        for source in (block["source"] for block in blocks if block["type"] == "image"):
+            about = f"A picture of type {source['media_type']} with {len(source['data'])} characters."
+            return reply(body, text, about)
+        return reply(body, text, None)
 
     api.respond = respond
 
@@ -146,14 +150,6 @@ def city(schema: dict[str, Any], about: str | None) -> dict[str, Any]:
     value = {**PARIS, "name": about or PARIS["name"]}
     fields = schema["properties"]
     return value if "people" in fields else {next(iter(fields)): value}
-
-
-def picture(source: dict[str, Any]) -> str:
-    return f"A picture of type {source['media_type']} with {len(source['data'])} characters."
-
-
-def text_of(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 def judge(ability: str, value: Any) -> str | None:

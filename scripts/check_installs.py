@@ -46,12 +46,6 @@ ONE_LINERS = {
 }
 
 
-def read_report(report: Path) -> dict[str, str]:
-    """Return the URL from which pip, as it reports, has installed each distribution."""
-    installed = json.loads(report.read_text(encoding="utf-8"))["install"]
-    return {required_name(entry["metadata"]["name"]): entry["download_info"]["url"] for entry in installed}
-
-
 def from_elsewhere(sources: Mapping[str, str]) -> list[str]:
     """Return the workspace packages that did not come from the release folder."""
     names, prefix = {path.name for path in read_members()}, f"{DIST.as_uri()}/"
@@ -65,7 +59,8 @@ async def install(folder: Path, python: str, *wanted: str) -> tuple[str, int]:
     interpreter, report = str(folder / "env" / "bin" / "python"), folder / "report.json"
     pip = [*find_uv(), "tool", "run", "--quiet", "pip", f"--python={interpreter}", "install", "--no-compile", "--quiet"]
     await run([*pip, f"--find-links={DIST}", f"--report={report}", *wanted], folder)
-    sources = read_report(report)
+    entries = json.loads(report.read_text(encoding="utf-8"))["install"]
+    sources = {required_name(entry["metadata"]["name"]): entry["download_info"]["url"] for entry in entries}
     if problems := from_elsewhere(sources):
         raise CheckError("\n".join(problems))
     return interpreter, len(sources)

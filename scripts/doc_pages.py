@@ -36,7 +36,7 @@ _SECONDS = 100.0
 _END = "--- end of block ---"
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<note>not run|needs): (?P<about>[^\n]+) -->\n+)?"
+    r"(?:^<!-- (?:not run: (?P<not_run>[^\n]+)|needs: (?P<needs>[^\n]+)) -->\n+)?"
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"\n]+)\")?\n(?P<code>.*?)^```$"
     r"(?:\n+```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
@@ -84,20 +84,8 @@ def read_page(path: Path) -> Page:
     fences = sum(2 if match["output"] is None else 4 for match in blocks)
     if fences != len(re.findall(r"^\s*(?:```|~~~)", text, flags=re.MULTILINE)):
         raise ValueError(f"{name} has a fence that is indented or has an unknown first line")
-    return Page(name, [_block(match, name, text) for match in blocks])
-
-
-def _block(match: re.Match[str], page: str, text: str) -> Block:
-    note, about = match["note"], match["about"]
-    return Block(
-        name=f"{page}:{text.count(chr(10), 0, match.start('language')) + 1}",
-        language=match["language"],
-        code=match["code"],
-        title=match["title"],
-        output=match["output"],
-        not_run=about if note == "not run" else None,
-        needs=about if note == "needs" else None,
-    )
+    lines = [text.count("\n", 0, match.start("language")) + 1 for match in blocks]
+    return Page(name, [Block(f"{name}:{line}", **match.groupdict()) for line, match in zip(lines, blocks, strict=True)])
 
 
 def _is_here(name: str) -> bool:

@@ -59,10 +59,6 @@ class Part:
     text: str
     """First paragraph in the docstring."""
 
-    @property
-    def short(self) -> str:
-        return self.name.rpartition(".")[2]
-
 
 def levels(parts: Iterable[Part]) -> list[list[Part]]:
     """Return rows of parts, the highest first. Each part stands in the lowest row that is above all its imports.
@@ -91,45 +87,34 @@ def _reached(name: str, parts: Mapping[str, Part]) -> set[str]:
 
 
 def read_parts() -> tuple[list[Part], Mapping[str, list[Part]]]:
+    """Return the packages, and the rooms by package."""
     folders = {path.name: path for path in ROOT.glob("packages/*/src/*") if (path / "__init__.py").is_file()}
     graph = grimp.build_graph(*sorted(folders), cache_dir=None)
-    rooms = {
-        package: [
-            Part(name, _imported(graph, name, siblings), _first_paragraph(folder / name.rpartition(".")[2]))
-            for name in sorted(siblings)
-        ]
-        for package, folder in folders.items()
-        if (siblings := {child for child in graph.find_children(package) if graph.find_children(child)})
-    }
-    packages = [
-        Part(name, _imported(graph, name, {*folders}), _first_paragraph(folder)) for name, folder in folders.items()
-    ]
-    return packages, rooms
 
+    def read_part(name: str, siblings: set[str], folder: Path) -> Part:
+        others = siblings - {name}
+        imports = (
+            other for other in others if graph.direct_import_exists(importer=name, imported=other, as_packages=True)
+        )
+        text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+        return Part(name, frozenset(imports), " ".join(text.partition("\n\n")[0].split()))
 
-def _imported(graph: grimp.ImportGraph, name: str, siblings: set[str]) -> frozenset[str]:
-    return frozenset(
-        other
-        for other in siblings - {name}
-        if graph.direct_import_exists(importer=name, imported=other, as_packages=True)
-    )
-
-
-def _first_paragraph(folder: Path) -> str:
-    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
-    return " ".join(text.partition("\n\n")[0].split())
+    rooms: dict[str, list[Part]] = {}
+    for package, folder in folders.items():
+        names = {child for child in graph.find_children(package) if graph.find_children(child)}
+        rooms[package] = [read_part(name, names, folder / name.rpartition(".")[2]) for name in sorted(names)]
+    return [read_part(name, {*folders}, folder) for name, folder in folders.items()], rooms
 
 
 def draw(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
     """Return the picture as indented text: a line for each package, with an empty line between rows."""
-    rows: list[str] = []
+    lines: list[str] = []
     for row in levels(packages):
-        lines: list[str] = []
         for part in row:
-            inside = " > ".join(" | ".join(room.short for room in line) for line in levels(rooms.get(part.name, ())))
-            lines.append(f"    {part.name:16}{inside}".rstrip())
-        rows.append("\n".join(lines))
-    return "\n\n".join(rows)
+            inside = (" | ".join(room.name.rpartition(".")[2] for room in line) for line in levels(rooms[part.name]))
+            lines.append(f"    {part.name:16}{' > '.join(inside)}".rstrip())
+        lines.append("")
+    return "\n".join(lines[:-1])
 
 
 def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
@@ -137,7 +122,7 @@ def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
     for row in levels(packages):
         for part in row:
             lines.append(f"| **{part.name}** | {part.text} | |")
-            for room in (room for line in levels(rooms.get(part.name, ())) for room in line):
+            for room in (room for line in levels(rooms[part.name]) for room in line):
                 below = ", ".join(sorted(f"`{name.rpartition('.')[2]}`" for name in room.imports))
                 lines.append(f"| `{room.name.replace('.', '/')}` | {room.text} | {below} |")
     states = [

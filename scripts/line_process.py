@@ -22,10 +22,6 @@ class LineProcess:
     def __init__(self, process: Process, name: str) -> None:
         self._process, self._name, self._lock = process, name, asyncio.Lock()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     async def read(self) -> Any:
         """Return the next line's JSON.
 

@@ -12,7 +12,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -161,14 +161,8 @@ def at_random(cli: CliRuns, seed: int) -> None:
 
 # --- the comparison
 
-Sums: TypeAlias = tuple[int, int, int, int, int]
+Sums: TypeAlias = Sequence[int]
 """Input, output, cache read, 5m write, 1h write."""
-
-
-def served(cli: CliRuns, *, compactions: bool = True) -> dict[str, Sums]:
-    """Sum up the API's answers by session."""
-    answers = [answer for answer in cli.served if compactions or not answer.compaction]
-    return _by_session((answer.session, answer.counts) for answer in answers)
 
 
 def differences(cli: CliRuns) -> list[str]:
@@ -177,7 +171,8 @@ def differences(cli: CliRuns) -> list[str]:
     A CLI that writes no totals does not record compactions, which do not count then.
     """
     logs = read_logs(cli.transcripts)
-    expected = served(cli, compactions=bool(logs.totals))
+    answers = [answer for answer in cli.served if logs.totals or not answer.compaction]
+    expected = _by_session((answer.session, answer.counts) for answer in answers)
     rows = _by_session((row.session, row[9:14]) for row in logs.rows)
     rows = {session: sums for session, sums in rows.items() if any(sums)}
     return [
@@ -191,11 +186,10 @@ def differences(cli: CliRuns) -> list[str]:
     ]
 
 
-def _by_session(parts: Iterable[tuple[str, Sums]]) -> dict[str, Sums]:
-    sums: dict[str, Sums] = {}
-    for session, (a, b, c, d, e) in parts:
-        f, g, h, i, j = sums.get(session, (0, 0, 0, 0, 0))
-        sums[session] = (a + f, b + g, c + h, d + i, e + j)
+def _by_session(parts: Iterable[tuple[str, Sums]]) -> dict[str, list[int]]:
+    sums: dict[str, list[int]] = {}
+    for session, counts in parts:
+        sums[session] = [total + count for total, count in zip(sums.get(session, [0] * 5), counts, strict=True)]
     return sums
 
 

@@ -70,7 +70,6 @@ class InCLIContender(AgentContender):
         self._transport = transport
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """Start a new conversation."""
         await super().begin(messages, tool=tool)
         self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
 
@@ -174,7 +173,6 @@ async def contender(name: str) -> AsyncGenerator[Any]:
 
 
 def _plain() -> Any:
-    """Return the floor: pydantic-ai's own model, directly on the API."""
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider

@@ -186,11 +186,6 @@ async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
     ]
 
 
-def records(size: int) -> list[object]:
-    """Return small values that take about `size` bytes as JSON."""
-    return [{"id": number, "name": f"name {number}", "ok": True} for number in range(size // 42)]
-
-
 async def measure_large(folder: Path, effort: Effort, kind: str, result: dict[str, object]) -> list[Figure]:
     """Compare a large result from the handler to the MCP client with a bare echo."""
 
@@ -203,15 +198,16 @@ async def measure_large(folder: Path, effort: Effort, kind: str, result: dict[st
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    content: list[object] = [{"type": "text", "text": "ok"}]
-    data: dict[str, object] = {"records": records(5_000_000)}
+    # A record takes 42 bytes as JSON.
+    records: list[object] = [{"id": number, "name": f"name {number}", "ok": True} for number in range(5_000_000 // 42)]
+    small: dict[str, object] = {"content": [{"type": "text", "text": "ok"}], "structuredContent": {"records": records}}
     with tempfile.TemporaryDirectory(prefix="ipc") as name:
         folder = Path(name)
         return [
             *await measure_ready(effort),
             *await measure_round_trip(folder, effort),
             *await measure_large(folder, effort, "one text", {"content": [{"type": "text", "text": "a" * 5_000_000}]}),
-            *await measure_large(folder, effort, "small values", {"content": content, "structuredContent": data}),
+            *await measure_large(folder, effort, "small values", small),
         ]
 
 

@@ -2,7 +2,7 @@
 
 Warm turns (SES-79): alternately in a session and in the SDK's client, so that other programs affect both and both
 conversations grow alike, with the same options over the loopback API, which answers at once. Lease (SES-80): the time
-to get a session that was started ahead. Reset: back to an empty conversation. Queries (SES-81): a thousand independent
+to get a session that was started ahead. Queries (SES-81): a thousand independent
 single queries through a pool, with the start, compared with some by the SDK's `query()` with the same sealed options,
 in alternation, each with the best number at once.
 """
@@ -23,7 +23,6 @@ from .arena import scripted_api
 from .harness import Bound, Effort, Figure, Group, Suite, alternated, milliseconds
 
 LEASES = 200
-RESETS = 60
 QUERIES, SDK_QUERIES = 1_000, 40
 ROUNDS = 4
 TRIAL, SDK_TRIAL = 60, 6
@@ -83,15 +82,6 @@ async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
                 times.append((time.perf_counter() - begun) * 1_000)
                 await session.run("Hello.")
     return [Group("Lease of a session that was started ahead").figure(POOL, times, Bound(5.0))]
-
-
-async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    times: list[float] = []
-    async with await Session.open(options) as session:
-        for _ in range(effort.times(RESETS)):
-            await session.run("Hello.")
-            times.append(await milliseconds(session.reset))
-    return [Group("Reset of a session after a turn").figure("Session", times)]
 
 
 async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
@@ -158,7 +148,6 @@ async def measure_pool(effort: Effort) -> list[Figure]:
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
         return [
             *await measure_lease(options, effort),
-            *await measure_reset(options, effort),
             *await measure_queries(options, effort),
         ]
 

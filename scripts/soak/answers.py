@@ -48,8 +48,7 @@ async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
     prompt = " ".join(str(block.get("text", "")) for block in last)
     if SLOWLY in prompt:
         await asyncio.sleep(SLOW_SECONDS)
-    call = _call(body, mark, is_answered=result is not None)
-    if call is not None:
+    if call := _call(body, is_answered=result is not None):
         return [{"type": "tool_use", "name": call, "input": {"mark": mark}}]
     if "format" in (body.get("output_config") or {}):
         return f'{{"mark": "{mark}"}}'
@@ -57,7 +56,7 @@ async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
     return answer + _WORD * (HUGE_CHARACTERS // len(_WORD)) if HUGELY in prompt else answer
 
 
-def _call(body: Mapping[str, Any], mark: str, *, is_answered: bool) -> str | None:
+def _call(body: Mapping[str, Any], *, is_answered: bool) -> str | None:
     """Return the name of the tool to call, as in the request: with a prefix if the CLI runs the loop."""
     names = [str(tool.get("name")) for tool in cast("list[dict[str, Any]]", body.get("tools") or [])]
     if not is_answered and (look := next((name for name in names if name.split("__")[-1] == LOOK), None)):

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -151,14 +151,11 @@ class Served:
 
 
 def main() -> None:
-    served = Served()
-    try:
+    with closing(Served()) as served:
         print(json.dumps(served.env()), flush=True)
         for line in sys.stdin:
             order = json.loads(line)
             print(json.dumps(getattr(served, order.pop("do"))(**order)), flush=True)
-    finally:
-        served.close()
 
 
 if __name__ == "__main__":

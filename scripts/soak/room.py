@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 _MARK = "SOAK_OWN_MOUNTS"
 _TMPFS = ("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "soak")
@@ -54,17 +55,11 @@ class Room:
 def room() -> Generator[Room]:
     """Create the folder, use it for all temporary files, and remove it at the end."""
     path = Path(tempfile.mkdtemp(prefix="soak-"))
-    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
-    tempfile.tempdir = os.environ["TMPDIR"] = str(path)
     is_mounted = _MARK in os.environ and _succeeds(*_TMPFS, path)
     try:
-        yield Room(path, is_mounted)
+        with patch.dict(os.environ, TMPDIR=str(path)), patch("tempfile.tempdir", str(path)):
+            yield Room(path, is_mounted)
     finally:
-        tempfile.tempdir = before
-        if variable is None:
-            del os.environ["TMPDIR"]
-        else:
-            os.environ["TMPDIR"] = variable
         if is_mounted:
             _succeeds("umount", path)
         shutil.rmtree(path, ignore_errors=True)

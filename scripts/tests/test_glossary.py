@@ -3,7 +3,6 @@
 import ast
 import re
 from collections import defaultdict
-from functools import cache
 from importlib import import_module
 
 from workspace import ROOT
@@ -22,16 +21,12 @@ def table(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in rows]
 
 
-@cache
-def classes() -> dict[str, set[str]]:
-    """Return the packages for each class name without an underscore."""
-    packages: defaultdict[str, set[str]] = defaultdict(set)
-    for package, folder in PACKAGES.items():
-        for path in folder.rglob("*.py"):
-            for node in ast.parse(path.read_text("utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    packages[node.name].add(package)
-    return packages
+# The packages for each class name without an underscore.
+CLASSES: defaultdict[str, set[str]] = defaultdict(set)
+for _package, _folder in PACKAGES.items():
+    for _node in (node for path in _folder.rglob("*.py") for node in ast.parse(path.read_text("utf-8")).body):
+        if isinstance(_node, ast.ClassDef) and not _node.name.startswith("_"):
+            CLASSES[_node.name].add(_package)
 
 
 def test_the_public_names_are_those_of_the_specification() -> None:
@@ -48,8 +43,8 @@ def test_a_glossary_word_has_one_meaning_and_an_existing_name() -> None:
     assert len(rows) >= 30
     assert words == sorted({*words}, key=str.lower)
     names = [name for row in rows for name in re.findall(r"`(\w+)`", row[2])]
-    assert [name for name in names if name not in classes() and name not in PACKAGES] == []
+    assert [name for name in names if name not in CLASSES and name not in PACKAGES] == []
 
 
 def test_no_two_packages_have_a_class_of_one_name() -> None:
-    assert [name for name, packages in classes().items() if len(packages) > 1 and name not in SHARED] == []
+    assert [name for name, packages in CLASSES.items() if len(packages) > 1 and name not in SHARED] == []

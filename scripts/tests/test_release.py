@@ -6,7 +6,7 @@ import asyncio
 import tarfile
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -169,31 +169,29 @@ async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
         started = tmp_path / f"started-{turns}"
         command = f"sleep 61 >/dev/null 2>&1 & echo $! >{started}.part; mv {started}.part {started}; wait"
         work = asyncio.create_task(run(["sh", "-c", command], tmp_path))
-        await get_on(started, turns)
+        if turns is None:
+            await until(started.exists)
+        else:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            time.sleep(0.1)  # noqa: ASYNC251  # the command continues, and the loop does not
 
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
 
         if started.exists():
-            async with asyncio.timeout(5):  # the process was killed, which takes a moment
-                while is_running(int(started.read_text())):  # noqa: ASYNC110  # there is no event for it
-                    await asyncio.sleep(0.01)
+            pid = int(started.read_text())
+            await until(lambda pid=pid: has_ended(pid))
 
 
-def is_running(pid: int) -> bool:
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # there is no event for it
+            await asyncio.sleep(0.01)
+
+
+def has_ended(pid: int) -> bool:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # init may not have read the exit status yet
-    return False
-
-
-async def get_on(started: Path, turns: int | None) -> None:
-    """Run some event loop iterations, the last with time for the command; or wait for the command's child process."""
-    if turns is None:
-        async with asyncio.timeout(10):
-            while not started.exists():  # noqa: ASYNC110, ASYNC240  # there is no event for it
-                await asyncio.sleep(0.01)
-        return
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    time.sleep(0.1)  # noqa: ASYNC251  # the command continues, and the loop does not
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE  # init may not have read the exit status yet
+    return True

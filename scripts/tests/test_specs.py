@@ -3,8 +3,6 @@
 import re
 from collections import Counter
 
-import pytest
-
 from workspace import ROOT
 
 PLACES = (
@@ -41,12 +39,7 @@ def cited(text: str) -> set[str]:
 
 DEFINED = [entry for path in sorted((ROOT / "specs").glob("[0-9]*.md")) for entry in defined(path.read_text("utf-8"))]
 IN_FORCE = {name for name, is_in_force in DEFINED if is_in_force}
-
-
-@pytest.fixture(scope="module")
-def citations() -> set[str]:
-    paths = (path for place in PLACES for path in ROOT.glob(place))
-    return {name for path in paths for name in cited(path.read_text(encoding="utf-8"))}
+CITATIONS = {name for place in PLACES for path in ROOT.glob(place) for name in cited(path.read_text(encoding="utf-8"))}
 
 
 def test_each_id_is_defined_once() -> None:
@@ -54,13 +47,13 @@ def test_each_id_is_defined_once() -> None:
     assert [name for name, count in Counter(name for name, _ in DEFINED).items() if count > 1] == []
 
 
-def test_each_id_in_force_is_cited(citations: set[str]) -> None:
-    missing = sorted(IN_FORCE - citations)
+def test_each_id_in_force_is_cited() -> None:
+    missing = sorted(IN_FORCE - CITATIONS)
     assert not missing, f"no proof cites {', '.join(missing)} (specs/README.md: where a citation may stand)"
 
 
-def test_each_cited_id_is_defined_and_in_force(citations: set[str]) -> None:
-    unknown = sorted(citations - IN_FORCE)
+def test_each_cited_id_is_defined_and_in_force() -> None:
+    unknown = sorted(CITATIONS - IN_FORCE)
     assert not unknown, f"specs/ does not define, or has superseded: {', '.join(unknown)}"
 
 
