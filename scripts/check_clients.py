@@ -114,14 +114,14 @@ def script(api: LoopbackServer) -> None:
             text = content if isinstance(content, str) else "".join(block["text"] for block in content)
             return f"It is {text}." if is_weather else ANSWER
         for source in (block["source"] for block in blocks if block["type"] == "image"):
-            about = f"A picture of type {source['media_type']} with {len(source['data'])} characters."
-            return reply(body, text, about)
+            picture = f"A picture of type {source['media_type']} with {len(source['data'])} characters."
+            return reply(body, text, picture)
         return reply(body, text, None)
 
     api.respond = respond
 
 
-def reply(body: dict[str, Any], text: str, about: str | None) -> Any:
+def reply(body: dict[str, Any], text: str, picture: str | None) -> Any:
     """Return the answer to a prompt, in the form that the request asks for."""
     tools = {tool["name"]: tool for tool in body.get("tools", [])}
     choice = body.get("tool_choice", {})
@@ -130,24 +130,24 @@ def reply(body: dict[str, Any], text: str, about: str | None) -> Any:
     if "Bash" in tools and abilities.WEATHER in text:
         return [call("Bash", {"command": f"echo {abilities.weather('Paris')}"})]
     if schema := body.get("output_config", {}).get("format", {}).get("schema"):
-        return json.dumps(city(schema, about))
+        return json.dumps(city(schema, picture))
     for name, tool in tools.items():
         if name == choice.get("name") or name == "StructuredOutput" or choice.get("type") == "any":
-            return [call(name, city(tool["input_schema"], about))]
+            return [call(name, city(tool["input_schema"], picture))]
     # The form for which DSPy asks in the prompt.
     if fields := re.findall(r"`\[\[ ## (\w+) ## \]\]`", text.rpartition("Respond with")[2]):
-        values = {name: "" if name == "completed" else about or ANSWER for name in fields}
+        values = {name: "" if name == "completed" else picture or ANSWER for name in fields}
         return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
-    return about or ANSWER
+    return picture or ANSWER
 
 
 def call(name: str, arguments: object) -> dict[str, object]:
     return {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": arguments}
 
 
-def city(schema: dict[str, Any], about: str | None) -> dict[str, Any]:
+def city(schema: dict[str, Any], picture: str | None) -> dict[str, Any]:
     """Return the city as `schema` requires: alone, or in an object as the only field."""
-    value = {**PARIS, "name": about or PARIS["name"]}
+    value = {**PARIS, "name": picture or PARIS["name"]}
     fields = schema["properties"]
     return value if "people" in fields else {next(iter(fields)): value}
 
