@@ -37,7 +37,7 @@ COLUMNS = ("text", "stream", "tools", "structured", "images", "errors")
 ANSWER = "Good day to you."
 PARIS = {"name": "Paris", "people": 2}
 SUNNY = f"It is {abilities.weather('Paris')}."
-SEEN = f"A picture of type image/png with {len(abilities.PNG_BASE64)} characters."
+PICTURE = f"A picture of type image/png with {len(abilities.PNG_BASE64)} characters."
 REFUSAL = "This request was refused for the test."
 """The API's message in an error; a client shows it."""
 
@@ -164,7 +164,7 @@ def judge(ability: str, value: Any) -> str | None:
         case "structured":
             good = value == PARIS
         case "images":
-            good = value == SEEN
+            good = value == PICTURE
         case _:
             refused, stranger, repeated = value
             good = REFUSAL in refused and re.search("token|API key", stranger) and repeated == ANSWER

@@ -47,6 +47,7 @@ CHAT_IMAGE = [
 
 
 def weather(city: str) -> str:
+    """Return the weather of a city."""
     return f"sunny in {city}"
 
 

@@ -13,7 +13,7 @@ GOOD = {
     "stream": ["Good day", " to you."],
     "tools": "It is sunny in Paris.",
     "structured": PARIS,
-    "images": check_clients.SEEN,
+    "images": check_clients.PICTURE,
     "errors": [f"BadRequest: {check_clients.REFUSAL}", "The token is wrong", ANSWER],
 }
 BAD: dict[str, object] = {
