@@ -1,10 +1,10 @@
-"""Test older and newer versions of the Claude Code CLI, each from its wheel of claude-agent-sdk.
+"""Test older and newer versions of the Claude Code CLI, each from a claude-agent-sdk wheel.
 
     uv run scripts/check_cli_versions.py [--write] [VERSION ...]
 
 Drives each CLI through the public API against a loopback API: with an API key, and with a fake OAuth token. Prints a
 table; with --write, it also writes `docs/reference/cli-versions.md` and the list for `cc-model doctor`.
-A version takes 50 s on two slow cores. Its wheel has 80 to 160 MB, and stays in uv's cache.
+A version takes 50 s on two slow cores. The wheel has 80 to 160 MB, and stays in uv's cache.
 """
 
 import argparse
@@ -31,28 +31,27 @@ from cc_types import ControlRequestError
 from cli_wheels import wheel
 from commands import CheckError, finish
 from commands import run as run_command
-from workspace import ROOT, write_table
+from workspace import ROOT, markdown_table, write_table
 
+sys.path.append(str(ROOT / "scripts" / "clients"))
 sys.path.append(str(ROOT / "integration-tests" / "support"))
+
+import abilities
 
 from api_script import Reply, Respond, call, steps, stopped, text, thought
 from both_ways import BothWays, Run
 
 PAGE = ROOT / "docs" / "reference" / "cli-versions.md"
 TESTED = ROOT / "packages" / "cc-model" / "src" / "cc_model" / "doctor" / "tested.py"
-# One year, from the first CLI with --bare on.
+# A year, from the first CLI with --bare on.
 VERSIONS = [
     "0.1.50", "0.1.66", "0.1.81", "0.2.100", "0.2.110", "0.2.120", "0.2.122", "0.2.140", "0.2.155", "0.2.170",
     "0.2.186", "newest",
 ]  # fmt: skip
 LOGINS: dict[str, Login] = {"API key": "api-key", "OAuth token": "oauth"}
-# Of two families, since a CLI has separate defaults for some models.
+# Two model families, since a CLI has separate defaults for some models.
 MODEL, OTHER_MODEL = "claude-sonnet-4-6", "claude-opus-4-8"
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da63fcff1f0003030200efa2a75b"
-    "0000000049454e44ae426082"
-)
-# Limit of one step, in seconds; a CLI that waits for missing input waits for ever.
+# Seconds for a step; a CLI that waits for missing input waits for ever.
 STEP_SECONDS = 30.0
 
 MODULE = '''\
@@ -64,7 +63,7 @@ __all__ = ["TESTED_CLIS"]
 
 @dataclass(frozen=True)
 class Row:
-    """The findings for one version and one login; the fields are the columns."""
+    """The results for a version and a login; the fields are the columns."""
 
     cli: str
     sdk: str
@@ -78,14 +77,12 @@ class Row:
 
 
 async def text_twice(model: AnthropicModel) -> object:
-    """Run an agent, and continue its conversation."""
     agent = Agent(model, instructions="Answer briefly.")
     first = await agent.run("One.")
     return await agent.run("Two.", message_history=first.all_messages())
 
 
 async def streamed(model: AnthropicModel) -> object:
-    """Run an agent and read its answer as a stream."""
     async with Agent(model).run_stream("Hello.") as stream:
         return await stream.get_output()
 
@@ -96,28 +93,25 @@ def lucky_number() -> int:
 
 
 def always(reply: Reply) -> Respond:
-    """Return a responder with the same answer to every request."""
     return lambda _body: reply
 
 
 SETTINGS = AnthropicModelSettings(max_tokens=1000, temperature=0.5, stop_sequences=["STOP"])
-IMAGE = BinaryContent(data=PNG, media_type="image/png")
+IMAGE = BinaryContent(data=abilities.PNG, media_type="image/png")
 SCENARIOS: dict[str, tuple[str, Run, Respond | None]] = {
     "text": (MODEL, text_twice, None),
     "another model": (OTHER_MODEL, text_twice, None),
     "tools": (
-        MODEL,
-        lambda model: Agent(model, tools=[lucky_number], model_settings=SETTINGS).run("What is my lucky number?"),
+        MODEL, lambda model: Agent(model, tools=[lucky_number], model_settings=SETTINGS).run("My lucky number?"),
         steps([thought("Hm."), call("lucky_number")], "Seven."),
     ),
     "stream": (MODEL, streamed, None),
     "image": (MODEL, lambda model: Agent(model, system_prompt=("One.", "Two.")).run(["What is it?", IMAGE]), None),
     "structured": (
-        MODEL,
-        lambda model: Agent(model, output_type=dict[str, int]).run("Count."),
+        MODEL, lambda model: Agent(model, output_type=dict[str, int]).run("Count."),
         always([call("final_result", one=1)]),
     ),
-}
+}  # fmt: skip
 ANSWERS = {
     "max_tokens": stopped("max_tokens", text("And so")),
     "context window": stopped("model_context_window_exceeded", text("And so")),
@@ -126,7 +120,7 @@ ANSWERS = {
     "empty": stopped("end_turn"),
     "no call": stopped("tool_use", text("I call.")),
 }
-# HTTP status of the answer, and the number of its events before the connection breaks.
+# The answer's HTTP status, and the number of events before the connection breaks.
 FAULTS: dict[str, tuple[int | None, int | None]] = {
     "cut after a block": (None, 5),
     "cut in a block": (None, 3),
@@ -150,15 +144,15 @@ async def exact(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login)
 
 
 async def warm(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
-    """Count process starts for agents with different instructions, one after the other."""
-    started, asked = provider.transport.stats().starts, 6
-    for index in range(asked):
+    """Count process starts for successive agents with different instructions."""
+    starts, runs = provider.transport.stats().starts, 6
+    for index in range(runs):
         await Agent(ClaudeCodeModel(MODEL, provider=provider), instructions=f"You are {index % 3}.").run("Hello.")
-    return f"{provider.transport.stats().starts - started} for {asked}"
+    return f"{provider.transport.stats().starts - starts} for {runs}"
 
 
 async def prompts(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
-    """Change the system prompt of a session, where the CLI sends it with every login."""
+    """Change a session's system prompt, where the CLI sends it with every login."""
     await provider.warm()
     cli = psutil.Process(provider.transport.pids[0]).exe()
     options = sealed_options(model=MODEL, env=api.env(login), cli_path=cli)
@@ -168,7 +162,7 @@ async def prompts(api: LoopbackServer, provider: ClaudeCodeProvider, login: Logi
         with suppress(ControlRequestError):
             await session.control("set_model", model=MODEL, system_prompt="You are two.", only_if_model_is_current=True)
         await session.run("Hello.")
-    # The CLI may put sentences of its own before it.
+    # The CLI may add sentences before it.
     return "yes" if api.requests[-1]["system"][-1]["text"].endswith("You are two.") else "no"
 
 
@@ -197,7 +191,7 @@ async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login
 
 
 async def loop(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
-    """Let the CLI call a tool of the agent."""
+    """Let the CLI call the agent's tool."""
     api.respond = steps([call("mcp__pydantic_tools__lucky_number")], "Seven.")
     model = ClaudeCodeModel(MODEL, provider=provider)
     agent = Agent(model, tools=[lucky_number])
@@ -206,7 +200,7 @@ async def loop(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login)
 
 
 async def own_tools(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
-    """Let the CLI call one of its own tools."""
+    """Let the CLI call a built-in tool."""
     with tempfile.TemporaryDirectory(prefix="check-cli-") as folder:
         api.respond = steps([call("Bash", command="echo $((6 * 7))")], "Seven.")
         tools = claude_code(tools=["Bash"], cwd=folder)
@@ -214,7 +208,7 @@ async def own_tools(api: LoopbackServer, provider: ClaudeCodeProvider, _login: L
 
 
 async def through_the_cli(agent: Agent[Any, str], expected: str) -> str:
-    """Return whether a run finishes with the result of the tool in its output."""
+    """Return "yes" if a run finishes with the tool's result in its messages."""
     result = await agent.run("Go.")
     good = result.output == "Seven." and expected in result.all_messages_json().decode()
     return "yes" if good else "no result"
@@ -228,7 +222,7 @@ async def at_rest(provider: ClaudeCodeProvider) -> None:
 
 
 def of(count: int, others: list[str]) -> str:
-    """Return how many of `count` are good, and the names of the others."""
+    """Return how many out of `count` are good, and the other names."""
     named = f"; not {', '.join(others)}" if 0 < len(others) < count else ""
     return f"{count - len(others)} of {count}{named}"
 
@@ -238,30 +232,28 @@ CHECKS: tuple[Check, ...] = (exact, warm, prompts, one_api_call, loop, own_tools
 
 
 async def check(cli: Path, sdk: str, login: str, problems: list[str], checks: Sequence[Check] = CHECKS) -> Row:
-    """Run checks with one CLI and one login, each with processes of its own; add failures to `problems`."""
+    """Run checks with a CLI and a login, each with new processes; add failures to `problems`."""
     name = (await run_command([str(cli), "--version"], Path(tempfile.gettempdir()))).split()[0]
-    found: list[str] = []
-    for one in checks:
+    results: list[str] = []
+    for run in checks:
         with LoopbackServer() as api:
             env = api.env(LOGINS[login])
             try:
                 async with ClaudeCodeProvider(cli_path=cli, env=env, max_retries=0, pool=4) as provider:
-                    found.append(await one(api, provider, LOGINS[login]))
+                    results.append(await run(api, provider, LOGINS[login]))
             except Exception as error:
-                found.append(type(error).__name__)
-                problems.append(f"CLI {name}, {login}, {one.__name__}: {error}")
-    return Row(name, sdk, login, *found)
+                results.append(type(error).__name__)
+                problems.append(f"CLI {name}, {login}, {run.__name__}: {error}")
+    return Row(name, sdk, login, *results)
 
 
 def table(rows: list[Row]) -> list[str]:
-    """Return the lines of a table in Markdown."""
     names = [field.name.replace("_", " ").replace("api", "API") for field in fields(Row)]
-    head = ["CLI", "SDK", *names[2:]]
-    return [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *(astuple(row) for row in rows))]
+    return markdown_table(["CLI", "SDK", *names[2:]], *(astuple(row) for row in rows))
 
 
 def module(rows: list[Row]) -> str:
-    """Return the source of the module with the exact versions for each login, which `cc-model doctor` reads."""
+    """Return the module text with the versions that are exact with each login, which `cc-model doctor` reads."""
     whole = of(len(SCENARIOS), [])
     differ = {row.cli for row in rows if row.exact != whole}
     names = [f'    "{name}",' for name in dict.fromkeys(row.cli for row in rows) if name not in differ]
@@ -287,12 +279,11 @@ async def work(versions: list[str], write: bool) -> list[str]:
 
 
 def main() -> int:
-    """Check the given versions, or the default ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("versions", nargs="*", metavar="VERSION", default=VERSIONS, help="of claude-agent-sdk")
-    parser.add_argument("--write", action="store_true", help="write the page of the documentation")
-    given = parser.parse_args()
-    return finish(work(given.versions, given.write))
+    parser.add_argument("versions", nargs="*", metavar="VERSION", default=VERSIONS, help="claude-agent-sdk versions")
+    parser.add_argument("--write", action="store_true", help="write the documentation page")
+    arguments = parser.parse_args()
+    return finish(work(arguments.versions, arguments.write))
 
 
 if __name__ == "__main__":

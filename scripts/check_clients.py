@@ -1,10 +1,9 @@
-"""Test clients of the Messages API against the server, each in an environment of its own.
+"""Test clients of the Messages API against the server, each in a separate environment.
 
     uv run scripts/check_clients.py [--write] [CLIENT ...]
 
-Runs the programs of `scripts/clients` against `python -m cc_messages serve` on a loopback API, with the newest version
-of each client. Prints a table; with --write, it also writes `docs/reference/clients.md`. Exits with 1 if a
-client fails.
+Runs the programs in `scripts/clients` against `python -m cc_messages serve` on a loopback API, each with the newest
+version. Prints a table; with --write, it also writes `docs/reference/clients.md`. Exits with 1 if a client fails.
 """
 
 import argparse
@@ -21,7 +20,7 @@ import claude_agent_sdk
 
 from cc_loopback import LoopbackServer
 from commands import CheckError, finish, run
-from workspace import ROOT, find_uv, write_table
+from workspace import ROOT, find_uv, markdown_table, write_table
 
 sys.path.append(str(ROOT / "scripts" / "clients"))
 sys.path.append(str(ROOT / "integration-tests" / "support"))
@@ -38,14 +37,14 @@ COLUMNS = ("text", "stream", "tools", "structured", "images", "errors")
 ANSWER = "Good day to you."
 PARIS = {"name": "Paris", "people": 2}
 SUNNY = f"It is {abilities.weather('Paris')}."
-SEEN = f"A picture of type image/png with {len(abilities.PNG_BASE64)} characters."
+PICTURE = f"A picture of type image/png with {len(abilities.PNG_BASE64)} characters."
 REFUSAL = "This request was refused for the test."
 """The API's message in an error; a client shows it."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """A program of `scripts/clients` and its requirements."""
+    """A program in `scripts/clients` with requirements."""
 
     title: str
     program: str
@@ -57,7 +56,6 @@ class Client:
 
     @property
     def name(self) -> str:
-        """Name of the program without its suffix."""
         return self.program.partition(".")[0]
 
 
@@ -69,47 +67,39 @@ CLIENTS = (
     Client("pydantic-ai `AnthropicModel`", "pydantic_ai_anthropic.py", ("pydantic-ai-slim[anthropic]",)),
     Client("LangChain", "langchain_chat.py", ("langchain", "langchain-anthropic")),
     Client(
-        "LlamaIndex",
-        "llama_index_llm.py",
-        ("llama-index-core", "llama-index-llms-anthropic", "anthropic<2"),
+        "LlamaIndex", "llama_index_llm.py", ("llama-index-core", "llama-index-llms-anthropic", "anthropic<2"),
         "this version fails with `anthropic` 2, before it sends a request: install `anthropic<2`",
     ),
     Client(
-        "instructor",
-        "instructor_client.py",
-        ("instructor[anthropic]",),
-        "it has typed answers in the place of tools",
-        ("tools",),
+        "instructor", "instructor_client.py", ("instructor[anthropic]",),
+        "it has typed answers in the place of tools", ("tools",),
     ),
     Client("DSPy", "dspy_predict.py", ("dspy", "mcp"), "calls of tools need the package `mcp`"),
     Client(
-        "LiteLLM",
-        "litellm_library.py",
-        ("litellm", "mcp", "tenacity"),
+        "LiteLLM", "litellm_library.py", ("litellm", "mcp", "tenacity"),
         "calls of tools need the package `mcp`, and `num_retries` needs `tenacity`",
     ),
     Client("OpenAI chat completions, LiteLLM proxy", "openai_chat.py", ("litellm[proxy]", "openai")),
     Client("OpenAI responses, LiteLLM proxy", "openai_responses.py", ("litellm[proxy]", "openai")),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Row:
-    """The results of one client; a problem for each ability that failed."""
+    """The results for a client, with a problem for each ability that failed."""
 
     client: Client
     versions: Mapping[str, str]
     problems: Mapping[str, str]
 
     def cells(self) -> list[str]:
-        """Return the cells of the table."""
         results = ["—" if name in self.client.lacks else "no" if name in self.problems else "yes" for name in COLUMNS]
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return [self.client.title, versions, *results]
 
 
 def script(api: LoopbackServer) -> None:
-    """Let the API answer the requests of the programs."""
+    """Let the API answer the programs."""
 
     def respond(body: dict[str, Any]) -> Any:
         prompt = next(message["content"] for message in reversed(body["messages"]) if message["role"] == "user")
@@ -119,14 +109,19 @@ def script(api: LoopbackServer) -> None:
             api.fail_next(int(refused[1]), message=REFUSAL, headers={"retry-after": "0"})
             return ANSWER
         if results := [block for block in blocks if block["type"] == "tool_result"]:
-            return ANSWER if is_output(results[0]) else f"It is {text_of(results[0]['content'])}."
-        seen = [picture(block["source"]) for block in blocks if block["type"] == "image"]
-        return reply(body, text, seen[0] if seen else None)
+            is_weather = results[0]["tool_use_id"] in ("toolu_weather", "toolu_Bash")
+            content = results[0]["content"]
+            text = content if isinstance(content, str) else "".join(block["text"] for block in content)
+            return f"It is {text}." if is_weather else ANSWER
+        for source in (block["source"] for block in blocks if block["type"] == "image"):
+            picture = f"A picture of type {source['media_type']} with {len(source['data'])} characters."
+            return reply(body, text, picture)
+        return reply(body, text, None)
 
     api.respond = respond
 
 
-def reply(body: dict[str, Any], text: str, seen: str | None) -> Any:
+def reply(body: dict[str, Any], text: str, picture: str | None) -> Any:
     """Return the answer to a prompt, in the form that the request asks for."""
     tools = {tool["name"]: tool for tool in body.get("tools", [])}
     choice = body.get("tool_choice", {})
@@ -135,46 +130,29 @@ def reply(body: dict[str, Any], text: str, seen: str | None) -> Any:
     if "Bash" in tools and abilities.WEATHER in text:
         return [call("Bash", {"command": f"echo {abilities.weather('Paris')}"})]
     if schema := body.get("output_config", {}).get("format", {}).get("schema"):
-        return json.dumps(city(schema, seen))
+        return json.dumps(city(schema, picture))
     for name, tool in tools.items():
         if name == choice.get("name") or name == "StructuredOutput" or choice.get("type") == "any":
-            return [call(name, city(tool["input_schema"], seen))]
-    # The form that DSPy asks for in its prompt.
+            return [call(name, city(tool["input_schema"], picture))]
+    # The form for which DSPy asks in the prompt.
     if fields := re.findall(r"`\[\[ ## (\w+) ## \]\]`", text.rpartition("Respond with")[2]):
-        values = {name: "" if name == "completed" else seen or ANSWER for name in fields}
+        values = {name: "" if name == "completed" else picture or ANSWER for name in fields}
         return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
-    return seen or ANSWER
+    return picture or ANSWER
 
 
 def call(name: str, arguments: object) -> dict[str, object]:
-    """Return a call of a tool."""
     return {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": arguments}
 
 
-def city(schema: dict[str, Any], seen: str | None) -> dict[str, Any]:
-    """Return the city for a schema of it, or of an object with it in its only field."""
-    value = {**PARIS, "name": seen or PARIS["name"]}
+def city(schema: dict[str, Any], picture: str | None) -> dict[str, Any]:
+    """Return the city as `schema` requires: alone, or in an object as the only field."""
+    value = {**PARIS, "name": picture or PARIS["name"]}
     fields = schema["properties"]
     return value if "people" in fields else {next(iter(fields)): value}
 
 
-def picture(source: dict[str, Any]) -> str:
-    """Return a text about an image."""
-    return f"A picture of type {source['media_type']} with {len(source['data'])} characters."
-
-
-def is_output(result: dict[str, Any]) -> bool:
-    """Return whether a result is that of a tool for the output."""
-    return result["tool_use_id"] not in ("toolu_weather", "toolu_Bash")
-
-
-def text_of(content: Any) -> str:
-    """Return the text of a tool's result."""
-    return content if isinstance(content, str) else "".join(block["text"] for block in content)
-
-
 def judge(ability: str, value: Any) -> str | None:
-    """Return the problem with a result, or None."""
     match ability:
         case "text":
             good = value == ANSWER
@@ -186,7 +164,7 @@ def judge(ability: str, value: Any) -> str | None:
         case "structured":
             good = value == PARIS
         case "images":
-            good = value == SEEN
+            good = value == PICTURE
         case _:
             refused, stranger, repeated = value
             good = REFUSAL in refused and re.search("token|API key", stranger) and repeated == ANSWER
@@ -194,17 +172,16 @@ def judge(ability: str, value: Any) -> str | None:
 
 
 def read(client: Client, output: str) -> Row:
-    """Return the row for the output of a program."""
     versions: dict[str, str] = {}
     problems = {name: "the program did not try it" for name in COLUMNS if name not in client.lacks}
     for line in output.splitlines():
         if not line.startswith('{"ability"'):
             continue
-        said = json.loads(line)
-        name = said["ability"]
+        report = json.loads(line)
+        name = report["ability"]
         if name == "versions":
-            versions |= said["value"]
-        elif problem := said.get("error") or judge(name, said["value"]):
+            versions |= report["value"]
+        elif problem := report.get("error") or judge(name, report["value"]):
             problems[name] = problem
         else:
             problems.pop(name, None)
@@ -212,7 +189,7 @@ def read(client: Client, output: str) -> Row:
 
 
 async def command(client: Client, folder: Path) -> list[str]:
-    """Return the command that runs a program; installs the packages of Node."""
+    """Return the command that runs a program; Node's packages are installed first."""
     program = str(CLIENTS_FOLDER / client.program)
     if program.endswith(".mjs"):
         await run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.packages], folder)
@@ -223,7 +200,6 @@ async def command(client: Client, folder: Path) -> list[str]:
 
 
 async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> Row:
-    """Run a program, and return its row."""
     api.reset()
     script(api)
     constants = {name: value for name, value in vars(abilities).items() if name.isupper() and name != "PNG"}
@@ -231,25 +207,22 @@ async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> 
         **server.env(),
         "CLIENT_CONSTANTS": json.dumps(constants),
         "CLAUDE_CLI": str(CLI),
-        "CLAUDE_ENV": json.dumps(api.env()),  # its private folder
+        "CLAUDE_ENV": json.dumps(api.env()),  # with a private folder
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
-    # Outside the repository, since its pins would apply there.
+    # Outside the repository, where the pins would apply.
     with tempfile.TemporaryDirectory(prefix="clients-") as name:
         folder = Path(name)
         return read(client, await run(await command(client, folder), folder, env))
 
 
 def table(rows: list[Row]) -> list[str]:
-    """Return the table of the page, and the notes below it."""
-    head = ["client", "versions", *COLUMNS]
-    lines = [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *(row.cells() for row in rows))]
+    lines = markdown_table(["client", "versions", *COLUMNS], *(row.cells() for row in rows))
     notes = [f"- {row.client.title}: {row.client.note}." for row in rows if row.client.note]
     return [*lines, *([""] if notes else []), *notes]
 
 
 async def work(clients: list[Client], write: bool) -> list[str]:
-    """Check the clients, one after the other, and return the failures."""
     rows: list[Row] = []
     failed: list[str] = []
     with LoopbackServer() as api, serving(api) as server:
@@ -268,18 +241,17 @@ async def work(clients: list[Client], write: bool) -> list[str]:
 
 
 def main() -> int:
-    """Check the given clients, or all."""
     names = [client.name for client in CLIENTS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(names)} (default: all)")
-    parser.add_argument("--write", action="store_true", help="write the page of the documentation; with all clients")
-    given = parser.parse_args()
-    if unknown := sorted({*given.clients} - {*names}):
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"{', '.join(names)} (default: all)")
+    parser.add_argument("--write", action="store_true", help="write the documentation page; with all clients")
+    arguments = parser.parse_args()
+    if unknown := sorted({*arguments.clients} - {*names}):
         parser.error(f"unknown client: {', '.join(unknown)}")
-    if given.write and given.clients:
+    if arguments.write and arguments.clients:
         parser.error("the page has all clients: give none with --write")
-    chosen = [client for client in CLIENTS if not given.clients or client.name in given.clients]
-    return finish(work(chosen, given.write))
+    chosen = [client for client in CLIENTS if not arguments.clients or client.name in arguments.clients]
+    return finish(work(chosen, arguments.write))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Run the agent under DBOS, Temporal and Prefect, on servers that are started for it.
 
-The engines bring eighty libraries and three servers, so they stay out of the workspace's environment. This creates one
-outside the repository: the packages from here, the engines in the versions pinned by
-`integration-tests/durable/engines.txt`, all else as pinned by the workspace. It runs the tests of
+The engines bring eighty libraries and three servers, so they stay out of the workspace's environment. This script
+creates another outside the repository: the packages from here, the engines with the pins in
+`integration-tests/durable/engines.txt`, all else as pinned by the workspace. It runs the tests in
 `integration-tests/durable`, and the type checker over them and over `examples/durable`. With `--collect` it only
 creates the environment and collects the tests.
 
@@ -21,17 +21,16 @@ from functools import partial
 from pathlib import Path
 
 from check_alone import strangers
-from commands import CheckError, check_each, finish, run
-from environment import create, workspace_pins
+from commands import CheckError, check_each, create, finish, run
 from pin import resolve
-from workspace import ROOT, find_uv, read_members, required_name
+from workspace import ROOT, find_uv, read_members, required_name, workspace_pins
 
 TESTS = ROOT / "integration-tests" / "durable"
 PINS = TESTS / "engines.txt"
 TYPE_SETTINGS = Path(__file__).with_name("check_durable.pyright.json")
 OVERRIDES = TESTS / "overrides.txt"
 
-# Required by the pytest settings and the fixtures of the workspace, which are used here too.
+# Required by the workspace's pytest settings and fixtures, which are used here too.
 TOOLS = ("anyio", "hypothesis", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
 
 ENGINES = ("dbos-sqlite", "dbos-postgres", "temporal", "prefect")
@@ -44,33 +43,30 @@ UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect error|net
 
 
 def read_requirements(path: Path) -> list[str]:
-    """Return the requirements in a requirements file."""
     lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
     return [line for line in lines if line]
 
 
 def merged(workspace: list[str], engines: list[str]) -> list[str]:
-    """Return the pins in effect: those of the engines, and all others of the workspace."""
+    """Return the pins in effect: all for the engines, and the workspace's for other names."""
     names = {required_name(pin) for pin in engines}
     return [*(pin for pin in workspace if required_name(pin) not in names), *engines]
 
 
 async def install(folder: Path) -> str:
-    """Create the environment; return its interpreter."""
     pins = merged(workspace_pins(), read_requirements(PINS))
     wanted = [*map(str, read_members()), f"--requirements={PINS}", *TOOLS]
     python = await create(folder, wanted, pins, read_requirements(OVERRIDES))
     listed = json.loads(
         await run([*find_uv(), "pip", "list", "--quiet", "--format=json", f"--python={python}"], folder)
     )
-    installed = {required_name(one["name"]): one["version"] for one in listed}
+    installed = {required_name(entry["name"]): entry["version"] for entry in listed}
     if problems := strangers("", installed, pins, [path.name for path in read_members()]):
         raise CheckError("\n".join(problems))
     return python
 
 
 async def check(folder: Path, engines: list[str], *, collect: bool = False) -> list[str]:
-    """Create the environment and run all checks in it, or collect the tests; return the failures."""
     try:
         python = await install(folder)
     except CheckError as error:
@@ -79,7 +75,7 @@ async def check(folder: Path, engines: list[str], *, collect: bool = False) -> l
         print("SKIPPED: no package index can be reached, so the engines cannot be installed.")
         return []
     commands = {"types": [python, "-m", "pyright", f"--project={TYPE_SETTINGS}", f"--pythonpath={python}"]}
-    # One test at a time: each starts enough processes. Includes the tests without a specific engine.
+    # Without parallel tests: each starts enough processes. Includes the tests without a specific engine.
     options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
     if collect:
         return await check_each({"tests": partial(run, [python, "-m", "pytest", *options, "--co", str(TESTS)], ROOT)})
@@ -89,7 +85,7 @@ async def check(folder: Path, engines: list[str], *, collect: bool = False) -> l
 
 
 def write_pins() -> None:
-    """Write new pins of the engines: the newest versions that are compatible with the packages and the tools."""
+    """Write new pins for the engines: the newest versions that are compatible with the packages and the tools."""
     pins = workspace_pins()
     overrides = f"--overrides={OVERRIDES}"
     shared = resolve(TOOLS, pins, overrides, *(f"{path}/pyproject.toml" for path in read_members()))
@@ -101,11 +97,10 @@ def write_pins() -> None:
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(description="Run the agent under the durable engines, on real servers.")
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)} (default: all)")
     parser.add_argument("--collect", action="store_true", help="create the environment and collect the tests, no more")
-    parser.add_argument("--pin", action="store_true", help="write new pins of the engines, without checks")
+    parser.add_argument("--pin", action="store_true", help="write new pins for the engines, without checks")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.engines) - set(ENGINES)):
         parser.error(f"unknown engine: {', '.join(unknown)}")

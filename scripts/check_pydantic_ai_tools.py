@@ -1,9 +1,9 @@
-"""Run the page "Model ids in pydantic-ai" with the packages around pydantic-ai, in an environment of their own.
+"""Run the page "Model ids in pydantic-ai" with the packages around pydantic-ai, in a separate environment.
 
     python3 scripts/check_pydantic_ai_tools.py
 
-They require an older pydantic-ai exactly, so its version is overridden; the page says so. All else is as pinned by the
-workspace. Needs uv and an index.
+They require an older pydantic-ai exactly, so an override replaces that version; the page says so. All else is as pinned
+by the workspace. Needs uv and an index.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from commands import finish, run
-from environment import create, workspace_pins
-from workspace import ROOT, read_members, read_toml
+from commands import create, finish, run
+from workspace import ROOT, read_members, read_toml, workspace_pins
 
 PAGE = "model-ids"
 PINS = ("clai==2.62.0", "pydantic-evals==2.62.0", "pydantic-ai-harness[coder]==0.62.0")
@@ -23,19 +22,17 @@ OVERRIDES = ("pydantic-ai-slim[anthropic,cli,mcp]==2.68.0", "pydantic-evals==2.6
 
 
 async def check(folder: Path) -> list[str]:
-    """Create the environment, and run the page in it."""
     groups = read_toml(ROOT / "pyproject.toml")["dependency-groups"]
     members = [word for path in read_members() for word in ("--editable", str(path))]
-    tools = [one for one in groups["test"] if not one.startswith(("cc-", "pydantic-ai"))]
+    tools = [tool for tool in groups["test"] if not tool.startswith(("cc-", "pydantic-ai"))]
     python = await create(folder, [*members, *tools, "starlette", "uvicorn", *PINS], workspace_pins(), OVERRIDES)
     command = [python, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-q", "-m", "", "-rs", "-k", PAGE]
     output = await run([*command, "scripts/tests/test_docs.py"], ROOT)
     print(output.rstrip().rpartition("\n")[2])
-    return [] if "1 passed" in output else [f"a part of the page was left out:\n{output}"]
+    return [] if "1 passed" in output else [f"the page was not run completely:\n{output}"]
 
 
 def main() -> int:
-    """Run the check; return its exit code."""
     argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
         return finish(check(Path(name).resolve()))

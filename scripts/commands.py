@@ -1,4 +1,4 @@
-"""Run the commands of the checks: with a time limit, in their own environment, and stopped with all child processes."""
+"""Run commands for the checks, with a time limit and stopped with all child processes, and create environments."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from workspace import ROOT, find_uv, read_members, read_toml
 
 # Seconds. The first install on a machine downloads the SDK; no working step needs longer.
 STEP_TIMEOUT = 900.0
@@ -21,14 +23,14 @@ FOREIGN = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", 
 
 
 class CheckError(Exception):
-    """A failed check of a package; the message is for the user."""
+    """A failed check; the message is for the user."""
 
 
 async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """Run a command and return its output, including stderr. `env` adds to the variables of this process.
+    """Run a command and return its output, including stderr. `env` adds to this process's variables.
 
     Raises:
-        CheckError: it failed, or exceeded the time limit of a step.
+        CheckError: The command failed, or exceeded the time limit.
     """
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -38,7 +40,7 @@ async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = Non
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            # Own process group: Ctrl-C reaches this script alone, which then stops the groups one after the other.
+            # Own process group: Ctrl-C reaches this script alone, which then stops group after group.
             start_new_session=True,
         )
     )
@@ -59,7 +61,6 @@ async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = Non
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """Stop a process and all its child processes."""
     if sys.platform == "win32":
         raise NotImplementedError("needs POSIX")
     try:
@@ -73,13 +74,32 @@ async def _signal_group(process: asyncio.subprocess.Process, number: int) -> Non
     if sys.platform != "win32":
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-    # Bounded even after a kill: it also waits for the end of the output, which another process may keep open.
+    # Bounded even after a kill: `wait()` needs closed output, too, which another process may keep open.
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)
 
 
+async def create(folder: Path, wanted: Iterable[str], pins: Iterable[str], overrides: Iterable[str]) -> str:
+    """Create an environment with all workspace packages and others in a folder; return the interpreter.
+
+    Raises:
+        CheckError: No versions satisfy them, or no index can be reached.
+    """
+    build = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["build-constraint-dependencies"]
+    for name, lines in (("constraints.txt", pins), ("build.txt", build), ("overrides.txt", overrides)):
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+    python = str(folder / "venv" / "bin" / "python")
+    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={sys.executable}", "venv"], folder)
+    # Compiled: else each interpreter would compile again where the cache is read-only. Refreshed: uv does not notice
+    # changed sources.
+    options = ["--compile-bytecode", *(f"--refresh-package={path.name}" for path in read_members())]
+    limits = ["--constraints=constraints.txt", "--build-constraints=build.txt", "--overrides=overrides.txt"]
+    await run([*find_uv(), "pip", "install", f"--python={python}", *options, *limits, *wanted], folder)
+    return python
+
+
 async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list[str]:
-    """Run checks, two at a time, and print the last line of each output; return the failures."""
+    """Run checks, two at a time, and print the last line that each prints; return the failures."""
     failed: list[str] = []
     slots = asyncio.Semaphore(2)
 
@@ -97,9 +117,9 @@ async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list
 
 
 def finish(work: Coroutine[None, None, list[str]]) -> int:
-    """Run the main function of a script, print the failures, and return the exit code.
+    """Run a script's main function, print the failures, and return the exit code.
 
-    SIGINT and SIGTERM cancel it, which stops all processes that it has started.
+    SIGINT and SIGTERM cancel the function, which stops all processes.
     """
 
     async def working() -> list[str]:

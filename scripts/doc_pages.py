@@ -1,7 +1,7 @@
-"""Blocks of a documentation page, and functions to run them as a reader would.
+"""Blocks in a documentation page, and functions to run them as a reader would.
 
-A page is Markdown. Its Python blocks run first, each as a program of its own. Its shell blocks run in one shell, in
-a folder where each block with a title is a file of that name. A block of `text` directly below is the expected output,
+A page is Markdown. The Python blocks run first, each as a separate program. All shell blocks run in a common shell, in
+a folder where each block with a title is a file with that name. A `text` block directly below is the expected output,
 where `…` matches anything.
 
 A comment before a block marks an exception: `<!-- not run: REASON -->`, or `<!-- needs: NAME -->`, a module or a
@@ -27,16 +27,16 @@ __all__ = ["ROOT", "Block", "Page", "free_port", "read_page", "run_page"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Ports in pages; each is replaced by a free one, so that several pages can run at once.
+# Ports in pages; a free port replaces each, so that several pages can run at once.
 _PORTS = ("8000", "8400", "8401", "8402")
 
-# Seconds for a Python block, and for all shell blocks of a page; detects a hang. Each takes a few on a busy machine.
+# Seconds for a Python block, and for all shell blocks in a page; detects a hang. Each takes a few on a busy machine.
 _SECONDS = 100.0
 
 _END = "--- end of block ---"
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<note>not run|needs): (?P<about>[^\n]+) -->\n+)?"
+    r"(?:^<!-- (?:not run: (?P<not_run>[^\n]+)|needs: (?P<needs>[^\n]+)) -->\n+)?"
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"\n]+)\")?\n(?P<code>.*?)^```$"
     r"(?:\n+```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
@@ -52,7 +52,7 @@ class Block:
     language: str
     code: str
     title: str | None
-    """Name of its file, if it has a title."""
+    """File name, if it has a title."""
     output: str | None
     """Expected output, if the page shows it."""
     not_run: str | None
@@ -63,13 +63,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Page:
-    """A page and its blocks, in order."""
+    """A page with blocks, in order."""
 
     name: str
     blocks: Sequence[Block]
 
     def missing(self) -> list[str]:
-        """Return the requirements of blocks that are not installed here; these blocks are left out."""
+        """Return the blocks' requirements that are not installed here; such blocks do not run."""
         return sorted({block.needs for block in self.blocks if block.needs and not _is_here(block.needs)})
 
 
@@ -77,27 +77,15 @@ def read_page(path: Path) -> Page:
     """Read a page.
 
     Raises:
-        ValueError: A fence is indented, or its first line is not as described above, so that it would not run.
+        ValueError: A fence is indented, or begins with another line than described above, so that it would not run.
     """
     text, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
-    found = [*_BLOCK.finditer(text)]
-    fences = sum(2 if match["output"] is None else 4 for match in found)
+    blocks = [*_BLOCK.finditer(text)]
+    fences = sum(2 if match["output"] is None else 4 for match in blocks)
     if fences != len(re.findall(r"^\s*(?:```|~~~)", text, flags=re.MULTILINE)):
         raise ValueError(f"{name} has a fence that is indented or has an unknown first line")
-    return Page(name, [_block(match, name, text) for match in found])
-
-
-def _block(match: re.Match[str], page: str, text: str) -> Block:
-    note, about = match["note"], match["about"]
-    return Block(
-        name=f"{page}:{text.count(chr(10), 0, match.start('language')) + 1}",
-        language=match["language"],
-        code=match["code"],
-        title=match["title"],
-        output=match["output"],
-        not_run=about if note == "not run" else None,
-        needs=about if note == "needs" else None,
-    )
+    lines = [text.count("\n", 0, match.start("language")) + 1 for match in blocks]
+    return Page(name, [Block(f"{name}:{line}", **match.groupdict()) for line, match in zip(lines, blocks, strict=True)])
 
 
 def _is_here(name: str) -> bool:
@@ -105,15 +93,10 @@ def _is_here(name: str) -> bool:
 
 
 def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
-    """Write the files of a page into an empty folder, and run its blocks there.
-
-    Args:
-        page: The page.
-        folder: An empty folder.
-        env: Variables, in addition to those of this process.
+    """Write a page's files into an empty folder, and run the blocks there; `env` adds to this process's variables.
 
     Raises:
-        AssertionError: A block failed, its output differs from the page, or it is Python and gave a warning.
+        AssertionError: A block failed, gave other output than the page shows, or is Python and gave a warning.
         subprocess.TimeoutExpired: They took too long.
     """
     ports = {port: str(free_port()) for port in _PORTS}
@@ -174,7 +157,7 @@ def free_port() -> int:
 
 
 def _path() -> str:
-    """Return a PATH with the commands of this environment, and the CLI of claude-agent-sdk, before all others."""
+    """Return a PATH with this environment's commands, and claude-agent-sdk's CLI, before all others."""
     spec = importlib.util.find_spec("claude_agent_sdk")
     folders = spec.submodule_search_locations if spec is not None else None
     bundled = [str(Path(folder, "_bundled")) for folder in folders or ()]

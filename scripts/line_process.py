@@ -1,4 +1,4 @@
-"""A process of its own that answers each line on its standard input, in JSON, with a line of JSON."""
+"""A separate process that answers each JSON line on standard input with a JSON line."""
 
 import asyncio
 import json
@@ -11,24 +11,19 @@ from typing import Any, cast
 
 # Seconds. The slowest order, 32 runs at once in processes that all start first, takes half a minute on two cores.
 _ANSWER_SECONDS = 300.0
-# Seconds. A normal exit takes one; the CLI's processes exit with it.
+# Seconds. A normal exit takes about a second; the CLI's processes exit with it.
 _END_SECONDS = 20.0
 _LINE_BYTES = 1 << 22
 
 
 class LineProcess:
-    """A process, for orders one after another."""
+    """A process, for sequential orders."""
 
     def __init__(self, process: Process, name: str) -> None:
         self._process, self._name, self._lock = process, name, asyncio.Lock()
 
-    @property
-    def pid(self) -> int:
-        """Return its process id."""
-        return self._process.pid
-
     async def read(self) -> Any:
-        """Return the JSON of the next line.
+        """Return the next line's JSON.
 
         Raises:
             RuntimeError: The process exited.
@@ -40,8 +35,7 @@ class LineProcess:
         return json.loads(line)
 
     async def order(self, do: str, **arguments: object) -> Any:
-        """Send an order, and return the answer."""
-        # One order at a time, to its end even if the caller is cancelled; else answers would go to other callers.
+        # Each order runs to its end even if the caller is cancelled; else answers would go to other callers.
         async with self._lock:
             cast("StreamWriter", self._process.stdin).write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             reading = asyncio.ensure_future(self.read())
@@ -54,7 +48,7 @@ class LineProcess:
 
 @asynccontextmanager
 async def line_process(name: str, command: Iterable[str], env: Mapping[str, str]) -> AsyncGenerator[LineProcess]:
-    """Start a process with added variables; at exit close its input, and kill it if it does not end."""
+    """Start a process with added variables; at exit close the input, and kill the process if it does not end."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=PIPE,

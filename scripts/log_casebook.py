@@ -1,8 +1,8 @@
-"""Compare cc-convert and ccusage on transcripts for each class of counting errors; prints the table of a README.
+"""Compare cc-convert and ccusage on transcripts for each class of counting errors; prints a README table.
 
     uv run scripts/log_casebook.py --ccusage BINARY
 
-The transcripts are those of cc-convert's tests, most of which a real CLI wrote; the edited ones are damaged in one way.
+The transcripts come from cc-convert's tests, and most from a real CLI; an edited transcript has a single damage.
 """
 
 import argparse
@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from cc_convert.logs import read_logs
-from log_records import RECORDS
+from workspace import ROOT, markdown_table
 
 Edit: TypeAlias = Callable[[Path], object]
 
+RECORDS = ROOT / "packages" / "cc-convert" / "tests" / "transcripts"
+
 
 class Case(NamedTuple):
-    """One class of counting errors."""
+    """A class of counting errors."""
 
     error: str
     record: str
@@ -47,14 +49,13 @@ def replaced(old: str, new: str) -> Edit:
 
 
 def packed(folder: Path) -> None:
-    """Pack a log with gzip."""
     path = _log(folder)
     path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
 
 
 def copied(folder: Path) -> None:
-    """Put a copy of a log into another folder, up to its first total."""
+    """Put a copy of a log, up to the first total, into another folder."""
     lines = _log(folder).read_text("utf-8").splitlines(keepends=True)
     end = next(number for number, line in enumerate(lines) if '"cost-state"' in line)
     (folder / "backup").mkdir()
@@ -87,17 +88,17 @@ CASES = (
 
 
 def counted_by_ccusage(binary: Path, folder: Path) -> tuple[int, float]:
-    """Return the tokens and the cost in US dollars of the logs below `folder`/projects, according to ccusage."""
+    """Return ccusage's tokens and cost in US dollars for the logs below `folder`/projects."""
     env = {**os.environ, "CLAUDE_CONFIG_DIR": str(folder)}
     command = [binary, "claude", "daily", "-O", "-j"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
-    found: dict[str, dict[str, float]] | list[object] = json.loads(done.stdout)
-    totals = found["totals"] if isinstance(found, dict) else {}
+    report: dict[str, dict[str, float]] | list[object] = json.loads(done.stdout)
+    totals = report["totals"] if isinstance(report, dict) else {}
     return int(totals.get("totalTokens", 0)), totals.get("totalCost", 0.0)
 
 
 def figures(case: Case, binary: Path | None = None) -> list[str]:
-    """Return the cells of a case: served tokens and the CLI's cost, then tokens and cost of each reader."""
+    """Return the cells for a case: served tokens and the CLI's cost, then each reader's tokens and cost."""
     with tempfile.TemporaryDirectory(prefix="casebook-") as temporary:
         folder = Path(temporary) / "projects" / "p"
         shutil.copytree(RECORDS / case.record, folder)
@@ -108,20 +109,18 @@ def figures(case: Case, binary: Path | None = None) -> list[str]:
         stated = sum(cost for total in logs.totals.values() for _, cost in total.spent.values())
         # The API served the declined part within the request.
         tokens = sum(row.tokens for row in logs.rows if row.kind != "declined")
-        found = [(tokens, sum(row.cost or 0.0 for row in logs.priced()))]
-        found += [counted_by_ccusage(binary, Path(temporary))] if binary else []
-    cells = [f"{'all' if one == served else f'**{one:,}**'}, ${abs(cost):.4f}" for one, cost in found]
+        sums = [(tokens, sum(row.cost or 0.0 for row in logs.priced()))]
+        sums += [counted_by_ccusage(binary, Path(temporary))] if binary else []
+    cells = [f"{'all' if count == served else f'**{count:,}**'}, ${abs(cost):.4f}" for count, cost in sums]
     return [f"{served:,}, ${stated:.4f}", *cells]
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ccusage", type=Path, required=True, metavar="BINARY")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     head = ["Class", "Tokens served, CLI's cost", "cc-convert", "ccusage"]
-    for cells in (head, ["---"] * len(head), *([case.error, *figures(case, given.ccusage)] for case in CASES)):
-        print(f"| {' | '.join(cells)} |")
+    print(*markdown_table(head, *([case.error, *figures(case, arguments.ccusage)] for case in CASES)), sep="\n")
     return 0
 
 

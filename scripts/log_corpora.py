@@ -1,10 +1,10 @@
-"""Make logs with any version of the CLI, and compare their sums with the usage of all calls that the API served.
+"""Make logs with any CLI version, and compare their sums with the usage in all calls that the API served.
 
     uv run scripts/log_corpora.py [VERSION ...] [--random SEED ...] [--keep FOLDER]
 
-Each scenario runs the CLI of a wheel of claude-agent-sdk on a loopback API: resumes, forks, sub-agents, compactions,
-killed processes, and forks by the SDK. Without a version it uses the CLI of this environment. Prints the
-differences; --keep keeps the transcripts. A version takes a minute.
+Each scenario runs the CLI from a claude-agent-sdk wheel on a loopback API: resumes, forks, sub-agents, compactions,
+killed processes, and forks by the SDK. Without a version it uses this environment's CLI. Prints the differences;
+--keep keeps the transcripts. A version takes a minute.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -39,26 +39,23 @@ Scenario: TypeAlias = Callable[[CliRuns], object]
 HELLO, READ, AGENT, COMPACT = "hello", "READ please", "AGENT please", "/compact"
 
 Step: TypeAlias = Callable[[CliRuns, list[str]], object]
-"""One step of a scenario. The list has the ids of all sessions in the order of their beginning; steps add to it."""
+"""A step in a scenario. The list has the ids of all sessions, the oldest first; steps add to it."""
 
 
 def new(prompt: str) -> Step:
-    """Start a session."""
     return lambda cli, ids: ids.append(str(cli.run(prompt)["session_id"]))
 
 
 def resume(index: int, prompt: str = HELLO) -> Step:
-    """Resume a session."""
     return lambda cli, ids: cli.run(prompt, "--resume", ids[index])
 
 
 def fork(index: int, prompt: str = HELLO) -> Step:
-    """Fork a session."""
     return lambda cli, ids: ids.append(str(cli.run(prompt, "--resume", ids[index], FORK)["session_id"]))
 
 
 def sdk_fork(index: int) -> Step:
-    """Fork a session with the function of the SDK, which copies the transcript and runs no CLI."""
+    """Fork a session with the SDK's function, which copies the transcript and runs no CLI."""
 
     def step(cli: CliRuns, ids: list[str]) -> None:
         with patch.dict("os.environ", CLAUDE_CONFIG_DIR=str(cli.transcripts.parent)):
@@ -68,8 +65,6 @@ def sdk_fork(index: int) -> Step:
 
 
 def at_once(index: int) -> Step:
-    """Resume a session in two processes at once."""
-
     def step(cli: CliRuns, ids: list[str]) -> None:
         resumed = ("--resume", ids[index])
         with cli.conversation(*resumed) as first, cli.conversation(*resumed) as second:
@@ -81,13 +76,9 @@ def at_once(index: int) -> Step:
 
 
 def process(*turns: str | Step, of: int | None = None, forks: bool = False, is_killed: bool = False) -> Step:
-    """Let one process take prompts, between which other steps may come.
+    """Let a process take prompts, between which other steps may come.
 
-    Args:
-        turns: The prompts and other steps.
-        of: The session that it resumes; None starts one.
-        forks: Whether it forks that session.
-        is_killed: Whether it is killed after its last answer.
+    The process resumes the session `of` (None: a new session), or `forks` it; `is_killed`: after the last answer.
     """
 
     def step(cli: CliRuns, ids: list[str]) -> None:
@@ -110,8 +101,6 @@ def process(*turns: str | Step, of: int | None = None, forks: bool = False, is_k
 
 
 def scenario(*steps: Step) -> Scenario:
-    """Return a function that takes some steps."""
-
     def run(cli: CliRuns) -> None:
         ids: list[str] = []
         for step in steps:
@@ -172,46 +161,40 @@ def at_random(cli: CliRuns, seed: int) -> None:
 
 # --- the comparison
 
-Sums: TypeAlias = tuple[int, int, int, int, int]
+Sums: TypeAlias = Sequence[int]
 """Input, output, cache read, 5m write, 1h write."""
 
 
-def served(cli: CliRuns, *, compactions: bool = True) -> dict[str, Sums]:
-    """Sum up the answers of the API by session."""
-    answers = [answer for answer in cli.served if compactions or not answer.compaction]
-    return _by_session((answer.session, answer.counts) for answer in answers)
-
-
 def differences(cli: CliRuns) -> list[str]:
-    """Compare the transcripts of all sessions with what the API served, and with the CLI's own totals.
+    """Compare all transcripts with the usage that the API served, and with the CLI's own totals.
 
-    A CLI that writes no totals tells nothing of compactions, which are left out then.
+    A CLI that writes no totals does not record compactions, which do not count then.
     """
     logs = read_logs(cli.transcripts)
-    expected = served(cli, compactions=bool(logs.totals))
-    found = _by_session((row.session, row[9:14]) for row in logs.rows)
-    found = {session: sums for session, sums in found.items() if any(sums)}
+    answers = [answer for answer in cli.served if logs.totals or not answer.compaction]
+    expected = _by_session((answer.session, answer.counts) for answer in answers)
+    rows = _by_session((row.session, row[9:14]) for row in logs.rows)
+    rows = {session: sums for session, sums in rows.items() if any(sums)}
     return [
         *(
-            f"{session}: the API served {expected.get(session)}, the logs tell {found.get(session)}"
-            for session in sorted(expected.keys() | found.keys())
-            if expected.get(session) != found.get(session)
+            f"{session}: the API served {expected.get(session)}, the logs have {rows.get(session)}"
+            for session in sorted(expected.keys() | rows.keys())
+            if expected.get(session) != rows.get(session)
         ),
-        *(f"{one.session}: reconcile differs by {one.difference}" for one in reconcile(logs) if not one.agrees),
-        *(f"{one.path}:{one.offset}: {one.reason}" for one in logs.problems),
+        *(f"{total.session}: reconcile differs by {total.difference}" for total in reconcile(logs) if not total.agrees),
+        *(f"{problem.path}:{problem.offset}: {problem.reason}" for problem in logs.problems),
     ]
 
 
-def _by_session(parts: Iterable[tuple[str, Sums]]) -> dict[str, Sums]:
-    sums: dict[str, Sums] = {}
-    for session, (a, b, c, d, e) in parts:
-        f, g, h, i, j = sums.get(session, (0, 0, 0, 0, 0))
-        sums[session] = (a + f, b + g, c + h, d + i, e + j)
+def _by_session(parts: Iterable[tuple[str, Sums]]) -> dict[str, list[int]]:
+    sums: dict[str, list[int]] = {}
+    for session, counts in parts:
+        sums[session] = [total + count for total, count in zip(sums.get(session, [0] * 5), counts, strict=True)]
     return sums
 
 
 def make(scenario: Scenario, cli: Path, keep: Path | None = None) -> list[str]:
-    """Run a scenario in folders of its own, and return the differences; with `keep`, its transcripts stay there."""
+    """Run a scenario in temporary folders, and return the differences; with `keep`, the transcripts stay there."""
     with LoopbackServer() as server, tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         runs = CliRuns(server, Path(folder), cli)
         scenario(runs)
@@ -221,28 +204,24 @@ def make(scenario: Scenario, cli: Path, keep: Path | None = None) -> list[str]:
 
 
 async def work(versions: list[str], seeds: list[int], keep: Path | None) -> list[str]:
-    """Run all scenarios with each version, and return the differences."""
     scenarios = SCENARIOS | {f"random-{seed}": partial(at_random, seed=seed) for seed in seeds}
     failed: list[str] = []
     for version in versions or [""]:
         async with wheel(version) if version else nullcontext((CLI, "installed")) as (cli, sdk):
             for name, scenario in scenarios.items():
-                found = make(scenario, cli, keep / sdk / name if keep else None)
-                failed += [f"SDK {sdk}, {name}: {one}" for one in found]
-                print(f"SDK {sdk}  {name:<48}{'exact' if not found else f'{len(found)} differences'}")
+                lines = make(scenario, cli, keep / sdk / name if keep else None)
+                failed += [f"SDK {sdk}, {name}: {line}" for line in lines]
+                print(f"SDK {sdk}  {name:<48}{f'{len(lines)} differences' if lines else 'exact'}")
     return failed
 
 
 def main() -> int:
-    """Make the requested logs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("versions", nargs="*", metavar="VERSION", help="of claude-agent-sdk")
-    parser.add_argument(
-        "--random", nargs="*", type=int, default=[], metavar="SEED", help="runs of random steps as well"
-    )
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help="claude-agent-sdk versions")
+    parser.add_argument("--random", nargs="*", type=int, default=[], metavar="SEED", help="also take random steps")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the transcripts stay")
-    given = parser.parse_args()
-    return finish(work(given.versions, given.random, given.keep))
+    arguments = parser.parse_args()
+    return finish(work(arguments.versions, arguments.random, arguments.keep))
 
 
 if __name__ == "__main__":

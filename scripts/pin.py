@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Pin the exact version of every distribution that the workspace installs or builds with, using `uv pip compile`.
+"""Pin the exact version for every distribution that the workspace installs or builds with, using `uv pip compile`.
 
-The pins are lines in the root `pyproject.toml`, between two marker comments: one block in `constraint-dependencies` for
-the whole closure (every member, group, extra and platform), one in `build-constraint-dependencies` for the build tools
-of the packages. They contain names and versions only, no index, address or hash, so that they are valid for every
+The pins are lines in the root `pyproject.toml`, between two marker comments: a block in `constraint-dependencies` for
+the whole closure (every member, group, extra and platform), and a block in `build-constraint-dependencies` for the
+packages' build tools. They contain names and versions only, no index, address or hash, so that they are valid for every
 index; for this reason they are in git and `uv.lock` is not.
 """
 
@@ -33,19 +33,19 @@ class PinError(Exception):
 
 
 def replace_block(text: str, block: str, pins: Iterable[str]) -> tuple[str, list[str]]:
-    """Return `text` with other pins between the markers of `block`, and the previous pins."""
+    """Return `text` with other pins between the markers for `block`, and the previous pins."""
     begin, end = f"# pins of the {block}: begin", f"# pins of the {block}: end"
-    found = re.findall(rf"(?s){begin}[^\n]*\n(.*?) *{end}\n", text)
-    if len(found) != 1 or text.count(begin) != 1 or text.count(end) != 1:
+    blocks = re.findall(rf"(?s){begin}[^\n]*\n(.*?) *{end}\n", text)
+    if len(blocks) != 1 or text.count(begin) != 1 or text.count(end) != 1:
         raise PinError(f"pyproject.toml needs the comments {begin!r} and {end!r}, once each, in this order")
     first = text.index("\n", text.index(begin)) + 1
     lines = "".join(f'    "{pin}",\n' for pin in pins)
-    return text[:first] + lines + text[first + len(found[0]) :], re.findall(r'"(.+)",', found[0])
+    return text[:first] + lines + text[first + len(blocks[0]) :], re.findall(r'"(.+)",', blocks[0])
 
 
 def differences(block: str, old: Iterable[str], new: Iterable[str]) -> list[str]:
     """Return a line for each version that only `old` (-) or only `new` (+) has."""
-    # Without the markers: uv writes the same fork differently once pins are part of the resolution.
+    # Without the markers: uv writes the same fork differently once it resolves with pins.
     before, after = ([pin.partition(" ;")[0] for pin in pins] for pins in (old, new))
     return [
         *(f"{block}: - {version}" for version in before if version not in after),
@@ -60,9 +60,9 @@ def unmarked(pins: list[str]) -> list[str]:
 
 
 def compile_pins(wanted: Iterable[str], constraints: Iterable[str], *options: str) -> str:
-    """Return the requirements file of the closure of the requirements `wanted`, on every platform.
+    """Return the requirements file for `wanted` and all that they require, on every platform.
 
-    uv runs in a folder of its own: in the workspace the existing pins would apply in addition to `constraints`.
+    uv runs in a temporary folder: in the workspace the existing pins would apply in addition to `constraints`.
 
     Raises:
         PinError: No versions satisfy them.
@@ -82,65 +82,58 @@ def compile_pins(wanted: Iterable[str], constraints: Iterable[str], *options: st
 
 
 def select_pins(requirements: str) -> list[str]:
-    """Return the pins of a requirements file, without hashes. A member that appears there as a folder is left out."""
+    """Return the pins in a requirements file, without hashes and without members that appear as a folder."""
     return re.findall(r"^([\w.-]+==.*?)(?: \\)?$", requirements, flags=re.MULTILINE)
 
 
 def resolve(wanted: Iterable[str], constraints: Iterable[str], *options: str) -> list[str]:
-    """Return the pins of the closure of the requirements `wanted`, on every platform."""
+    """Return the pins for `wanted` and all that they require, on every platform."""
     return select_pins(compile_pins(wanted, constraints, *options))
 
 
 def resolve_block(block: str, constraints: list[str]) -> list[str]:
-    """Return the correct pins of a block, under some constraints."""
+    """Return the correct pins in a block, under some constraints."""
     members = read_members()
     if block == "build":
         needs = {need for table in members.values() for need in table["build-system"]["requires"]}
         return unmarked(resolve(needs, constraints))
     tables = {ROOT: read_toml(ROOT / "pyproject.toml"), **members}
-    groups = [
-        f"--group={path}/pyproject.toml:{name}"
-        for path, one in tables.items()
-        for name in one.get("dependency-groups", ())
-    ]
-    return unmarked(resolve([], constraints, "--all-extras", *groups, *(f"{path}/pyproject.toml" for path in tables)))
+    files = {f"{path}/pyproject.toml": table.get("dependency-groups", ()) for path, table in tables.items()}
+    groups = [f"--group={file}:{name}" for file, names in files.items() for name in names]
+    return unmarked(resolve([], constraints, "--all-extras", *groups, *files))
 
 
 def refresh(released: set[str] | None, *, check: bool = False) -> int:
-    """Write new pins, or only compare them, without the existing pins of `released` (None: of all).
-
-    Returns:
-        The exit code.
-    """
+    """Write new pins, or only compare them, and return the exit code; free the pins of `released` (None: of all)."""
     path = ROOT / "pyproject.toml"
     text = path.read_text(encoding="utf-8")
-    found: list[str] = []
+    changes: list[str] = []
     for block, setting in BLOCKS.items():
         _, old = replace_block(text, block, ())
         limits: list[str] = tomllib.loads(text)["tool"]["uv"][setting]
         stay = [pin for pin in old if released is not None and required_name(pin) not in released]
-        kept = [limit for limit in limits if limit not in old or limit in stay]
-        new = resolve_block(block, kept)
-        found += differences(block, old, new)
+        new = resolve_block(block, [limit for limit in limits if limit not in old or limit in stay])
+        changes += differences(block, old, new)
         text, _ = replace_block(text, block, new)
-    print("\n".join(found or ["The pins are up to date."]))
+    print("\n".join(changes or ["The pins are up to date."]))
     if not check:
         path.write_text(text, encoding="utf-8")
-    elif found:
+    elif changes:
         print("These pins (-) differ from uv's choice (+). Run scripts/pin.py to update them.")
         return EXIT_DIFFERENT
     return 0
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(
         description="Write the exact versions of the whole closure into the root pyproject.toml. "
-        "Without an option, pins that still fit stay as they are.",
+        "Without an option, pins that still fit stay as they are."
     )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--check", action="store_true", help="change nothing; exit 1 if the pins are not up to date")
-    choice.add_argument("--upgrade", nargs="*", metavar="NAME", help="take the newest versions, of these or of all")
+    choice.add_argument(
+        "--upgrade", nargs="*", metavar="NAME", help="take the newest versions, for these names or for all"
+    )
     arguments = parser.parse_args()
     names = {required_name(name) for name in arguments.upgrade or ()}
     try:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Build the release of all packages, and check that it installs.
+"""Build all packages for a release, and check that they install.
 
     python3 scripts/release.py build
     python3 scripts/release.py check [--python VERSION] … [NAME …]
 
 `build` writes into `dist`, which git ignores:
 
-- a wheel and an sdist of each package, whose metadata and contents it checks;
-- `constraints.txt`: the tested version of each distribution that the packages need, with all their extras;
+- a wheel and an sdist for each package, whose metadata and contents it checks;
+- `constraints.txt`: the tested version for each distribution that the packages need, with all their extras;
 - `requirements.txt`: the same with hashes, for `pip install --require-hashes`.
 
 `check` installs from there into empty environments, see `check_installs.py`.
@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from check_installs import PYTHONS, check_all
 from commands import CheckError, finish, run
 from pin import PinError, compile_pins, select_pins
-from workspace import CONSTRAINTS, DIST, REQUIREMENTS, ROOT, find_uv, read_members, read_toml
+from workspace import CONSTRAINTS, DIST, REQUIREMENTS, ROOT, find_uv, read_members, workspace_pins
 
 CACHES = {"__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", ".venv"}
 METADATA = ("Name", "Version", "Summary", "Requires-Python", "License-Expression")
@@ -34,20 +34,17 @@ SDIST = ("CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml")
 
 
 def files_of(archive: Path) -> dict[str, bytes]:
-    """Return the files of a wheel or an sdist; the paths of an sdist begin below its one folder."""
+    """Return the files in a wheel or an sdist; the paths in an sdist begin below its only folder."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             return {name: wheel.read(name) for name in wheel.namelist()}
-    found: dict[str, bytes] = {}
     with tarfile.open(archive) as sdist:
-        for member in sdist.getmembers():
-            if file := sdist.extractfile(member):
-                found[member.name.partition("/")[2]] = file.read()
-    return found
+        members = [(member.name, sdist.extractfile(member)) for member in sdist.getmembers()]
+        return {name.partition("/")[2]: file.read() for name, file in members if file}
 
 
 def problems_of(archive: Path) -> list[str]:
-    """Return the problems of the contents and the metadata of a wheel or an sdist."""
+    """Return the problems with the contents and the metadata in a wheel or an sdist."""
     files = files_of(archive)
     missing = _missing_of_wheel(files) if archive.suffix == ".whl" else [name for name in SDIST if name not in files]
     return [f"{archive.name} {problem}" for problem in [*(f"has no {name}" for name in missing), *_stray(files)]]
@@ -58,10 +55,9 @@ def _missing_of_wheel(files: Mapping[str, bytes]) -> list[str]:
     (info,) = (top for top in tops if top.endswith(".dist-info"))
     wanted = [f"{info}/licenses/LICENSE", *(f"{top}/py.typed" for top in sorted(tops - {info}))]
     metadata = message_from_bytes(files[f"{info}/METADATA"])
-    found = [field for field in METADATA if not metadata[field]]
-    if not str(metadata.get_payload()).strip():
-        found.append("README in its metadata")
-    return [*(name for name in wanted if name not in files), *found]
+    fields = [field for field in METADATA if not metadata[field]]
+    readme = [] if str(metadata.get_payload()).strip() else ["README in its metadata"]
+    return [*(name for name in wanted if name not in files), *fields, *readme]
 
 
 def _stray(files: Mapping[str, bytes]) -> Iterator[str]:
@@ -80,13 +76,13 @@ def requirements() -> str:
     """Return the requirements file: all packages and all that they need with all extras, with hashes.
 
     Raises:
-        CheckError: It would contain the address of an index.
+        CheckError: It would contain an index address.
     """
     wanted = [
         f"{path.name}[{','.join(table['project'].get('optional-dependencies', ()))}]"
         for path, table in read_members().items()
     ]
-    pins: list[str] = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
+    pins = workspace_pins()
     text = compile_pins(wanted, pins, "--generate-hashes", f"--find-links={DIST}")
     if "://" in text:
         raise CheckError(f"the requirements contain an address:\n{text}")
@@ -94,12 +90,11 @@ def requirements() -> str:
 
 
 async def build() -> list[str]:
-    """Write the release into its folder; return the problems."""
     await run([*find_uv(), "build", "--all-packages", "--clear", f"--out-dir={DIST}"], ROOT)
     archives = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
     if problems := [problem for archive in archives for problem in problems_of(archive)]:
         return problems
-    # Checks the metadata as an index does, and that it shows the README.
+    # twine checks the metadata as an index does, and that an index can show the README.
     await run([*find_uv(), "tool", "run", "--quiet", "twine", "check", "--strict", *map(str, archives)], ROOT)
     try:
         text = requirements()
@@ -112,9 +107,8 @@ async def build() -> list[str]:
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
     names = [path.name for path in read_members()]
-    parser = argparse.ArgumentParser(description="Build the release of all packages, and check that it installs.")
+    parser = argparse.ArgumentParser(description="Build all packages for a release, and check that they install.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help=f"write wheels, sdists, constraints and requirements into {DIST.name}")
     checking = commands.add_parser("check", help=f"install from {DIST.name} into empty environments")

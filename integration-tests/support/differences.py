@@ -13,7 +13,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "request-differences.m
 LOGINS: tuple[Login, ...] = ("api-key", "oauth", "vertex", "bedrock")
 _BEGIN, _END = "<!-- table: written by a test -->\n", "<!-- end of table -->\n"
 _YES = "differs"
-_HEAD = "| header or body field | API key | OAuth token | Vertex AI | Amazon Bedrock | why |\n|---|---|---|---|---|---|\n"
+_HEAD = (
+    "| header or body field | API key | OAuth token | Vertex AI | Amazon Bedrock | why |\n|---|---|---|---|---|---|\n"
+)
 # Headers of the HTTP connection, which have no meaning for the API, and of an official client's library.
 _CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
 _LIBRARY = "x-stainless-"
@@ -45,7 +47,8 @@ class Differences:
         cells = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()[2:]]
         self.reasons = {name: reason for name, *_, reason in cells}
         self.logins = {
-            name: {login for login, mark in zip(LOGINS, marks, strict=True) if mark == _YES} for name, *marks, _ in cells
+            name: {login for login, mark in zip(LOGINS, marks, strict=True) if mark == _YES}
+            for name, *marks, _ in cells
         }
 
     def unnamed(self, login: Login, names: set[str]) -> list[str]:

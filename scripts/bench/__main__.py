@@ -3,7 +3,7 @@
     uv run scripts/bench [--only NAME…] [--list] [--json FILE] [--quick] [--peer]
 
 Prints medians, 90th percentiles, and median ratios to a floor measured at the same time. Exits with 1 if a figure
-misses its bound or a benchmark fails.
+misses a bound or a benchmark fails.
 """
 
 import sys
@@ -12,29 +12,11 @@ from pathlib import Path
 # For a run as a folder: the first path is this folder, and not the parent that has it as a package.
 sys.path[0] = str(Path(__file__).parents[1])
 
-from bench import (  # noqa: E402
-    convert,
-    ipc,
-    logs,
-    model_load,
-    model_runs,
-    server_sizes,
-    session_pool,
-    session_turn,
-)
+from bench import convert, ipc, logs, model_runs, server_sizes, sessions  # noqa: E402
+from bench.arena import find_peer  # noqa: E402
 from bench.harness import main  # noqa: E402
-from bench.peers import peer_environment  # noqa: E402
 
-SUITES = (
-    *model_runs.SUITES,
-    *model_load.SUITES,
-    session_turn.SUITE,
-    session_pool.SUITE,
-    ipc.SUITE,
-    convert.SUITE,
-    *logs.SUITES,
-    server_sizes.SUITE,
-)
+SUITES = (*model_runs.SUITES, *sessions.SUITES, ipc.SUITE, convert.SUITE, *logs.SUITES, server_sizes.SUITE)
 
 if __name__ == "__main__":
-    sys.exit(main(SUITES, peer_environment))
+    sys.exit(main(SUITES, find_peer))

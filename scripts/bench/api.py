@@ -1,11 +1,11 @@
-"""The scripted API in a process of its own, so that its work does not count in the figures.
+"""The scripted API in a separate process, so that its work does not count in the figures.
 
     python scripts/bench/api.py
 
-Prints its environment as a line of JSON. Then it answers each line on standard input with a line of JSON: the bytes of
-each request since the last line. Ends at the end of the input.
+Prints the environment for clients as a JSON line. Then answers each line on standard input with a JSON line: the bytes
+in each request since the last line. Exits at the end of the input.
 
-Answers: a call of the tool, if the request has one and no result of it yet; for `Count to N.` N words, each a delta
+Answers: a call of the tool, if the request has a tool and no result yet; for `Count to N.` N words, each a delta
 when streamed; for `Query N.` the same; otherwise "Hello." A peer that offers the model no tools asks in two prompts for
 the function, and for files with the arguments; it gets both.
 """
@@ -17,19 +17,18 @@ from typing import Any
 
 from cc_loopback import LoopbackServer
 
-# The loopback API streams a block of text in at most 64 pieces.
+# The loopback API streams a text block in at most 64 pieces.
 WORDS_PER_BLOCK = 50
 
 
 CALL = {"type": "tool_use", "name": "look_up", "input": {"word": "hello"}}
-# Prompts in which pydantic-ai-claude-code asks for a choice, and for a folder with one file for each argument.
+# Prompts in which pydantic-ai-claude-code asks for a choice, and for a folder with a file for each argument.
 CHOICE = "CHOICE: look_up"
 ARGUMENTS = re.compile(r"mkdir -p ([^\s\\]*claude_data_structure_\w+)")
 
 
 def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
-    """Return the model's answer to a request."""
-    # With all its tools the CLI adds a message about the machine after the prompt.
+    # With all built-in tools the CLI adds a message about the machine after the prompt.
     content = [message["content"] for message in body["messages"] if message["role"] == "user"][-1]
     if content[-1]["type"] != "tool_result":
         # In the CLI's own loop the tool's name has the server's name as a prefix.
@@ -59,7 +58,6 @@ def counted(count: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Serve until the end of the input."""
     with LoopbackServer(respond) as api:
         print(json.dumps({**api.env(), "BENCH_API_URL": api.url}), flush=True)
         for _ in sys.stdin:

@@ -1,7 +1,9 @@
-"""The processes of the contenders and of the API, and rounds of the same order to all of them."""
+"""Processes for contenders and the API, and rounds with the same order for all contenders."""
 
 import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,7 +15,9 @@ from line_process import LineProcess, line_process
 from .harness import Effort, rotated
 
 HERE = Path(__file__).parent
-# The peer runs the `claude` on its PATH; it has to be the CLI that the others run.
+# About a hundred packages over a slow connection.
+INSTALL_SECONDS = 600.0
+# The peer runs the first `claude` on PATH; it has to be the CLI that the others run.
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
 PLAIN = "AnthropicModel, no Claude Code"
@@ -28,10 +32,36 @@ KINDS = {
     PEER: "peer",
 }  # fmt: skip
 
+# The last pydantic-ai that the peer supports, and packages which that version needs; so ours cannot be beside it.
+PEER_PACKAGES = (
+    "pydantic-ai-claude-code", "pydantic-ai-slim==1.30.0", "pydantic-ai==1.30.0", "opentelemetry-api<1.39",
+    "opentelemetry-sdk<1.39",
+)  # fmt: skip
+# Outside the repository, where the pins would apply. `uv run` sets the path to uv, which may not be on PATH.
+PEER_PYTHON = (
+    os.environ.get("UV", "uv"), "run", "--quiet", "--isolated", "--no-project", f"--directory={tempfile.gettempdir()}",
+    f"--python={sys.executable}", *(f"--with={package}" for package in PEER_PACKAGES), "python",
+)  # fmt: skip
+
+
+def find_peer() -> tuple[bool, str]:
+    """Install the peer's packages; return true if that is possible, and a note."""
+    code = "from importlib.metadata import version; print(version('pydantic-ai-claude-code'))"
+    try:
+        done = subprocess.run([*PEER_PYTHON, "-c", code], capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, f"The peer was not measured: {error}"
+    if done.returncode:
+        return False, f"The peer was not measured: {done.stderr.strip()}"
+    return True, (
+        f"The peer is pydantic-ai-claude-code {done.stdout.strip()} with pydantic-ai 1.30.0. It writes the prompt into "
+        "a file, which a real model first reads by a tool call; the figures are without this second request."
+    )
+
 
 @asynccontextmanager
 async def scripted_api() -> AsyncGenerator[tuple[LineProcess, dict[str, str]]]:
-    """Run `api.py`; yield its process, and the environment for its clients."""
+    """Run `api.py`; yield the process, and the environment for clients."""
     async with line_process("the API", (sys.executable, str(HERE / "api.py")), {}) as api:
         yield api, await api.read()
 
@@ -43,36 +73,35 @@ class Arena:
         self._api, self._environment, self._effort = api, environment, effort
 
     async def sizes(self) -> list[int]:
-        """Return the bytes of each request to the API since the last call."""
+        """Return the bytes in each request to the API since the last call."""
         return await self._api.order("sizes")
 
     @asynccontextmanager
-    async def contenders(self, *names: str, pool: int = 1) -> AsyncGenerator[dict[str, LineProcess]]:
-        """Yield contenders in processes of their own, all imports done; the peer only if it is available."""
+    async def contenders(self, *names: str) -> AsyncGenerator[dict[str, LineProcess]]:
+        """Yield contenders in separate processes, all imports done; the peer only if it is available."""
         async with AsyncExitStack() as stack:
             workers: dict[str, LineProcess] = {}
             for name in self.present(names):
-                python = str(self._effort.peer) if name == PEER else sys.executable
-                command = (python, str(HERE / "contenders.py"), KINDS[name], str(pool))
+                python = PEER_PYTHON if name == PEER else (sys.executable,)
+                command = (*python, str(HERE / "contenders.py"), KINDS[name])
                 workers[name] = await stack.enter_async_context(line_process(name, command, self._environment))
                 await workers[name].read()
             yield workers
 
     def present(self, names: Iterable[str]) -> list[str]:
         """Return the contenders that can be measured here."""
-        return [name for name in names if name != PEER or self._effort.peer is not None]
+        return [name for name in names if name != PEER or self._effort.peer]
 
 
 @asynccontextmanager
 async def arena(effort: Effort) -> AsyncGenerator[Arena]:
-    """Start the API."""
     async with scripted_api() as (api, environment):
         path = os.pathsep.join((str(CLI.parent), os.environ.get("PATH", "")))
         yield Arena(api, {**environment, "PATH": path}, effort)
 
 
 class Rounds:
-    """Times of the contenders in milliseconds, by name; the same index is the same round."""
+    """The contenders' times in milliseconds, by name; the same index is the same round."""
 
     def __init__(self) -> None:
         self.milliseconds: dict[str, list[float]] = {}
@@ -83,7 +112,7 @@ class Rounds:
     async def play(
         self, workers: Mapping[str, LineProcess], do: str, *, counts: bool = True, **arguments: object
     ) -> None:
-        """Send one order to all contenders in alternation; a warm-up round does not count."""
+        """Send an order to all contenders in alternation; a warm-up round does not count."""
         self._number += 1
         for name in rotated(workers, self._number):
             times = await workers[name].order(do, **arguments)
@@ -92,9 +121,8 @@ class Rounds:
                     getattr(self, kind).setdefault(name, []).append(value)
 
     async def begin(self, workers: Mapping[str, LineProcess], *, messages: int = 0, tool: bool = False) -> None:
-        """Let all contenders start a new conversation."""
         await self.play(workers, "begin", counts=False, messages=messages, tool=tool)
 
     def ordered(self, times: Mapping[str, list[float]], names: Iterable[str]) -> dict[str, list[float]]:
-        """Return the times in the order of the names, not in the order of execution."""
+        """Return the times in the order of `names`, not in the order of execution."""
         return {name: times[name] for name in names if name in times}

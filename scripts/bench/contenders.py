@@ -1,10 +1,10 @@
-"""One contender of the benchmarks in a process of its own, controlled by lines of JSON.
+"""A contender for the benchmarks in a separate process, controlled by JSON lines.
 
-    python scripts/bench/contenders.py CONTENDER POOL
+    python scripts/bench/contenders.py CONTENDER
 
-Prints `{}` after all imports and setup, and for each line of input a line with its duration and the processor time of
-this process (`processor`), both in milliseconds. Ends at the end of the input. The peer's environment has none of this
-workspace's packages; so each contender imports its own dependencies.
+Prints `{}` after all imports and setup, and for each input line a line with the duration and the processor time of this
+process (`processor`), both in milliseconds. Exits at the end of the input. The peer's environment has no packages from
+this workspace; so each contender imports only what it needs.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def look_up(word: str) -> str:
 
 
 class AgentContender:
-    """An agent of pydantic-ai, in any version, with any model. The other contenders have the same methods."""
+    """A pydantic-ai agent, in any version, with any model. The other contenders have the same methods."""
 
     def __init__(self, model: Any) -> None:
         self._agent_class: Any = import_module("pydantic_ai").Agent
@@ -42,17 +42,15 @@ class AgentContender:
         self._history = _made_elsewhere(messages)
 
     async def turn(self) -> None:
-        """Make a run that continues the conversation."""
         result = await self._talker.run(PROMPT, message_history=self._history)
         _check(result.output)
         self._history = result.all_messages()
 
     async def run(self, prompt: str) -> None:
-        """Make a run without a conversation."""
         _check((await self._agent.run(prompt)).output)
 
     async def first_token(self, words: int) -> float:
-        """Stream `words` words, and return the milliseconds until the first one."""
+        """Stream `words` words, and return the milliseconds until the first."""
         begun, first = time.perf_counter(), 0.0
         deltas = 0
         async with self._agent.run_stream(f"Count to {words}.") as result:
@@ -72,36 +70,32 @@ class InCLIContender(AgentContender):
         self._transport = transport
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """Start a new conversation."""
         await super().begin(messages, tool=tool)
         self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
 
 
 class ClientContender:
-    """The SDK's client on a live process: its turn is the lower limit for Claude Code."""
+    """The SDK's client on a live process: a turn there is the lower limit for Claude Code."""
 
     def __init__(self, client_class: Any, options: Any) -> None:
         self._class, self._options, self._client = client_class, options, None
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """Start a conversation in a new process; it cannot import a history and does not have our tool."""
+        """Start a conversation in a new process, which cannot import a history and does not have our tool."""
         await self.aclose()
         self._client: Any = self._class(self._options)
         await self._client.connect()
 
     async def turn(self) -> None:
-        """Make a turn."""
         await self._client.query(PROMPT)
         async for message in self._client.receive_response():
             if hasattr(message, "result"):
                 _check(message.result)
 
     async def run(self, prompt: str) -> None:
-        """Make a turn in the existing conversation, since the client has no other way."""
         await self.turn()
 
     async def aclose(self) -> None:
-        """Stop its process."""
         if self._client is not None:
             await self._client.disconnect()
 
@@ -124,11 +118,9 @@ class QueryContender:
         self._wanted = self._with_tool if tool else self._options
 
     async def turn(self) -> None:
-        """Make one query."""
         await self._ask(PROMPT, self._wanted)
 
     async def run(self, prompt: str) -> None:
-        """Make one query."""
         await self._ask(prompt, self._options)
 
     async def _ask(self, prompt: str, options: Any) -> None:
@@ -158,16 +150,16 @@ def _made_elsewhere(messages: int) -> list[Any]:
 
 
 @asynccontextmanager
-async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
-    """Return the named contender; its imports and setup count as its start."""
+async def contender(name: str) -> AsyncGenerator[Any]:
+    """Yield the named contender; imports and setup count as the start."""
     async with AsyncExitStack() as stack:
         match name:
             case "plain":
                 yield AgentContender(_plain())
             case "ours":
-                yield AgentContender(await _ours(stack, pool))
+                yield AgentContender(await _ours(stack))
             case "sdk" | "stdio":
-                yield InCLIContender(await _ours(stack, pool), name)
+                yield InCLIContender(await _ours(stack), name)
             case "peer":
                 yield AgentContender(_peer())
             case "client":
@@ -177,11 +169,10 @@ async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
             case "query":
                 yield QueryContender(import_module("claude_agent_sdk"), _sealed_options())
             case _:
-                raise ValueError(f"no contender: {name}")
+                raise ValueError(f"unknown contender: {name}")
 
 
 def _plain() -> Any:
-    """Return the floor: pydantic-ai's own model, directly on the API."""
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -190,10 +181,10 @@ def _plain() -> Any:
     return AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=client))
 
 
-async def _ours(stack: AsyncExitStack, pool: int) -> Any:
+async def _ours(stack: AsyncExitStack) -> Any:
     from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
-    provider = await stack.enter_async_context(ClaudeCodeProvider(pool=pool, max_retries=0))
+    provider = await stack.enter_async_context(ClaudeCodeProvider(pool=1, max_retries=0))
     return ClaudeCodeModel(MODEL, provider=provider)
 
 
@@ -210,36 +201,32 @@ def _sealed_options() -> Any:
     return replace(sealed_options(model=MODEL), include_partial_messages=False)
 
 
-async def act(one: Any, order: dict[str, Any]) -> dict[str, float]:
-    """Execute an order."""
+async def act(contender: Any, order: dict[str, Any]) -> dict[str, float]:
     match order["do"]:
         case "begin":
-            await one.begin(order["messages"], tool=order["tool"])
+            await contender.begin(order["messages"], tool=order["tool"])
         case "turn":
-            await one.turn()
+            await contender.turn()
         case "run":
-            await one.run(order.get("prompt", PROMPT))
-        case "many":
-            await asyncio.gather(*(one.run(PROMPT) for _ in range(order["at_once"])))
+            await contender.run(order.get("prompt", PROMPT))
         case "stream":
-            return {"first": await one.first_token(order["words"])}
+            return {"first": await contender.first_token(order["words"])}
         case unknown:
-            raise ValueError(f"no order: {unknown}")
+            raise ValueError(f"unknown order: {unknown}")
     return {}
 
 
-async def main(name: str, pool: int) -> None:
-    """Serve until the end of the input."""
+async def main(name: str) -> None:
     loop = asyncio.get_running_loop()
-    async with contender(name, pool) as one:
+    async with contender(name) as agent:
         print("{}", flush=True)
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             begun, worked = time.perf_counter(), time.process_time()
-            times = await act(one, json.loads(line))
+            times = await act(agent, json.loads(line))
             times["milliseconds"] = (time.perf_counter() - begun) * 1_000
             times["processor"] = (time.process_time() - worked) * 1_000
             print(json.dumps(times), flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1]))

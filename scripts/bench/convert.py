@@ -1,6 +1,6 @@
 """Measure the conversion of 10,000 results with five messages each, in comparison with validation alone.
 
-Times are processor times, so that other work of the computer counts little; the variants alternate.
+Times are processor times, so that other programs count little; the variants alternate.
 """
 
 import gc
@@ -28,7 +28,7 @@ CONVERSION_OF_TEXT = "cc-convert, text from the messages"
 
 
 def recorded_turns() -> list[Turn]:
-    """Return copies of the same turn, each with objects of its own."""
+    """Return the same turn many times, each with separate objects."""
     lines = LOG.read_text("utf-8").splitlines()[-5:]
     return [[json.loads(line) for line in lines] for _ in range(DISTINCT)]
 
@@ -39,17 +39,15 @@ def without_text(turns: list[Turn]) -> list[Turn]:
 
 
 def seconds(work: Callable[[Any], object], over: Sequence[object], results: int) -> float:
-    """Return the processor seconds of the conversions."""
     gc.collect()
     started = time.process_time()
     for _ in range(results // len(over)):
-        for one in over:
-            work(one)
+        for argument in over:
+            work(argument)
     return time.process_time() - started
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Measure all variants in alternation."""
     turns = recorded_turns()
     tasks: dict[str, tuple[Callable[[Any], object], Sequence[object]]] = {
         VALIDATION: (CLIResponse.model_validate, [turn[-1] for turn in turns]),

@@ -1,12 +1,13 @@
-"""Figures of benchmarks: statistics, bounds, tables, JSON, and the command line. It imports no benchmark.
+"""Figures for benchmarks: statistics, bounds, tables, JSON, and the command line. It imports no benchmark.
 
-A figure is compared with a floor or a peer from the same run: contenders alternate, so that a busy moment of the
-computer affects all of them, and ratios are taken between neighbours in time.
+A figure is compared with a floor or a peer from the same run: contenders alternate, so that a busy moment affects all,
+and ratios are taken between neighbours in time.
 """
 
 import argparse
 import asyncio
 import json
+import math
 import os
 import platform
 import statistics
@@ -14,8 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -26,44 +26,34 @@ from rich.console import Console
 from rich.table import Table
 
 T = TypeVar("T")
-Peer = Callable[[], AbstractContextManager[tuple[Path | None, str]]]
-"""Creates the peer's environment: its interpreter, or None and the reason."""
 
 NOTE = "Compare ratios, not single times: those depend on the computer and its load."
-# Width for output into a file; a terminal has its own.
+# Width for output into a file.
 _WIDTH = 140
-# The longest takes some minutes on two idle cores. One that runs this long hangs and must not block the others.
+# The longest benchmark takes some minutes on two idle cores; after this time it hangs and must not block the others.
 _SUITE_SECONDS = 1_800.0
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least this share of all values does not exceed.
-
-    Raises:
-        ValueError: There are no values.
-    """
-    if not values:
-        raise ValueError("nothing was measured")
-    rank = -int(-share * len(values) // 1)  # ceiling
-    return sorted(values)[max(0, rank - 1)]
+    """Return the smallest value that at least this share of all values does not exceed."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def ratios_of_neighbours(values: Sequence[float], floor: Sequence[float]) -> list[float]:
-    """Return the ratios between values that were measured one after the other; of the longer sequence, use a spread."""
+    """Return the ratios between values that were measured in succession; from the longer sequence, use a spread."""
     count = min(len(values), len(floor))
     mine, other = ([longer[number * len(longer) // count] for number in range(count)] for longer in (values, floor))
-    return [one / least for one, least in zip(mine, other, strict=True)]
+    return [value / least for value, least in zip(mine, other, strict=True)]
 
 
 def rotated(names: Iterable[T], by: int) -> list[T]:
-    """Return the names in another order for each round, so that no contender always follows the same one."""
+    """Return the names in another order for each round, so that no contender always follows the same contender."""
     listed = [*names]
     start = by % len(listed) if listed else 0
     return [*listed[start:], *listed[:start]]
 
 
 async def milliseconds(action: Callable[[], Awaitable[object]]) -> float:
-    """Return the milliseconds of a call."""
     begun = time.perf_counter()
     await action()
     return (time.perf_counter() - begun) * 1_000
@@ -72,7 +62,7 @@ async def milliseconds(action: Callable[[], Awaitable[object]]) -> float:
 async def alternated(
     actions: Mapping[str, Callable[[], Awaitable[object]]], times: int, warm_up: int
 ) -> dict[str, list[float]]:
-    """Return the milliseconds of each action over all rounds; each round runs every action once."""
+    """Return each action's milliseconds in all rounds; each round runs every action once."""
     taken: dict[str, list[float]] = {name: [] for name in actions}
     for number in range(-warm_up, times):
         for name in rotated(actions, number):
@@ -84,7 +74,7 @@ async def alternated(
 
 @dataclass(frozen=True)
 class Bound:
-    """A limit for the median of a figure, or for its ratio to the floor."""
+    """A limit for a figure's median, or for the ratio to the floor."""
 
     limit: float
     of: Literal["median", "ratio"] = "median"
@@ -97,10 +87,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class Figure:
-    """Summary of many measurements of one quantity.
+    """Many measurements of a quantity, which `suite`, `group` and `name` identify.
 
-    `suite`, `group` and `name` identify it. Figures of a group have the same unit and belong in one chart. `ratio` is
-    the median of the ratios to the group's floor.
+    Figures in a group have the same unit and belong in a common chart. `ratio` is the median ratio to the floor.
     """
 
     group: str
@@ -114,8 +103,8 @@ class Figure:
     suite: str = ""
 
     @property
-    def kept(self) -> bool | None:
-        """Return whether the figure meets its bound; None if it has none."""
+    def is_met(self) -> bool | None:
+        """True if the figure meets the bound; None without a bound."""
         if self.bound is None:
             return None
         value = self.median if self.bound.of == "median" else self.ratio
@@ -124,7 +113,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of figures that are compared with each other."""
+    """Figures that are compared with each other."""
 
     title: str
     unit: str = "ms"
@@ -132,7 +121,7 @@ class Group:
     def figure(
         self, name: str, values: Sequence[float], bound: Bound | None = None, floor: Sequence[float] | None = None
     ) -> Figure:
-        """Summarise measurements, and compare them with those of the floor from the same rounds."""
+        """Summarise measurements, and compare them with the floor's from the same rounds."""
         p90 = quantile(values, 0.9)
         ratio = None if floor is None else statistics.median(ratios_of_neighbours(values, floor))
         return Figure(self.title, name, self.unit, len(values), statistics.median(values), p90, ratio, bound)
@@ -140,7 +129,7 @@ class Group:
     def figures(
         self, values: Mapping[str, list[float]], floor: str | None = None, bounds: Mapping[str, Bound] | None = None
     ) -> list[Figure]:
-        """Summarise contenders, all compared with the one named as the floor, some of them with a bound."""
+        """Summarise contenders, all compared with the `floor`, some with a bound."""
         beside, limits = values.get(floor or ""), bounds or {}
         return [
             self.figure(name, taken, limits.get(name), None if name == floor else beside)
@@ -150,16 +139,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Effort:
-    """Effort of a run."""
+    """How much a run measures."""
 
     quick: bool = False
-    """Far fewer repetitions: enough to test that all works, too few for a verdict."""
+    """True for far fewer repetitions: enough to test that all works, too few for a verdict."""
 
-    peer: Path | None = None
-    """Python interpreter of an environment with the peer from the package index, if it is measured."""
+    peer: bool = False
+    """True if the peer from the package index is measured."""
 
     def times(self, full: int, quick: int = 2) -> int:
-        """Return the number of repetitions."""
         return quick if self.quick else full
 
 
@@ -172,16 +160,9 @@ class Suite:
     measure: Callable[[Effort], Coroutine[Any, Any, list[Figure]]]
 
 
-@dataclass
-class Outcome:
-    """Result of a run."""
-
-    figures: list[Figure] = field(default_factory=list[Figure])
-    notes: list[str] = field(default_factory=list[str])
-    failed: list[str] = field(default_factory=list[str])
-
-
-def main(suites: Sequence[Suite], peer: Peer, arguments: Sequence[str] | None = None) -> int:
+def main(
+    suites: Sequence[Suite], find_peer: Callable[[], tuple[bool, str]], arguments: Sequence[str] | None = None
+) -> int:
     """Run the command line, and return the exit status: 1 if a bound was missed or a benchmark failed."""
     parser = argparse.ArgumentParser(description="Run all benchmarks, or the named ones.")
     names = [suite.name for suite in suites]
@@ -189,55 +170,53 @@ def main(suites: Sequence[Suite], peer: Peer, arguments: Sequence[str] | None = 
     parser.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="few repetitions, no bounds: test only that they run")
-    parser.add_argument(
-        "--peer",
-        action="store_true",
-        help="also measure pydantic-ai-claude-code, in a temporary environment made by uv",
-    )
+    parser.add_argument("--peer", action="store_true", help="also measure pydantic-ai-claude-code, installed by uv")
     options = parser.parse_args(arguments)
     if options.list:
         print("\n".join(f"{suite.name:{max(map(len, names))}}  {suite.title}" for suite in suites))
         return 0
     machine = this_machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    with ExitStack() as stack:
-        python, note = stack.enter_context(peer()) if options.peer else (None, "")
-        outcome = run([suite for suite in suites if suite.name in options.only], Effort(options.quick, python))
-    outcome.notes += filter(None, [note])
+    is_peer_there, note = find_peer() if options.peer else (False, "")
+    chosen = [suite for suite in suites if suite.name in options.only]
+    figures, failed = run(chosen, Effort(options.quick, is_peer_there))
+    notes = [NOTE, *filter(None, [note])]
     if options.json:
-        options.json.write_text(as_json(outcome, machine), "utf-8")
-    missed = [] if options.quick else [figure for figure in outcome.figures if figure.kept is False]
-    print("", NOTE, *outcome.notes, *(f"Failed: {name}." for name in outcome.failed), sep="\n")
+        rows = [{**asdict(figure), "kept": figure.is_met} for figure in figures]
+        options.json.write_text(json.dumps({"machine": machine, "notes": notes, "figures": rows}, indent=1), "utf-8")
+    missed = [] if options.quick else [figure for figure in figures if figure.is_met is False]
+    print("", *notes, *(f"Failed: {name}." for name in failed), sep="\n")
     print(*(f"Missed: {figure.group}: {figure.name} ({figure.bound})." for figure in missed), sep="\n")
     if not options.quick and not missed:
-        print(f"All {sum(figure.bound is not None for figure in outcome.figures)} bounds are met.")
-    return int(bool(missed or outcome.failed))
+        print(f"All {sum(figure.bound is not None for figure in figures)} bounds are met.")
+    return int(bool(missed or failed))
 
 
-def run(suites: Iterable[Suite], effort: Effort) -> Outcome:
-    """Run benchmarks one after the other; a failure does not stop the others."""
+def run(suites: Iterable[Suite], effort: Effort) -> tuple[list[Figure], list[str]]:
+    """Run benchmarks in sequence, also after a failure; return the figures, and the names of failed benchmarks."""
 
     async def bounded(suite: Suite) -> list[Figure]:
         async with asyncio.timeout(_SUITE_SECONDS):
             return await suite.measure(effort)
 
-    outcome = Outcome()
+    figures: list[Figure] = []
+    failed: list[str] = []
     for suite in suites:
         print(f"\n== {suite.name}: {suite.title}", flush=True)
         try:
-            figures = [replace(figure, suite=suite.name) for figure in asyncio.run(bounded(suite))]
+            measured = [replace(figure, suite=suite.name) for figure in asyncio.run(bounded(suite))]
         except Exception:
             traceback.print_exc(file=sys.stdout)
-            outcome.failed.append(suite.name)
+            failed.append(suite.name)
             continue
-        show(figures, judged=not effort.quick)
-        outcome.figures += figures
-    return outcome
+        show(measured, judged=not effort.quick)
+        figures += measured
+    return figures, failed
 
 
 def this_machine() -> dict[str, object]:
     """Return the facts about this machine on which the figures depend."""
-    # The SDK contains the version of the CLI in its wheel; starting the CLI for it would be slow.
+    # Starting the CLI for the version would be slow.
     from claude_agent_sdk._cli_version import __cli_version__
 
     return {
@@ -265,21 +244,15 @@ def show(figures: Iterable[Figure], *, judged: bool = True) -> None:
         for name in ("median", "p90", "n", "times the floor"):
             table.add_column(name, justify="right")
         table.add_column("bound")
-        for one in members:
-            missed = judged and one.kept is False
+        for figure in members:
+            missed = judged and figure.is_met is False
             table.add_row(
-                one.name,
-                f"{number(one.median)} {one.unit}".rstrip(),
-                number(one.p90) if one.n > 1 else "",  # a single value has no distribution
-                str(one.n),
-                "" if one.ratio is None else number(one.ratio),
-                f"{one.bound or ''}{', MISSED' if missed else ''}",
+                figure.name,
+                f"{number(figure.median)} {figure.unit}".rstrip(),
+                number(figure.p90) if figure.n > 1 else "",  # a single value has no distribution
+                str(figure.n),
+                "" if figure.ratio is None else number(figure.ratio),
+                f"{figure.bound or ''}{', MISSED' if missed else ''}",
                 style="red" if missed else None,
             )
         console.print(table)
-
-
-def as_json(outcome: Outcome, machine: Mapping[str, object]) -> str:
-    """Return a JSON object: `machine`, `notes`, and `figures` with the fields of `Figure` and `kept`."""
-    figures = [{**asdict(figure), "kept": figure.kept} for figure in outcome.figures]
-    return json.dumps({"machine": machine, "notes": [NOTE, *outcome.notes], "figures": figures}, indent=1)

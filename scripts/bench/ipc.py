@@ -1,9 +1,9 @@
-"""Measure cc-ipc, each figure in comparison with its floor from the same run.
+"""Measure cc-ipc, each figure in comparison with a floor from the same run.
 
-Ready (IPC-P-70): from spawning a bridge to its answer of `tools/list`, compared with an empty server of the standard
-library and a bridge on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,
-and through a bridge, compared with a bare asyncio echo with the same codec. Large (IPC-P-72): a result of 5 MB from the
-handler to an MCP client, compared with a bare echo of it.
+Ready (IPC-P-70): from spawning a bridge to the answer to `tools/list`, compared with an empty server without libraries
+and a bridge on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,
+and through a bridge, compared with a bare asyncio echo with the same codec. Large (IPC-P-72): a result with 5 MB from
+the handler to an MCP client, compared with a bare echo.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ async def main():
 anyio.run(main)
 """
 
-# The `mcp` library answers `tools/list` only after a handshake, in its current version also with an envelope.
+# The `mcp` library answers `tools/list` only after a handshake, or, in the current version, with an envelope.
 ENVELOPE: dict[str, object] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -75,7 +75,6 @@ LIST_TOOLS_IN_ENVELOPE = (
 
 
 def ready_time(command: list[str], request: bytes) -> float:
-    """Return the milliseconds from spawning a server to its answer."""
     start = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
@@ -90,7 +89,7 @@ def ready_time(command: list[str], request: bytes) -> float:
 
 
 async def measure_ready(effort: Effort) -> list[Figure]:
-    """Compare the starts of three servers in alternation, so that a busy moment affects all of them."""
+    """Compare how three servers start, in alternation, so that a busy moment affects all."""
     spawns = effort.times(SPAWNS)
     async with IPCSession({}, SCHEMAS) as session:
         servers: dict[str, tuple[list[str], bytes, int]] = {
@@ -150,13 +149,8 @@ async def bridged(folder: Path, tool: ToolHandler) -> AsyncGenerator[Callable[[d
         stdin, stdout = cast("StreamWriter", bridge.stdin), cast("StreamReader", bridge.stdout)
 
         async def call(arguments: dict[str, object]) -> object:
-            request = {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "tools/call",
-                "params": {"name": "tool", "arguments": arguments},
-            }
-            stdin.write(json.dumps(request).encode() + b"\n")
+            call = {"method": "tools/call", "params": {"name": "tool", "arguments": arguments}}
+            stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, **call}).encode() + b"\n")
             return json.loads(await stdout.readline())["result"]
 
         yield call
@@ -165,10 +159,9 @@ async def bridged(folder: Path, tool: ToolHandler) -> AsyncGenerator[Callable[[d
 
 
 async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
-    """Compare 1 KB through client and server, through a bridge, and through a bare echo."""
     arguments: dict[str, JsonValue] = {"text": "a" * 1_000}
     request = {"method": "call_tool", "params": {"name": "tool", "arguments": arguments}}
-    times = effort.times(ROUND_TRIPS, 20)
+    count = effort.times(ROUND_TRIPS, 20)
 
     async def tool(arguments: dict[str, object]) -> dict[str, object]:
         return {"content": [{"type": "text", "text": arguments["text"]}]}
@@ -179,52 +172,42 @@ async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
         IPCClient(folder / "server") as client,
         bridged(folder, tool) as call,
     ):
-        found = await alternated(
-            {
-                ECHO: exchange,
-                DIRECT: lambda: client.call_tool("tool", arguments),
-                THROUGH: lambda: call({**arguments}),
-            },
-            times,
-            times // 10,
+        times = await alternated(
+            {ECHO: exchange, DIRECT: lambda: client.call_tool("tool", arguments), THROUGH: lambda: call({**arguments})},
+            count,
+            count // 10,
         )
     group = Group("Round trip of 1 KB, client and server in one event loop")
     slowest = Group("Round trip of 1 KB, 99th percentile")
     return [
-        *group.figures(found, ECHO, {DIRECT: Bound(0.3)}),
-        slowest.figure(DIRECT, [quantile(found[DIRECT], 0.99)], Bound(1.0)),
-        slowest.figure(THROUGH, [quantile(found[THROUGH], 0.99)]),
+        *group.figures(times, ECHO, {DIRECT: Bound(0.3)}),
+        slowest.figure(DIRECT, [quantile(times[DIRECT], 0.99)], Bound(1.0)),
+        slowest.figure(THROUGH, [quantile(times[THROUGH], 0.99)]),
     ]
 
 
-def records(size: int) -> list[object]:
-    """Return small values with a JSON size of about `size` bytes."""
-    return [{"id": number, "name": f"name {number}", "ok": True} for number in range(size // 42)]
-
-
 async def measure_large(folder: Path, effort: Effort, kind: str, result: dict[str, object]) -> list[Figure]:
-    """Compare a large result from the handler to the MCP client with a bare echo of it."""
-    times = effort.times(LARGE)
+    """Compare a large result from the handler to the MCP client with a bare echo."""
 
     async def tool(arguments: dict[str, object]) -> dict[str, object]:
         return result
 
     async with bare_echo(folder, result) as exchange, bridged(folder, tool) as call:
-        found = await alternated({ECHO: exchange, THROUGH: lambda: call({})}, times, 1)
-    return Group(f"Round trip of 5 MB, {kind}").figures(found, ECHO, {THROUGH: Bound(2.0, of="ratio")})
+        times = await alternated({ECHO: exchange, THROUGH: lambda: call({})}, effort.times(LARGE), 1)
+    return Group(f"Round trip of 5 MB, {kind}").figures(times, ECHO, {THROUGH: Bound(2.0, of="ratio")})
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Measure everything."""
-    content: list[object] = [{"type": "text", "text": "ok"}]
-    data: dict[str, object] = {"records": records(5_000_000)}
+    # A record takes 42 bytes as JSON.
+    records: list[object] = [{"id": number, "name": f"name {number}", "ok": True} for number in range(5_000_000 // 42)]
+    small: dict[str, object] = {"content": [{"type": "text", "text": "ok"}], "structuredContent": {"records": records}}
     with tempfile.TemporaryDirectory(prefix="ipc") as name:
         folder = Path(name)
         return [
             *await measure_ready(effort),
             *await measure_round_trip(folder, effort),
             *await measure_large(folder, effort, "one text", {"content": [{"type": "text", "text": "a" * 5_000_000}]}),
-            *await measure_large(folder, effort, "small values", {"content": content, "structuredContent": data}),
+            *await measure_large(folder, effort, "small values", small),
         ]
 
 

@@ -1,10 +1,10 @@
 """Measure `cc-convert report` and `search` on logs, the former in comparison with ccusage on the same files (LOG-54).
 
-Reports read three corpora of transcripts in the CLI's format: `thin` with short lines (tool results of one sentence),
-`realistic` with lines of 8 KB on average, some of 5 MB, and `small`, 10,000 files with one answer each. Times are
-wall-clock and processor times; on a busy computer the latter are more reliable. Memory is the peak of a command and its
-helper processes together. The peer is the command `ccusage`, if installed; its binary comes with its npm package.
-Searches (LOG-86) read a gigabyte: a text that occurs once, a text in every answer, and a regular expression.
+Reports read three corpora of transcripts in the CLI's format: `thin` with short lines (a sentence as tool result),
+`realistic` with 8 KB in an average line and up to 5 MB, and `small` with 10,000 files and an answer in each. Times are
+wall-clock and processor times; on a busy computer the latter are more reliable. Memory is the peak in a command and all
+helper processes. The peer is the command `ccusage`, if installed; the binary comes with the npm package. Searches
+(LOG-86) read a gigabyte: a text that occurs once, a text in every answer, and a regular expression.
 """
 
 import asyncio
@@ -41,20 +41,20 @@ SEARCHES = {
     "a regular expression": ["-E", r"zebra\s+c\w+ing"],
 }
 RARE = {"type": "user", "sessionId": "rare", "message": {"role": "user", "content": "A zebra crossing"}}
-# No command here takes a minute; a hanging one must not block the benchmark.
+# No command here takes a minute; a hanging command must not block the benchmark.
 _COMMAND_SECONDS = 300.0
 _SAMPLE_SECONDS = 0.005
 
 
 class Corpus:
-    """Sessions with answers of several blocks, tool results, and the CLI's total at the end. Deterministic."""
+    """Sessions with answers in several blocks, tool results, and the CLI's total at the end. Deterministic."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
         self._random = random.Random(1)
 
     def make(self, megabytes: float, count: int) -> None:
-        """Write the files, each with at least one answer."""
+        """Write the files, each with an answer or more."""
         for number in range(count):
             session, project = self._uuid(), f"/home/user/project{number % 12}"
             folder = self.folder / "projects" / project.replace("/", "-")
@@ -141,7 +141,7 @@ class Corpus:
 
 
 def measured(command: Sequence[str], env: Mapping[str, str]) -> dict[str, float]:
-    """Run a command; return seconds, processor seconds, and the peak megabytes of it and its helper processes."""
+    """Run a command; return seconds, processor seconds, and the peak megabytes, with helper processes."""
     started, before = time.perf_counter(), os.times()
     most, ended = [0.0], threading.Event()
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -164,22 +164,20 @@ def _watch(pid: int, most: list[float], ended: threading.Event) -> None:
     if sys.platform != "linux":
         raise NotImplementedError("only Linux divides shared memory among processes")
     while not ended.wait(_SAMPLE_SECONDS):
-        with suppress(psutil.Error):  # the command or one of its helper processes has just exited
+        with suppress(psutil.Error):  # the command or a helper process has just exited
             root = psutil.Process(pid)
-            # Memory that processes share counts only in part for each of them.
+            # Memory that processes share counts only in part for each.
             tree = [root, *root.children(recursive=True)]
-            most[0] = max(most[0], sum(one.memory_full_info().pss for one in tree) / 1e6)
+            most[0] = max(most[0], sum(process.memory_full_info().pss for process in tree) / 1e6)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the variables for commands on the logs of a folder."""
     # An installed package has compiled modules; without them, imports take twice as long.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**variables, "CLAUDE_CONFIG_DIR": str(folder), "CC_CONVERT_CACHE": str(folder / "cache")}
 
 
 def compare(kind: str, folder: Path, effort: Effort) -> list[Figure]:
-    """Create one corpus, run the commands on it in alternation, and compare them with the peer."""
     Corpus(kind, folder).make(0 if kind == "small" else effort.times(int(MEGABYTES), 4), effort.times(FILES[kind], 10))
     report = [sys.executable, "-m", "cc_convert", "report", "day", "--format", "json"]
     commands = {OURS: [*report, "--no-cache"], ONE_PROCESS: [*report, "--no-cache", "--jobs", "1"], REPEATED: report}
@@ -221,7 +219,6 @@ def search(folder: Path, effort: Effort) -> list[Figure]:
 
 
 async def measure_reports(effort: Effort) -> list[Figure]:
-    """Measure the reports on each kind of logs."""
     figures: list[Figure] = []
     for kind in FILES:
         with tempfile.TemporaryDirectory() as folder:
@@ -230,12 +227,8 @@ async def measure_reports(effort: Effort) -> list[Figure]:
 
 
 async def measure_search(effort: Effort) -> list[Figure]:
-    """Measure searches."""
     with tempfile.TemporaryDirectory() as folder:
         return await asyncio.to_thread(search, Path(folder), effort)
 
 
-SUITES = (
-    Suite("logs", "Reports on logs", measure_reports),
-    Suite("search", "Searches in logs", measure_search),
-)
+SUITES = (Suite("logs", "Reports on logs", measure_reports), Suite("search", "Searches in logs", measure_search))

@@ -1,16 +1,17 @@
-"""Measure the runs of an agent through Claude Code, each figure compared with its parts, measured in the same run.
+"""Measure an agent's runs through Claude Code, each figure compared with its parts, measured in the same run.
 
-A warm run in a conversation, compared with a bare turn of the SDK's client on a live process and a run with
-pydantic-ai's own `AnthropicModel`, since it replaces both. A run with one tool call, compared with two such turns and
-such a run. The first run of a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
-conversations of 2 to 200 messages, imported and continued. All use the loopback API, which answers at once.
+A warm run in a conversation, compared with a bare turn with the SDK's client on a live process and a run with
+pydantic-ai's own `AnthropicModel`, since it replaces both. A run with a tool call, compared with two such turns and
+such a run. The first run in a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
+conversations with 2 to 200 messages, imported and continued. Streams: the time to the first word, and the Python
+process's work for a hundred words. The bytes that the API receives. All use the loopback API, which answers at once.
 """
 
 from collections.abc import Mapping, Sequence
 
 from line_process import LineProcess
 
-from .arena import CLIENT, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE, PEER, PLAIN, QUERY, Rounds, arena
+from .arena import CLIENT, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE, PEER, PLAIN, QUERY, Arena, Rounds, arena
 from .harness import Bound, Effort, Figure, Group, Suite, ratios_of_neighbours
 
 CONVERSATIONS = 12
@@ -22,6 +23,10 @@ INDEPENDENT_PER_QUERY = 6
 HISTORIES = (2, 20, 200)
 HISTORY_CONVERSATIONS = 5
 HISTORY_TURNS = 6
+STREAMS = 30
+FEW_WORDS, MANY_WORDS = 50, 250
+TIMES_BYTES = 1.1
+PROMPTS = {"short": "Hello?", "20 KB": "Hello? " * 3_000}
 
 PARTS_TITLE = "Warm run, in multiples of its parts"
 TWO_TURNS = "two turns of the SDK's client"
@@ -30,12 +35,12 @@ TOOL_PARTS = "run / two bare turns and run with AnthropicModel"
 
 
 def parts(mine: Sequence[float], turns: Sequence[float], framework: Sequence[float]) -> list[float]:
-    """Return the ratio of each run to the sum of its parts: Claude Code's calls, and the framework's part."""
+    """Return each run's ratio to the sum of the parts: Claude Code's calls, and the framework's part."""
     return [run / (turn + other) for run, turn, other in zip(mine, turns, framework, strict=True)]
 
 
 async def measure_text(effort: Effort) -> list[Figure]:
-    """Compare warm runs without tools: time, and processor time of our process."""
+    """Compare warm runs without tools: time, and our process's processor time."""
     played, workers = await conversations(effort, (PLAIN, OURS), (QUERY, PEER), tool=False)
     times = played.ordered(played.milliseconds, workers)
     work = {name: played.processor[name] for name in (PLAIN, OURS)}
@@ -52,7 +57,7 @@ async def measure_text(effort: Effort) -> list[Figure]:
 
 
 async def measure_tool(effort: Effort) -> list[Figure]:
-    """Compare warm runs with one tool call, which make two requests; `query()` uses the CLI's own loop as well."""
+    """Compare warm runs with a tool call, which make two requests; `query()` uses the CLI's own loop as well."""
     played, workers = await conversations(
         effort, (PLAIN, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE), (QUERY, PEER), tool=True
     )
@@ -99,7 +104,7 @@ def times_as_long(
 
 
 async def measure_first(effort: Effort) -> list[Figure]:
-    """Compare the first run of a Python process that has imported everything and started nothing."""
+    """Compare the first run in a Python process that has imported everything and started nothing."""
     played = Rounds()
     names = (PLAIN, OURS, QUERY, PEER)
     async with arena(effort) as place:
@@ -111,7 +116,6 @@ async def measure_first(effort: Effort) -> list[Figure]:
 
 
 async def measure_independent(effort: Effort) -> list[Figure]:
-    """Compare runs without a conversation."""
     played = Rounds()
     async with arena(effort) as place, place.contenders(PLAIN, OURS) as fast, place.contenders(QUERY, PEER) as slow:
         for number in range(-2, effort.times(INDEPENDENT, INDEPENDENT_PER_QUERY)):
@@ -125,15 +129,14 @@ async def measure_independent(effort: Effort) -> list[Figure]:
 
 
 async def measure_history(effort: Effort) -> list[Figure]:
-    """Compare conversations that were created elsewhere: imported, and continued."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
         for messages in HISTORIES[: effort.times(len(HISTORIES))]:
             over, on = await histories(effort, workers, messages)
             for title, played in (("taken over from elsewhere", over), ("gone on with", on)):
                 times = played.ordered(played.milliseconds, workers)
-                found += Group(f"History of {messages} messages, {title}").figures(times, PLAIN)
-    return found
+                figures += Group(f"History of {messages} messages, {title}").figures(times, PLAIN)
+    return figures
 
 
 async def histories(effort: Effort, workers: dict[str, LineProcess], messages: int) -> tuple[Rounds, Rounds]:
@@ -149,10 +152,53 @@ async def histories(effort: Effort, workers: dict[str, LineProcess], messages: i
     return over, on
 
 
+async def measure_stream(effort: Effort) -> list[Figure]:
+    """Compare streams with few and with many words; the difference is the cost of the words."""
+    few, many = Rounds(), Rounds()
+    async with arena(effort) as place, place.contenders(PLAIN, OURS) as workers:
+        for number in range(-2, effort.times(STREAMS)):
+            await few.play(workers, "stream", counts=number >= 0, words=FEW_WORDS)
+            await many.play(workers, "stream", counts=number >= 0, words=MANY_WORDS)
+    first = few.ordered(few.first, workers)
+    work = {name: _per_hundred(few.processor[name], many.processor[name]) for name in workers}
+    own = [mine - floor for mine, floor in zip(work[OURS], work[PLAIN], strict=True)]
+    return [
+        *Group("Time to the first streamed word").figures(first, PLAIN),
+        *Group("Processor time of the Python process for 100 deltas").figures(work, PLAIN),
+        Group("Processor time for 100 deltas, without that for AnthropicModel").figure(OURS, own, Bound(1.0)),
+    ]
+
+
+def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
+    hundreds = (MANY_WORDS - FEW_WORDS) / 100
+    return [(more - less) / hundreds for less, more in zip(few, many, strict=True)]
+
+
+async def measure_bytes(effort: Effort) -> list[Figure]:
+    figures: list[Figure] = []
+    async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
+        for kind, prompt in PROMPTS.items():
+            sizes = {name: [await request_bytes(place, worker, prompt)] for name, worker in workers.items()}
+            figures += Group(f"Bytes of the requests for a run, {kind} prompt", "B").figures(sizes, PLAIN)
+            more = sizes[OURS][0] - TIMES_BYTES * sizes[PLAIN][0]
+            title = f"Bytes beyond {TIMES_BYTES} times those of AnthropicModel, {kind} prompt"
+            figures.append(Group(title, "B").figure(OURS, [more], Bound(600)))
+    return figures
+
+
+async def request_bytes(place: Arena, worker: LineProcess, prompt: str) -> float:
+    await worker.order("run")
+    await place.sizes()
+    await worker.order("run", prompt=prompt)
+    return float(sum(await place.sizes()))
+
+
 SUITES = (
     Suite("text", "Warm runs without tools, and their processor time in the Python process", measure_text),
     Suite("tool", "Warm runs with one tool call", measure_tool),
     Suite("first", "The first run of a process", measure_first),
     Suite("independent", "Runs without a conversation", measure_independent),
+    Suite("stream", "Streams: the first word, and the Python process's work for each", measure_stream),
+    Suite("bytes", "Bytes that the API receives", measure_bytes),
     Suite("history", f"Conversations of {HISTORIES[0]} to {HISTORIES[-1]} messages", measure_history),
 )

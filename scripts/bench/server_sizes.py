@@ -1,7 +1,7 @@
 """Measure the server: requests per second, processor time and memory, by the number of Claude Code processes.
 
-Twice as many clients as processes send short requests, each as soon as its last one is answered. The API is a process
-of its own and answers at once, so the rates are those of the processor alone.
+Twice as many clients as processes send short requests without a pause. The API is a separate process and answers at
+once, so that only the processor limits the rates.
 """
 
 import asyncio
@@ -25,15 +25,14 @@ SERVER = Group("Memory of the server", "MB")
 PROCESS = Group("Memory of a Claude Code process, shared parts left out", "MB")
 
 SIZES = (1, 2, 4, 8)
-# Fewer than after which a process is replaced, in all repetitions: the figures are those of warm processes.
+# So few that no process is replaced in any repetition: the figures are for warm processes.
 REQUESTS = 120
 REPETITIONS = 3
 BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello?"}]}
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Measure servers of several sizes, one after the other."""
-    found: dict[Group, list[Figure]] = {group: [] for group in (RATE, COST, SERVER, PROCESS)}
+    figures: dict[Group, list[Figure]] = {group: [] for group in (RATE, COST, SERVER, PROCESS)}
     async with scripted_api() as (_, environment):
         for size in SIZES[: effort.times(len(SIZES))]:
             async with serving(size, environment) as (server, http):
@@ -49,13 +48,12 @@ async def measure(effort: Effort) -> list[Figure]:
                 own, others = memory(server)
             values = {RATE: rates, COST: costs, SERVER: [own], PROCESS: [others / size]}
             for group, measured in values.items():
-                found[group].append(group.figure(f"{size} processes", measured))
-    return [figure for figures in found.values() for figure in figures]
+                figures[group].append(group.figure(f"{size} processes", measured))
+    return [figure for group in figures.values() for figure in group]
 
 
 @asynccontextmanager
 async def serving(size: int, env: Mapping[str, str]) -> AsyncGenerator[tuple[psutil.Process, httpx2.AsyncClient]]:
-    """Run a server; yield its process and a client."""
     token = secrets.token_urlsafe()
     command = [sys.executable, "-m", "cc_messages", "serve", "--port", "0", "--size", str(size)]
     server = await asyncio.create_subprocess_exec(
@@ -83,13 +81,11 @@ async def load(http: httpx2.AsyncClient, size: int, count: int) -> None:
 
 
 def processor_seconds(server: psutil.Process) -> float:
-    """Return the processor time of the server and its processes so far."""
     times = [process.cpu_times() for process in (server, *server.children(recursive=True))]
-    return sum(one.user + one.system for one in times)
+    return sum(used.user + used.system for used in times)
 
 
 def memory(server: psutil.Process) -> tuple[float, float]:
-    """Return the megabytes of the server alone, and of all its child processes."""
     own, *others = (process.memory_full_info().uss / 1e6 for process in (server, *server.children(recursive=True)))
     return own, sum(others)
 

@@ -1,6 +1,6 @@
-"""Constants for the programs in this folder, and `report()`, which prints a line of JSON for each ability of a client.
+"""Constants for the programs in this folder, and `report()`, which prints a JSON line for each client ability.
 
-Standard library only: each program runs in the environment of its client. `check_clients.py` scripts the API and judges
+Standard library only: each program runs in the client's environment. `check_clients.py` scripts the API and judges
 the results.
 """
 
@@ -35,7 +35,7 @@ PNG = bytes.fromhex(
 )
 PNG_BASE64 = base64.b64encode(PNG).decode()
 
-# The same question in the form of the Messages API, and in that of chat completions.
+# The same question for the Messages API, and for chat completions.
 IMAGE = [
     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG_BASE64}},
     {"type": "text", "text": LOOK},
@@ -71,11 +71,11 @@ def report(
     """Print the versions of packages, and the result of each ability.
 
     Args:
-        ask: Returns the text of the answer to a prompt; a second argument replaces the right token.
-        packages: Names of distributions.
+        ask: Returns the answer to a prompt as text; a second argument replaces the right token.
+        packages: Distribution names.
         refuse: The prompt after which the API refuses a request.
         retried: As `ask`, but repeats a request after a 529; None if `ask` does.
-        versions: Versions of programs that are no distributions.
+        versions: Versions of programs that are not distributions.
         abilities: Functions by ability; text and errors have a default.
     """
 

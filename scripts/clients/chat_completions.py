@@ -1,4 +1,4 @@
-"""Abilities of clients with OpenAI's chat completions: `litellm_library.py`, `openai_chat.py`."""
+"""Abilities with OpenAI's chat completions: `litellm_library.py`, `openai_chat.py`."""
 
 import json
 from collections.abc import Callable
@@ -12,8 +12,6 @@ Complete = Callable[..., Any]
 
 
 def report(complete: Complete, *packages: str, retried: Complete | None = None) -> None:
-    """Print the result of each ability, see `abilities.report()`."""
-
     def ask(content: Any, token: str = abilities.TOKEN, complete: Complete = complete) -> str:
         return complete([{"role": "user", "content": content}], token=token).choices[0].message.content
 

@@ -1,4 +1,4 @@
-"""The type of structured answers."""
+"""The type for structured answers."""
 
 from pydantic import BaseModel
 

@@ -1,4 +1,4 @@
-"""The `claude` CLI, with its own tools."""
+"""The `claude` CLI, with built-in tools."""
 
 import json
 import os
@@ -12,7 +12,6 @@ ENV = {**os.environ, **json.loads(os.environ["CLAUDE_ENV"]), "ANTHROPIC_BASE_URL
 
 
 def claude(prompt: str, *options: str, form: str = "json", **env: str) -> str:
-    """Return the output of the CLI."""
     command = [os.environ["CLAUDE_CLI"], "-p", "--model", abilities.MODEL, "--output-format", form, *options]
     return subprocess.run(
         command, input=prompt, env={**ENV, **env}, capture_output=True, text=True, timeout=60, check=False
@@ -20,7 +19,6 @@ def claude(prompt: str, *options: str, form: str = "json", **env: str) -> str:
 
 
 def result(prompt: str, *options: str, **env: str) -> dict[str, Any]:
-    """Return the result of a prompt."""
     message = json.loads(claude(prompt, *options, **env))
     if message["is_error"]:
         raise RuntimeError(message["result"])
@@ -32,7 +30,6 @@ def ask(prompt: str, token: str = TOKEN) -> str:
 
 
 def events(prompt: str, *options: str) -> list[dict[str, Any]]:
-    """Return the lines of a stream."""
     lines = claude(prompt, "--verbose", *options, form="stream-json").splitlines()
     return [json.loads(line) for line in lines]
 

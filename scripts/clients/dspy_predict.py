@@ -24,7 +24,7 @@ class AboutImage(dspy.Signature):
 
 
 class WithTools(dspy.Signature):
-    """Answer with the help of tools."""
+    """Answer with tools."""
 
     question: str = dspy.InputField()
     tools: list[dspy.Tool] = dspy.InputField()
@@ -32,7 +32,6 @@ class WithTools(dspy.Signature):
 
 
 def lm(token: str = abilities.TOKEN) -> dspy.LM:
-    """Return the language model."""
     return dspy.LM(f"anthropic/{abilities.MODEL}", api_base=abilities.URL, api_key=token, cache=False, max_tokens=1000)
 
 
@@ -47,10 +46,10 @@ def stream() -> list[str]:
 
 
 def tools() -> str:
-    """Return the result of a tool that the model called; DSPy leaves the loop to its caller."""
+    """Return the result of a tool that the model called; DSPy leaves the loop to the caller."""
     with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):
-        asked = dspy.Predict(WithTools)(question=abilities.WEATHER, tools=[dspy.Tool(abilities.weather)])
-    [call] = asked.calls.tool_calls
+        prediction = dspy.Predict(WithTools)(question=abilities.WEATHER, tools=[dspy.Tool(abilities.weather)])
+    [call] = prediction.calls.tool_calls
     return f"It is {abilities.weather(**call.args)}."
 
 

@@ -14,13 +14,11 @@ def request(content: Any) -> Any:
 
 
 def typed(content: Any, token: str = TOKEN) -> Any:
-    """Return a city."""
     claude = instructor.from_anthropic(Anthropic(api_key=token))
     return claude.create(response_model=City, max_retries=1, **request(content))
 
 
 def text(prompt: str = abilities.HELLO) -> str:
-    """Return a text, without a type."""
     claude = instructor.from_anthropic(Anthropic())
     return claude.create(response_model=None, **request(prompt)).content[0].text
 

@@ -11,7 +11,6 @@ from pydantic import SecretStr
 
 
 def chat(token: str = TOKEN) -> ChatAnthropic:
-    """Return the chat model."""
     return ChatAnthropic(model_name=abilities.MODEL, base_url=URL, api_key=SecretStr(token), timeout=30, stop=None)
 
 
@@ -20,13 +19,13 @@ def ask(content: Any, *token: str) -> str:
 
 
 def structured() -> object:
-    """Return an answer of a given type, by each method."""
-    [one, other] = [
+    """Return a typed answer, by each method."""
+    [first, second] = [
         chat().with_structured_output(City, method=method).invoke(CITY).model_dump()
         for method in ("json_schema", "function_calling")
     ]
-    assert one == other
-    return one
+    assert first == second
+    return first
 
 
 IMAGE = {"type": "image", "base64": abilities.PNG_BASE64, "mime_type": "image/png"}

@@ -1,4 +1,4 @@
-"""LiteLLM as a library: OpenAI's form of requests, mapped to the Messages API."""
+"""LiteLLM as a library: requests in OpenAI's form, mapped to the Messages API."""
 
 from functools import partial
 from typing import Any

@@ -20,7 +20,7 @@ from openai import OpenAI
 
 # The proxy imports for half a minute on a slow machine.
 START_SECONDS = 120.0
-# Of the proxy, which does not start without one.
+# The proxy does not start without a key.
 KEY = f"sk-{secrets.token_hex(16)}"
 
 _proxies = ExitStack()
@@ -35,30 +35,18 @@ def client(token: str) -> OpenAI:
 
 @contextmanager
 def _proxy(token: str) -> Generator[str]:
-    """Run the proxy; yield its address for clients."""
     with tempfile.TemporaryDirectory(prefix="clients-") as folder:
         config = Path(folder, "config.json")  # JSON is YAML
         # As in docs/how-to/other-clients.md.
-        target = {
-            "model": f"anthropic/{MODEL}",
-            "api_base": "os.environ/ANTHROPIC_BASE_URL",
-            "api_key": "os.environ/ANTHROPIC_API_KEY",
-        }
-        settings = {"num_retries": 2}
-        config.write_text(
-            json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": target}], "router_settings": settings}),
-            encoding="utf-8",
-        )
+        keys = {"api_base": "os.environ/ANTHROPIC_BASE_URL", "api_key": "os.environ/ANTHROPIC_API_KEY"}
+        models = [{"model_name": MODEL, "litellm_params": {"model": f"anthropic/{MODEL}", **keys}}]
+        config.write_text(json.dumps({"model_list": models, "router_settings": {"num_retries": 2}}), "utf-8")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         command = [str(Path(sys.executable).with_name("litellm")), "--config", str(config), "--host", "127.0.0.1"]
-        env = {
-            **os.environ,
-            "ANTHROPIC_API_KEY": token,
-            "LITELLM_MASTER_KEY": KEY,
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        }
+        settings = {"ANTHROPIC_API_KEY": token, "LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        env = {**os.environ, **settings}
         with open(Path(folder, "log"), "wb") as log:
             running = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=log, stderr=log, cwd=folder)
         try:

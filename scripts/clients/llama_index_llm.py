@@ -11,13 +11,10 @@ from llama_index.llms.anthropic import Anthropic
 
 
 def model(token: str = TOKEN) -> Anthropic:
-    """Return the model."""
     return Anthropic(model=MODEL, base_url=URL, api_key=token, max_tokens=100, timeout=30)
 
 
 def tools() -> str:
-    """Return the answer of an agent after a call of a tool."""
-
     async def run() -> str:
         return str(await FunctionAgent(tools=[abilities.weather], llm=model()).run(abilities.WEATHER))
 

@@ -27,10 +27,10 @@ def stream() -> list[str]:
 
 
 def structured() -> object:
-    """Return an answer of a given type, by a tool and by a schema."""
-    one = Agent(ID, output_type=City).run_sync(CITY).output
-    assert one == Agent(ID, output_type=NativeOutput(City)).run_sync(CITY).output
-    return one.model_dump()
+    """Return a typed answer, by a tool and by a schema."""
+    city = Agent(ID, output_type=City).run_sync(CITY).output
+    assert city == Agent(ID, output_type=NativeOutput(City)).run_sync(CITY).output
+    return city.model_dump()
 
 
 abilities.report(

@@ -2,5 +2,5 @@
 
 `command` reads the command line, `soak` makes rounds of `work` under `faults` selected by `plan`, `verdict` judges the
 results, `rest` finds leaks, `noise` errors without a caller, `report` prints the results. The scripted API runs in a
-process of its own: `api`, with `answers` as its content.
+separate process: `api`, with content from `answers`.
 """

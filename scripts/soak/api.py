@@ -1,10 +1,10 @@
-"""The scripted API in a process of its own, so that its memory and its descriptors are not counted, and its client.
+"""The scripted API in a separate process, whose memory and descriptors do not count, and a client for it.
 
     python -m soak.api
 
-Prints its environment as a line of JSON. Then it answers each line on standard input, an order as JSON, with a line.
-Ends at the end of the input. The API applies faults first in, first out, one for each request in the order of arrival.
-So the number of requests at the time when a fault is added determines its request.
+Prints the environment for clients as a JSON line. Then answers each JSON line on standard input, an order, with a line.
+Exits at the end of the input. Each request takes the oldest waiting fault. So the number of requests at the time when a
+fault is added determines the affected request.
 """
 
 import json
@@ -13,9 +13,9 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from cc_loopback import LoopbackServer
@@ -30,34 +30,26 @@ _EVENT_DELAY = 0.002
 
 
 class Api:
-    """The client of the process: makes requests fail, stops the API and starts it again."""
+    """A client for the process: makes requests fail, stops the API and starts it again."""
 
     def __init__(self, process: LineProcess, env: dict[str, str]) -> None:
         self._process = process
         self.env = env
         """Environment for a CLI."""
         self.requests = 0
-        """Number of requests so far."""
+        """Count up to now."""
         self.hits: defaultdict[str, set[int]] = defaultdict(set)
-        """Numbers of the faults that affected the requests of a run, by its mark."""
+        """Numbers of the faults that affected a run's requests, by the run's mark."""
         self.errors: list[str] = []
-        """Errors in the script of the API itself."""
+        """Errors in the API's script."""
+
+    async def order(self, do: Literal["stop", "start", "drop_faults"]) -> None:
+        """Call the method of `Served` with this name."""
+        await self._process.order(do)
 
     async def fail(self, fault: int, **how: Any) -> None:
-        """Let one of the next requests fail; see `LoopbackServer.fail_next()`."""
+        """Let a request fail; see `LoopbackServer.fail_next()`."""
         await self._process.order("fail", fault=fault, how=how)
-
-    async def stop(self) -> None:
-        """Close all connections, and accept no new ones."""
-        await self._process.order("stop")
-
-    async def start(self) -> None:
-        """Serve again, at the same address, without the faults that have not affected a request yet."""
-        await self._process.order("start")
-
-    async def drop_faults(self) -> None:
-        """Drop the faults that have not affected a request yet."""
-        await self._process.order("drop_faults")
 
     async def update(self) -> None:
         """Update `requests`, `hits` and `errors`."""
@@ -70,7 +62,7 @@ class Api:
 
 @asynccontextmanager
 async def scripted_api(temporary: str) -> AsyncGenerator[Api]:
-    """Run the process; its own temporary files are not in the folder that is filled, but in `temporary`."""
+    """Run the process, with temporary files in `temporary` and not in the folder that is filled."""
     paths = os.pathsep.join(filter(None, [str(_SCRIPTS), os.environ.get("PYTHONPATH")]))
     env = {"TMPDIR": temporary, "PYTHONPATH": paths}
     async with line_process("the API", (sys.executable, "-m", "soak.api"), env) as process:
@@ -78,7 +70,7 @@ async def scripted_api(temporary: str) -> AsyncGenerator[Api]:
 
 
 class Served:
-    """The API, which can be stopped and started again on its port, and which records the request of each fault."""
+    """The API: can be stopped and started again on the same port, and records the request for each fault."""
 
     def __init__(self) -> None:
         # Gets no requests; it keeps the private home while the other server stops and starts.
@@ -86,7 +78,7 @@ class Served:
         self._lock = threading.Lock()
         self._wishes: list[tuple[int, dict[str, Any]]] = []
         self._faults: dict[int, int] = {}
-        """Numbers of faults by the number of their request."""
+        """Fault numbers by request number."""
         self._marks: list[str | None] = []
         self._hits: list[tuple[int, str]] = []
         self._errors: list[str] = []
@@ -94,16 +86,14 @@ class Served:
         self.start()
 
     def env(self) -> dict[str, str]:
-        """Return the environment for a CLI."""
         return {**self._keeper.env(), "ANTHROPIC_BASE_URL": self._api.url}
 
     def fail(self, fault: int, how: dict[str, Any]) -> None:
-        """Let one of the next requests fail."""
         with self._lock:
             self._wishes.append((fault, how))
 
     def update(self) -> dict[str, Any]:
-        """Return the number of requests, and faults with their marks and errors since the last call."""
+        """Return the number of requests, and the faults with marks and the errors since the last call."""
         with self._lock:
             self._collect()
             news = {"requests": len(self._marks), "hits": self._hits, "errors": self._errors}
@@ -111,7 +101,6 @@ class Served:
         return news
 
     def stop(self) -> None:
-        """Close all connections, and accept no new ones."""
         self._api.stop()
         self.drop_faults()
 
@@ -129,7 +118,6 @@ class Served:
             self._api.reset()
 
     def close(self) -> None:
-        """Close everything."""
         self._api.stop()
         self._keeper.stop()
 
@@ -144,7 +132,7 @@ class Served:
         return await respond(body)
 
     def _collect(self) -> None:
-        """Keep the marks of all requests, and delete the requests, which may be large."""
+        """Keep the marks from all requests, and delete the requests, which may be large."""
         count = len(self._api.calls)
         for call in self._api.calls[:count]:
             if (call.method, call.path) != _MESSAGES:
@@ -163,15 +151,11 @@ class Served:
 
 
 def main() -> None:
-    """Serve until the end of the input."""
-    served = Served()
-    try:
+    with closing(Served()) as served:
         print(json.dumps(served.env()), flush=True)
         for line in sys.stdin:
             order = json.loads(line)
             print(json.dumps(getattr(served, order.pop("do"))(**order)), flush=True)
-    finally:
-        served.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line: cases and faults, duration, output of the figures, and the exit status."""
+"""The command line: cases and faults, duration, output, and the exit status."""
 
 import argparse
 import asyncio
@@ -25,15 +25,12 @@ _PROGRESS_SECONDS = 5.0
 
 
 def parsed(arguments: Sequence[str] | None) -> tuple[Settings, argparse.Namespace]:
-    """Return the settings, with a seed, and the other options."""
     parser = argparse.ArgumentParser(
         prog="scripts/soak",
         description="Mixed runs of agents under random faults. Exits with 1 if an invariant is violated.",
     )
     parser.add_argument("--minutes", type=float, default=1.0, help="minutes in which new cases start (default: 1)")
-    parser.add_argument(
-        "--seed", type=int, default=random.randrange(2**32), help="of the random choices (default: new)"
-    )
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="for random choices (default: new)")
     parser.add_argument("--at-once", type=int, default=8, metavar="N", help="cases in parallel (default: 8)")
     parser.add_argument("--pool", type=int, default=12, metavar="N", help="processes of the main pool (default: 12)")
     parser.add_argument("--only", nargs="+", choices=[*FAULTS], default=FAULTS, metavar="FAULT", help="faults to use")
@@ -49,7 +46,6 @@ def parsed(arguments: Sequence[str] | None) -> tuple[Settings, argparse.Namespac
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, and return the exit status."""
     settings, options = parsed(arguments)
     if options.list:
         print("Faults", *(f"  {name:13}  {fault.about}" for name, fault in FAULTS.items()), sep="\n")
@@ -97,6 +93,6 @@ async def _print_progress(soak: Soak, totals: Totals) -> None:
         await asyncio.sleep(_PROGRESS_SECONDS)
         lines = [report.progress(totals, soak.round), *(f"  violated: {line}" for line in totals.broken[printed:])]
         printed = len(totals.broken)
-        # The reader of the output may have closed it, which is no reason to stop.
+        # The program that reads the output may have closed it, which must not end the soak.
         with contextlib.suppress(OSError):
             print("\n".join(lines), file=sys.stderr, flush=True)

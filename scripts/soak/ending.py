@@ -1,4 +1,4 @@
-"""Outcome of a case: from its exception to the category for the verdict."""
+"""How a case ended: from the exception to the category for the verdict."""
 
 import asyncio
 import errno
@@ -12,8 +12,8 @@ from .faults import INJECTED
 from .verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended
 from .work import Case, Kind, ToolFailedError
 
-# Seconds. A case takes well below a second alone, and some seconds among others and with new processes; one that takes
-# this long hangs.
+# Seconds. A case takes well below a second alone, and some seconds among others and with new processes; after this time
+# it hangs.
 RUN_SECONDS = 120
 # Seconds. A cancelled run ends within milliseconds.
 _CANCEL_SECONDS = 20.0
@@ -26,13 +26,13 @@ class HangsError(Exception):
 
 
 async def ended(name: str, kind: Kind, case: Case) -> Ended:
-    """Make its runs, and return their outcome."""
+    """Run the case, and return the outcome."""
     begun = time.monotonic()
-    error, said = await _error(_bounded(kind(case), case))
-    if name.startswith("cli-") and error == "500" and INJECTED not in said.partition(_STDERR)[0]:
-        # A tool's side effects must not be repeated, so a connection error after one is reported as an API error.
+    error, message = await _error(_bounded(kind(case), case))
+    if name.startswith("cli-") and error == "500" and INJECTED not in message.partition(_STDERR)[0]:
+        # A tool's side effects must not be repeated, so a later connection error is reported as an API error.
         error = CONNECTION
-    return Ended(name, case.mark, begun, time.monotonic(), error, said[:500], case.runs)
+    return Ended(name, case.mark, begun, time.monotonic(), error, message[:500], case.runs)
 
 
 async def _error(running: Awaitable[None]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Faults: each is repeated during its round, and undone when it is cancelled."""
+"""Faults: each is repeated during a round, and undone when it is cancelled."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ import psutil
 from .ground import Ground
 
 INJECTED = "Injected as number"
-"""Prefix of the messages of injected API errors."""
+"""Prefix for messages in injected API errors."""
 
-# Identifies the bridge from a CLI process to the tools of this one, by its command line.
+# In a command line: a bridge from a CLI process to the tools in this process.
 _BRIDGE = "cc_ipc_bridge"
 _CLI = "claude"
 # Seconds between two attempts to take the free descriptors.
 _USE_UP_EVERY = 0.02
-# Seconds from the start of a case to its fault; about the duration of a case.
+# Seconds from the start of a case to a fault; a case takes about as long.
 _STRIKE_WITHIN = 0.3
 
 
@@ -39,22 +39,20 @@ class Fault:
 
     async def repeat(self, ground: Ground, chance: Random) -> None:
         """Inject the fault at random moments until cancelled."""
-        seen = ground.begun
+        cases = ground.begun
         while True:
             if self.seconds:
                 await asyncio.sleep(chance.expovariate(1 / self.seconds))
                 await self.do(ground, chance)
                 continue
             await asyncio.sleep(chance.uniform(0, _STRIKE_WITHIN))
-            new, seen = ground.begun - seen, ground.begun
+            new, cases = ground.begun - cases, ground.begun
             for _ in range(new):
                 if chance.random() < self.share:
                     await self.do(ground, chance)
 
 
 def refuse(status: int) -> Do:
-    """Return a function that lets one request be rejected."""
-
     async def do(ground: Ground, chance: Random) -> None:
         await _aim(ground, str(status), status=status, headers={"retry-after": "0.01"}, times=1)
 
@@ -62,37 +60,31 @@ def refuse(status: int) -> Do:
 
 
 async def cut(ground: Ground, chance: Random) -> None:
-    """Cut off one answer."""
     await _aim(ground, "cut", after_events=chance.randint(0, 12))
 
 
 async def event(ground: Ground, chance: Random) -> None:
-    """End one answer with an error event."""
     await _aim(ground, "event", after_events=chance.randint(1, 12), status=529)
 
 
 async def kill(ground: Ground, chance: Random) -> None:
-    """Kill one CLI process, which may be starting, working, or idle."""
     _kill(ground, "kill", _children(lambda child: child.name() == _CLI), chance)
 
 
 async def bridge(ground: Ground, chance: Random) -> None:
-    """Kill one bridge."""
     _kill(ground, "bridge", _children(lambda child: _BRIDGE in child.cmdline()), chance)
 
 
 async def api(ground: Ground, chance: Random) -> None:
-    """Stop the API, and start it again after a while."""
     async with ground.lasting("api"):
-        await ground.api.stop()
+        await ground.api.order("stop")
         try:
             await asyncio.sleep(chance.uniform(0, 1.0))
         finally:
-            await ground.api.start()
+            await ground.api.order("start")
 
 
 async def disk(ground: Ground, chance: Random) -> None:
-    """Keep the disk full for a while."""
     if not ground.room.can_be_full:
         return
     async with ground.lasting("disk"):
@@ -141,14 +133,14 @@ async def _aim(ground: Ground, fault: str, **how: Any) -> None:
 
 
 def _children(wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
-    found: list[psutil.Process] = []
+    children: list[psutil.Process] = []
     # When no file can be opened, the list is empty, and a process may exit during the look-up.
     with contextlib.suppress(psutil.Error, OSError):
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 if wanted(child):
-                    found.append(child)
-    return found
+                    children.append(child)
+    return children
 
 
 def _kill(ground: Ground, fault: str, processes: Sequence[psutil.Process], chance: Random) -> None:

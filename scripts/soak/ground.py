@@ -1,4 +1,4 @@
-"""Environment of the soak: the API, the processes, the folder, and the record of faults."""
+"""Environment for the soak: the API, the processes, the folder, and the record of faults."""
 
 import contextlib
 import os
@@ -14,28 +14,28 @@ from .room import Room
 from .verdict import FaultRecord
 
 BRIEF_PLACES = 2
-"""Number of processes of the second provider, which end as soon as they are idle."""
+"""Number of processes in the second provider; they end as soon as they are idle."""
 _BRIEF_SECONDS = 0.3
-# One retry: a single fault is tolerated, and two in a row are not.
+# A single fault is tolerated, and two in a row are not.
 _RETRIES = 1
-# Seconds. A busy machine may delay a process for long, and a hanging one is found all the same.
+# Seconds. A busy machine may delay a process for long, and a hanging process is detected all the same.
 _TIMEOUTS = Timeouts(connect=90, control=60, mcp=90)
 
 
 @dataclass
 class Ground:
-    """Targets of the faults."""
+    """Targets for the faults."""
 
     api: Api
     providers: Sequence[ClaudeCodeProvider]
     room: Room
     begun: int = 0
-    """Number of cases started."""
+    """Number of cases that have begun."""
     records: list[FaultRecord] = field(default_factory=list[FaultRecord])
-    """All faults so far, in order; the faults of the API are numbered by their index."""
+    """All faults up to now, in order; the index is the number of an API fault."""
 
     def note(self, fault: str) -> FaultRecord:
-        """Record that a fault begins now, and also ends now unless its end is changed later."""
+        """Record that a fault begins and ends now; the caller may change the end later."""
         now = time.monotonic()
         self.records.append(record := FaultRecord(fault, now, now))
         return record
@@ -53,7 +53,6 @@ class Ground:
 
 @contextlib.asynccontextmanager
 async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Ground]:
-    """Start the API and the processes, and stop them at the end."""
     async with scripted_api(temporary) as api:
         env = {**api.env, **_private_folders(room)}
         async with (

@@ -18,7 +18,7 @@ class Noise(logging.Handler):
         self._lines: list[str] = []
 
     def listen(self) -> None:
-        """Start collecting; for the rest of the process."""
+        """Start collecting; never stop."""
 
         def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             if issubclass(category, ResourceWarning):
@@ -35,12 +35,10 @@ class Noise(logging.Handler):
         sys.unraisablehook = unraisable
 
     def take(self) -> list[str]:
-        """Return the errors since the last call."""
         lines, self._lines = self._lines, []
         return lines
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the records of the event loop."""
         message = record.getMessage()
         if not any(words in message for words in _OF_DESCRIPTORS):
             error = record.exc_info[1] if record.exc_info else None

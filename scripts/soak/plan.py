@@ -1,22 +1,22 @@
-"""Faults of each round. Pure, and deterministic for a seed."""
+"""Faults for each round. Pure, and deterministic for a seed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 ROUND_SECONDS = 15.0
-"""Duration of a round of a long soak, in seconds."""
+"""Duration of a round in a long soak, in seconds."""
 _LEAST_ROUNDS = 3
 # In a calm round each run must succeed; so a fault with lasting damage is detected.
 _CALM_EVERY = 5
 _FULL_REST_EVERY = 6
-# With more faults hardly any run would succeed, or its failure would have no clear cause.
+# With more faults hardly any run would succeed, or a failure would have no clear cause.
 _MOST_TOGETHER = 5
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round: its number, its faults, and whether all processes are stopped after it."""
+    """A round; if `ends_processes`, all processes are stopped after it."""
 
     number: int
     faults: tuple[str, ...]
@@ -25,7 +25,7 @@ class Round:
 
 
 def round_seconds(minutes: float) -> float:
-    """Return the duration of a round, so that a short soak has several, too."""
+    """Return a round's duration, so that a short soak has several, too."""
     return min(ROUND_SECONDS, minutes * 60 / _LEAST_ROUNDS)
 
 

@@ -9,7 +9,6 @@ from .totals import Totals
 
 
 def progress(totals: Totals, plan: Round | None) -> str:
-    """Return one line of progress."""
     place = "warm-up" if plan is None else f"round {plan.number} ({', '.join(plan.faults) or 'calm'})"
     faults = " ".join(f"{name}:{count}" for name, count in sorted(totals.done.items())) or "none yet"
     work = f"{totals.runs} runs, {_rate(totals):.1f}/s  violated: {totals.broken_count}"
@@ -18,7 +17,7 @@ def progress(totals: Totals, plan: Round | None) -> str:
 
 
 def summary(settings: Settings, totals: Totals, disk: str) -> str:
-    """Return all figures, and the violated invariants with a command to reproduce the first one."""
+    """Return all figures, and the violated invariants with a command to reproduce the first violation."""
     kinds = [
         (name, kind.cases, kind.runs, kind.right, f"{kind.slowest:.1f} s")
         for name, kind in sorted(totals.kinds.items())
@@ -53,7 +52,6 @@ def summary(settings: Settings, totals: Totals, disk: str) -> str:
 
 
 def as_json(settings: Settings, totals: Totals, disk: str) -> str:
-    """Return the settings and all figures as JSON."""
     faults = {name: {"done": totals.done[name], "errors": totals.caused[name]} for name in settings.faults}
     kinds = {name: vars(kind) for name, kind in totals.kinds.items()}
     figures = {**vars(settings), **vars(totals), "kinds": kinds, "faults": faults, "full_disk_by": disk}

@@ -1,6 +1,6 @@
 """Leak checks at rest: processes, files, descriptors, tasks, futures.
 
-Each check returns plain lines, one for each leak; an empty list means no leak.
+Each check returns a line for each leak; an empty list means no leak.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ import psutil
 
 from cc_model import ClaudeCodeProvider
 
-# Seconds. The CLI ends a turn within milliseconds of the answer's end, and some seconds on a busy machine. A process
-# hit by a fault while it started takes up to that long to be given up.
+# Seconds. The CLI ends a turn milliseconds after the answer's end, or some seconds on a busy machine. A process that
+# started during a fault is given up at the latest after that time.
 REST_SECONDS = 30.0
 _LOOK_EVERY = 0.1
 # Seconds after which a closing resource is gone, so that it does not count as permanent.
@@ -41,21 +41,19 @@ class Before:
 
 
 async def stable(folder: Path) -> Before:
-    """Return the existing resources after the closing ones are gone."""
     await asyncio.sleep(_CALM_SECONDS)
     gc.collect()
     return look(folder)
 
 
 def look(folder: Path) -> Before:
-    """Return the existing resources."""
     return Before(frozenset(_processes()), _descriptors(), frozenset(_files(folder)), len(_pending()))
 
 
 async def end_orphans() -> int:
     """Cancel the tasks that pydantic-ai has left behind, and return their number. No run may be active.
 
-    A run that is cancelled in its first turns of the event loop leaves one that waits for ever, with any model.
+    A run that is cancelled in the event loop's first turns leaves a task that waits for ever, with any model.
     """
     orphans = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == _ORPHAN]
     for task in orphans:
@@ -69,7 +67,7 @@ async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: 
     """Wait until no process works; return the busy ones and those beyond the pools' `places`."""
 
     def busy() -> list[str]:
-        working = [repr(one.transport) for one in providers if not one.transport.stats().is_at_rest]
+        working = [repr(provider.transport) for provider in providers if not provider.transport.stats().is_at_rest]
         processes = _processes() - before.processes
         too_many = len(processes) > _PROCESSES_PER_PLACE * places
         return [*working, *([f"{len(processes)} processes in {places} places"] if too_many else [])]
@@ -78,32 +76,26 @@ async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: 
 
 
 async def left_over(
-    before: Before, folder: Path, known: frozenset[str] = frozenset(), *, seconds: float = REST_SECONDS
+    before: Before, folder: Path, reported: frozenset[str] = frozenset(), *, seconds: float = REST_SECONDS
 ) -> tuple[list[str], frozenset[str]]:
-    """Wait until the resources are the same as before the first process.
-
-    Args:
-        before: The resources at that time.
-        folder: The folder to check for files.
-        known: Files that were reported already.
-        seconds: The time limit.
+    """Wait until the resources are the same as `before`.
 
     Returns:
-        The leaks, and all files reported so far.
+        The leaks, and all `reported` files with the new files in `folder`.
     """
 
-    def left() -> list[str]:
+    def leaks() -> list[str]:
         gc.collect()
         descriptors = _descriptors() - before.descriptors
         pending = _pending()
         return [
             *(f"process {_describe(pid)}" for pid in _processes() - before.processes),
-            *(f"file {name}" for name in _files(folder) - before.files - known),
+            *(f"file {name}" for name in _files(folder) - before.files - reported),
             *([f"{descriptors} descriptors: {_open_files()}"] if descriptors > 0 else []),
             *(map(_shortly, pending) if len(pending) > before.pending else []),
         ]
 
-    return await _until_none(left, seconds), known | (_files(folder) - before.files)
+    return await _until_none(leaks, seconds), reported | (_files(folder) - before.files)
 
 
 async def _until_none(look: Callable[[], list[str]], seconds: float) -> list[str]:
@@ -116,12 +108,12 @@ async def _until_none(look: Callable[[], list[str]], seconds: float) -> list[str
 
 
 def _processes() -> set[int]:
-    found: set[int] = set()
+    pids: set[int] = set()
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             if child.status() != psutil.STATUS_ZOMBIE:
-                found.add(child.pid)
-    return found
+                pids.add(child.pid)
+    return pids
 
 
 def _files(folder: Path) -> set[str]:
@@ -129,9 +121,10 @@ def _files(folder: Path) -> set[str]:
 
 
 def _pending() -> list[asyncio.Future[Any]]:
-    """Return the unfinished tasks and futures of all event loops of this process, except the calling task."""
+    """Return the unfinished tasks and futures in all event loops, except the calling task."""
     me = asyncio.current_task()
-    return [one for one in gc.get_objects() if isinstance(one, asyncio.Future) and one is not me and not one.done()]
+    futures: list[asyncio.Future[Any]] = [item for item in gc.get_objects() if isinstance(item, asyncio.Future)]
+    return [future for future in futures if future is not me and not future.done()]
 
 
 def _shortly(pending: asyncio.Future[Any]) -> str:
@@ -153,4 +146,4 @@ def _descriptors() -> int:
 
 def _open_files() -> list[str]:
     me = psutil.Process()
-    return sorted([*(one.path for one in me.open_files()), *map(str, me.net_connections("all"))])
+    return sorted([*(file.path for file in me.open_files()), *map(str, me.net_connections("all"))])

@@ -1,7 +1,7 @@
 """The folder for temporary files: a small private disk where the machine allows it, so that it can be filled.
 
-As root on Linux (or where users may create namespaces) it is a tmpfs in a private mount namespace, which ends with its
-last process. Elsewhere it is a plain folder, and the disk is never full.
+As root on Linux (or where users may create namespaces) it is a tmpfs in a private mount namespace, which ends with the
+last process there. Elsewhere it is a plain folder, and the disk is never full.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 _MARK = "SOAK_OWN_MOUNTS"
 _TMPFS = ("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "soak")
@@ -22,7 +23,7 @@ _BLOCK = 65_536
 
 
 def enter_own_mounts(arguments: Sequence[str]) -> None:
-    """Restart the same program in a mount namespace of its own, if that is allowed here and not done yet."""
+    """Restart the same program in a private mount namespace, if that is allowed here and not done yet."""
     if _MARK in os.environ or shutil.which("unshare") is None:
         return
     for unshare in (["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]):
@@ -40,7 +41,6 @@ class Room:
 
     @contextlib.contextmanager
     def full(self) -> Generator[None]:
-        """Prevent all writes and new files in the folder."""
         ballast = self.path / "ballast"
         try:
             with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
@@ -55,17 +55,11 @@ class Room:
 def room() -> Generator[Room]:
     """Create the folder, use it for all temporary files, and remove it at the end."""
     path = Path(tempfile.mkdtemp(prefix="soak-"))
-    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
-    tempfile.tempdir = os.environ["TMPDIR"] = str(path)
     is_mounted = _MARK in os.environ and _succeeds(*_TMPFS, path)
     try:
-        yield Room(path, is_mounted)
+        with patch.dict(os.environ, TMPDIR=str(path)), patch("tempfile.tempdir", str(path)):
+            yield Room(path, is_mounted)
     finally:
-        tempfile.tempdir = before
-        if variable is None:
-            del os.environ["TMPDIR"]
-        else:
-            os.environ["TMPDIR"] = variable
         if is_mounted:
             _succeeds("umount", path)
         shutil.rmtree(path, ignore_errors=True)

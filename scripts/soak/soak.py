@@ -1,4 +1,4 @@
-"""Rounds of cases under faults, and the checks of their results."""
+"""Rounds of cases under faults, and checks for their results."""
 
 import asyncio
 import contextlib
@@ -14,12 +14,11 @@ from cc_model import ClaudeCodeProvider
 from .ending import ended
 from .faults import FAULTS
 from .ground import BRIEF_PLACES, Ground
-from .loads import HEAVY
 from .plan import Round, planned, round_seconds
 from .rest import Before, end_orphans, left_over, look, settled, stable
 from .totals import Totals
 from .verdict import Ended, judge
-from .work import LIGHT, Case
+from .work import HEAVY, LIGHT, Case
 
 KINDS = {**LIGHT, **HEAVY}
 
@@ -28,9 +27,9 @@ _HEAVY_SHARE = 0.02
 _BRIEF_SHARE = 0.02
 _BRIEF_SHARE_IDLE = 0.3
 _LONGEST_PAUSE = 1.0
-# Cases of a round have numbers of their own, so that a round does not depend on the first round of the soak.
+# Each round has separate case numbers, so that it does not depend on the soak's first round.
 _NUMBERS_PER_ROUND = 1_000_000
-# Seconds between samples of memory, at which the API also deletes its recorded requests.
+# Seconds between memory samples, at which the API also deletes recorded requests.
 _SAMPLE_EVERY = 1.0
 
 
@@ -47,14 +46,9 @@ class Settings:
 
 
 class Soak:
-    """One soak: its targets and its findings.
+    """A soak: rounds until the time is over or `stop` is set.
 
-    Args:
-        settings: Settings from the command line.
-        ground: Targets of the faults.
-        stop: Set to end early.
-        totals: Receives the findings.
-        noise: Returns the errors since the last call that no caller received.
+    `noise` returns the errors since the last call that no caller received.
     """
 
     def __init__(
@@ -89,13 +83,13 @@ class Soak:
         until = time.monotonic() + plan.seconds
         async with self._inject(plan):
             ends = await self._work(plan, numbers, lambda: time.monotonic() < until)
-        await self._ground.api.drop_faults()
+        await self._ground.api.order("drop_faults")
         await self._ground.api.update()
         records, hits = self._ground.records, self._ground.api.hits
         verdict = judge(ends, records, hits)
         self._totals.count(ends, verdict)
         self._totals.breaks(plan.number, verdict.broken)
-        self._totals.done += Counter(one.fault for one in records[first:])
+        self._totals.done += Counter(record.fault for record in records[first:])
         self._totals.rounds += 1
         await self._look_again(plan, numbers, before)
 
@@ -132,14 +126,13 @@ class Soak:
             await provider.transport.aclose()
 
     async def _warm_up(self) -> None:
-        """Make a case of each kind, so that permanent resources exist and modules are imported."""
+        """Make a case for each kind, so that permanent resources exist and modules are imported."""
         plan = Round(-1, (), 0, ends_processes=False)
         ends = await self._work(plan, itertools.count(), lambda: True, iter(KINDS))
         self._totals.breaks(-1, [f"warm-up: {line}" for line in judge(ends, []).broken])
 
     @contextlib.asynccontextmanager
     async def _inject(self, plan: Round) -> AsyncGenerator[None]:
-        """Inject the faults of a round."""
         seed = f"{self._settings.seed}/{plan.number}"
         doing = {
             asyncio.create_task(FAULTS[name].repeat(self._ground, Random(f"{seed}/{name}"))): name
@@ -158,7 +151,7 @@ class Soak:
     async def _work(
         self, plan: Round, numbers: Iterator[int], goes_on: Callable[[], bool], kinds: Iterator[str] | None = None
     ) -> list[Ended]:
-        """Make cases, `at_once` in parallel, until the end of the round, or one of each of `kinds`."""
+        """Make cases, `at_once` in parallel, until the round's end, or a case for each name in `kinds`."""
         ends: list[Ended] = []
 
         async def work() -> None:

@@ -1,4 +1,4 @@
-"""Findings of a soak so far; the size depends on the number of kinds and faults, and not on time."""
+"""A soak's results up to now; the size depends on the number of kinds and faults, and not on time."""
 
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ _MOST_LINES = 50
 
 @dataclass
 class KindTotals:
-    """Outcome of the cases of one kind; `slowest` is in seconds."""
+    """Outcomes for a kind of case; `slowest` is in seconds."""
 
     cases: int = 0
     runs: int = 0
@@ -43,24 +43,23 @@ class Totals:
     done: Counter[str] = field(default_factory=Counter[str])
     """How often each fault was injected."""
     caused: Counter[str] = field(default_factory=Counter[str])
-    """Number of cases that ended with an error because of it."""
+    """Number of cases that each fault ended with an error."""
     requests: int = 0
     starts: int = 0
-    """Number of processes started."""
+    """Number of started processes."""
     orphans: int = 0
-    """Number of tasks left by pydantic-ai after cancelled runs, on which no run waited."""
+    """Number of tasks that pydantic-ai left after cancelled runs, and for which no run waited."""
     longest_wait: float = 0.0
-    """Longest wait of this process for processor time, in seconds: the load of the machine."""
+    """Longest time in seconds for which this process waited for the processor: the machine's load."""
     resting_mb: list[float] = field(default_factory=list[float])
-    """Memory of this process, at each rest; the first one is after the warm-up."""
+    """This process's memory at each rest; the first is after the warm-up."""
     most_cli_mb: float = 0.0
     most_python_mb: float = 0.0
     broken: list[str] = field(default_factory=list[str])
-    """The violated invariants: one line each, with the round."""
+    """The violated invariants: a line each, with the round."""
     broken_count: int = 0
 
     def count(self, ends: Iterable[Ended], verdict: Verdict) -> None:
-        """Add some cases, and the verdict about them."""
         for end in ends:
             kind = self.kinds.setdefault(end.kind, KindTotals())
             for totals in (kind, self):
@@ -72,7 +71,6 @@ class Totals:
         self.caused += verdict.causes
 
     def breaks(self, number: int, lines: Iterable[str]) -> None:
-        """Record invariants that were violated in a round."""
         for line in lines:
             self.broken_count += 1
             if len(self.broken) < _MOST_LINES:
@@ -87,15 +85,14 @@ class Totals:
                 self.most_cli_mb = max(self.most_cli_mb, _resident_mb(pid))
 
     def rest(self) -> None:
-        """Sample the memory of this process after garbage collection, and after free memory was returned."""
+        """Sample this process's memory after garbage collection, and after free memory was returned."""
         gc.collect()
-        # The allocator's cache depends on the time of the large answers, and does not show a leak.
+        # The allocator's cache depends on when large answers came, and does not show a leak.
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL(ctypes.util.find_library("c")).malloc_trim(0)
         self.resting_mb.append(_resident_mb())
 
     def judge_memory(self, number: int) -> None:
-        """Record exceeded limits of memory."""
         growth = self.resting_mb[-1] - self.resting_mb[0] if self.resting_mb else 0.0
         if growth > _MOST_GROWTH_MB:
             self.breaks(number, [f"this process grew by {growth:.0f} MB, more than {_MOST_GROWTH_MB:.0f}"])

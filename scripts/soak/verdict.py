@@ -1,10 +1,10 @@
-"""Verdict on the end of a case: each error must have a cause that affected the case, or was active while it ran.
+"""Verdict on a case: each error must have a cause that affected the case, or was active while it ran.
 
 Pure: names, times and numbers only.
 
-- A fault of the API affects a request of one known case, and explains an error of that case alone.
-- A killed process served one case at most: each kill explains one error, of a case that was running.
-- A lasting fault explains the errors of all cases of that time.
+- An API fault affects a single request in a certain case, and explains an error in that case alone.
+- A killed process served a single case at most: each kill explains an error in a case that was running.
+- A lasting fault explains the errors in all cases at that time.
 """
 
 import math
@@ -16,9 +16,9 @@ RIGHT = "right"
 CONNECTION = "connection"
 """The process failed, or lost the API."""
 TOOL = "tool"
-"""A tool of the CLI's own loop could not be called."""
+"""A tool in the CLI's own loop could not be called."""
 NO_DESCRIPTOR = "no descriptor"
-"""An error of the operating system, where a file is read before a request is made."""
+"""An error from the operating system, where a file is read before a request is made."""
 OTHER = "other"
 """An error with which no case should end."""
 
@@ -36,11 +36,11 @@ _DOES: Mapping[str, frozenset[str]] = {
     "descriptors": frozenset({CONNECTION, NO_DESCRIPTOR}),
 }
 AIMED = frozenset({"429", "500", "529", "cut", "event"})
-"""Faults of the API, for which the affected request is known."""
+"""API faults, for which the affected request is certain."""
 SINGLE = frozenset({"kill", "bridge"})
-"""Faults that affect one case each, at most."""
+"""Faults that affect at most a single case each."""
 
-# Seconds between the death of a process and the moment when its case detects it.
+# Seconds between a process's death and the moment when the case detects it.
 _NOTICED_WITHIN = 1.0
 
 
@@ -55,16 +55,16 @@ class FaultRecord:
 
 @dataclass(frozen=True)
 class Ended:
-    """Outcome of a case: `error` is `RIGHT`, an HTTP status as text, or one of the names above."""
+    """A case's outcome: `error` is `RIGHT`, an HTTP status as text, or a name from above."""
 
     kind: str
     mark: str
     begun: float
     ended: float
     error: str = RIGHT
-    said: str = ""
+    message: str = ""
     runs: int = 1
-    """Number of agent runs started."""
+    """Number of started agent runs."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Verdict:
 
     outcomes: Counter[str] = field(default_factory=Counter[str])
     causes: Counter[str] = field(default_factory=Counter[str])
-    """Number of errors that each fault has caused."""
+    """Number of errors by fault."""
     broken: list[str] = field(default_factory=list[str])
     """Outcomes without a cause."""
 
@@ -81,16 +81,13 @@ class Verdict:
 def judge(
     ends: Iterable[Ended], records: Sequence[FaultRecord], hits: Mapping[str, Iterable[int]] | None = None
 ) -> Verdict:
-    """Return for each outcome whether it was right.
+    """Judge the outcomes of all cases in a round.
 
-    Args:
-        ends: The outcomes of all cases of a round.
-        records: The faults of the round.
-        hits: By the mark of a case, the indices in `records` of the faults that affected its requests.
+    `hits` has, by a case's mark, the indices of the faults in `records` that affected the case's requests.
     """
     verdict = Verdict()
-    unused = sorted((one for one in records if one.fault in SINGLE), key=lambda one: one.begun)
-    # Each kill is assigned to the run that ended first of those that it can explain, so that no later one lacks it.
+    unused = sorted((record for record in records if record.fault in SINGLE), key=lambda record: record.begun)
+    # Each kill explains the first run to end that it can explain, so that a later run does not lack a cause.
     for end in sorted(ends, key=lambda end: end.ended):
         verdict.outcomes[end.error] += 1
         if end.error == RIGHT:
@@ -98,24 +95,24 @@ def judge(
         fallen = [records[index] for index in (hits or {}).get(end.mark, ())]
         cause = _cause(end, fallen, records) or _killed(end, unused)
         if cause is None:
-            verdict.broken.append(f"{end.kind} {end.mark} ended with {end.error}, without a known cause: {end.said}")
+            verdict.broken.append(f"{end.kind} {end.mark} ended with {end.error}, without a known cause: {end.message}")
         else:
             verdict.causes[cause] += 1
     return verdict
 
 
 def _cause(end: Ended, fallen: Iterable[FaultRecord], records: Iterable[FaultRecord]) -> str | None:
-    lasting = [one for one in records if one.fault not in AIMED | SINGLE and _meets(end, one)]
-    return next((one.fault for one in (*fallen, *lasting) if end.error in _DOES.get(one.fault, ())), None)
+    lasting = [record for record in records if record.fault not in AIMED | SINGLE and _meets(end, record)]
+    return next((record.fault for record in (*fallen, *lasting) if end.error in _DOES.get(record.fault, ())), None)
 
 
 def _killed(end: Ended, unused: list[FaultRecord]) -> str | None:
-    for one in unused:
-        if end.error in _DOES[one.fault] and _meets(end, one):
-            unused.remove(one)
-            return one.fault
+    for record in unused:
+        if end.error in _DOES[record.fault] and _meets(end, record):
+            unused.remove(record)
+            return record.fault
     return None
 
 
-def _meets(end: Ended, one: FaultRecord) -> bool:
-    return end.begun <= one.ended + _NOTICED_WITHIN and one.begun <= end.ended
+def _meets(end: Ended, record: FaultRecord) -> bool:
+    return end.begun <= record.ended + _NOTICED_WITHIN and record.begun <= end.ended

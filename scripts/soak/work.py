@@ -1,8 +1,8 @@
-"""Kinds of cases: the prompts of agents, in one run or in two, and the required answers.
+"""Kinds of cases: prompts for agents, in a run or two, and the required answers.
 
-A case puts its mark into its prompts and checks every result: a mark of another case, or none, is wrong. It is also in
-the instructions and metadata of each request, and in a header of some. Some requests are cancelled in their first
-milliseconds before they are made, and some are repeated word for word.
+A case puts a mark into all prompts and checks every result: another mark, or none, is wrong. The mark is also in each
+request's instructions and metadata, and sometimes in a header. Some requests are cancelled in the first milliseconds
+before they are made, and some are repeated word for word.
 """
 
 import asyncio
@@ -14,24 +14,35 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, NativeOutput, ToolOutput
-from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)  # fmt: skip
 from pydantic_ai.result import StreamedRunResult
 from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import Tool
 
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 
-from .answers import FAILED, MARK, MARK_HEADER
+from .answers import FAILED, HUGE_CHARACTERS, HUGELY, LOOK, MARK, MARK_HEADER, SLOWLY
 
 Transport = Literal["sdk", "stdio"]
 
 # Seconds that a tool takes, so that other runs can overlap.
 _LOOK_SECONDS = 0.01
-# Seconds within which a run is cancelled; about the duration of a run.
+# Seconds within which a run is cancelled; a run takes about as long.
 _CANCEL_WITHIN = 0.3
-# Shares of all requests, and the seconds in which the parameters of a request are set.
+# Shares of all requests, and the seconds in which a request's parameters are set.
 _BROKEN_OFF_SHARE = 0.05
 _BROKEN_OFF_WITHIN = 0.05
 _REPEATED_SHARE = 0.3
+_TOOLS = 1_000
+_HISTORY_CHARACTERS = 400_000  # about a hundred thousand tokens
+_HISTORY_MESSAGES = 40
 _MODELS = ("claude-sonnet-5", "claude-opus-4-8")
 
 
@@ -40,18 +51,18 @@ class WrongAnswerError(Exception):
 
 
 class ToolFailedError(Exception):
-    """The tool of a case could not be called."""
+    """A case's tool could not be called."""
 
 
-class Found(BaseModel):
-    """Structured output of a case."""
+class MarkOutput(BaseModel):
+    """A case's structured output."""
 
     mark: str
 
 
 @dataclass
 class Case:
-    """One case: its mark, its providers, and its own random numbers."""
+    """A case, with separate random numbers."""
 
     mark: str
     provider: ClaudeCodeProvider
@@ -59,18 +70,17 @@ class Case:
     """Provider for a continuation, as if on another machine."""
     random: Random
     runs: int = 0
-    """Number of agent runs that it has started."""
+    """Number of started agent runs."""
 
     @property
     def model(self) -> ClaudeCodeModel:
-        """Return a model on the processes of this case, with its mark in each request."""
+        """A model on this case's processes, with the mark in each request."""
         settings = ClaudeCodeModelSettings(anthropic_metadata={"user_id": self.mark})
-        if self.random.random() < 0.5:  # otherwise that of a request before it could stay
+        if self.random.random() < 0.5:  # without a header, an earlier request's header could stay
             settings["extra_headers"] = {MARK_HEADER: self.mark}
         return ClaudeCodeModel(self.random.choice(_MODELS), provider=self.provider, settings=settings)
 
     async def ask(self, agent: Agent[object, Any], prompt: str | None, **options: Any) -> AgentRunResult[Any]:
-        """Run an agent, and count the run."""
         options["instructions"] = f"You look for {self.mark}."
         if self.random.random() < _BROKEN_OFF_SHARE:
             await self._break_off(agent, prompt, options)
@@ -89,7 +99,6 @@ class Case:
     def read(
         self, agent: Agent[object, Any], prompt: str
     ) -> AbstractAsyncContextManager[StreamedRunResult[object, Any]]:
-        """Run an agent and stream its answer, and count the run."""
         self.runs += 1
         return agent.run_stream(prompt, instructions=f"You look for {self.mark}.")
 
@@ -112,7 +121,6 @@ Kind = Callable[[Case], Coroutine[Any, Any, None]]
 
 
 def looking(model: ClaudeCodeModel, **options: Any) -> Agent[object, Any]:
-    """Return an agent with a tool."""
     agent: Agent[object, Any] = Agent(model, **options)
 
     @agent.tool_plain
@@ -139,19 +147,23 @@ async def tool(case: Case) -> None:
 
 
 async def structured(case: Case) -> None:
-    """An output by the API's format, and one by a tool."""
-    case.check((await case.ask(Agent(case.model, output_type=NativeOutput(Found)), f"Find {case.mark}.")).output.mark)
-    case.check((await case.ask(Agent(case.model, output_type=ToolOutput(Found)), f"Find {case.mark}.")).output.mark)
+    """An output by the API's format, and another by a tool."""
+    case.check(
+        (await case.ask(Agent(case.model, output_type=NativeOutput(MarkOutput)), f"Find {case.mark}.")).output.mark
+    )
+    case.check(
+        (await case.ask(Agent(case.model, output_type=ToolOutput(MarkOutput)), f"Find {case.mark}.")).output.mark
+    )
 
 
 async def streamed(case: Case) -> None:
-    """A stream with a tool, read to its end."""
+    """A stream with a tool, read to the end."""
     async with case.read(looking(case.model), f"Find {case.mark}.") as stream:
         pieces = [piece async for piece in stream.stream_text(debounce_by=None)]
     case.check(pieces[-1], has_looked=True)
 
 
-async def left(case: Case) -> None:
+async def leave(case: Case) -> None:
     """A stream that is left early, and a run after it."""
     async with case.read(Agent(case.model), f"Leave {case.mark}.") as stream:
         async for _ in stream.stream_text(debounce_by=None):
@@ -160,13 +172,13 @@ async def left(case: Case) -> None:
 
 
 async def cancelled(case: Case) -> None:
-    """A run that is cancelled at a random moment, and one after it."""
+    """A run that is cancelled at a random moment, and another after it."""
     await cancel_soon(looking(case.model), case)
     case.check((await case.ask(Agent(case.model), f"Find {case.mark}.")).output)
 
 
 async def approved(case: Case) -> None:
-    """A run that stops for an approval and continues from its serialized history, on other processes."""
+    """A run that stops for an approval and continues from the serialized history, on other processes."""
     agent: Agent[object, Any] = Agent(case.model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
@@ -207,20 +219,18 @@ async def cli_cancelled(case: Case) -> None:
 
 
 async def cancel_soon(agent: Agent[object, Any], case: Case) -> None:
-    """Start a run and cancel it."""
     task = asyncio.create_task(case.ask(agent, f"Cancel {case.mark}."))
     await ended_within(task, case.random.uniform(0, _CANCEL_WITHIN))
 
 
 async def ended_within(task: asyncio.Future[Any], seconds: float) -> None:
-    """Cancel a task if it takes longer."""
     try:
         await asyncio.wait({task}, timeout=seconds)
     finally:
         task.cancel()
         await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # retrieved: an error before the cancellation is not of interest
+        task.exception()  # retrieved: an error before the cancellation does not matter
 
 
 def _handed_over(case: Case, transport: Transport) -> Agent[object, Any]:
@@ -235,7 +245,7 @@ LIGHT: dict[str, Kind] = {
     "tool": tool,
     "structured": structured,
     "streamed": streamed,
-    "left": left,
+    "left": leave,
     "cancelled": cancelled,
     "approved": approved,
     "cli-loop": cli_loop,
@@ -243,3 +253,47 @@ LIGHT: dict[str, Kind] = {
     "cli-cancelled": cli_cancelled,
 }
 """Cases that run all the time."""
+
+
+async def slow(case: Case) -> None:
+    """An answer that takes seconds to begin."""
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark} {SLOWLY}.")).output)
+
+
+async def huge(case: Case) -> None:
+    """An answer with ten million characters."""
+    output = (await case.ask(Agent(case.model), f"Find {case.mark} {HUGELY}.")).output
+    if len(output) < HUGE_CHARACTERS:
+        raise WrongAnswerError(f"{case.mark} got {len(output)} characters of {HUGE_CHARACTERS}")
+    case.check(output)
+
+
+async def many_tools(case: Case) -> None:
+    """A thousand tools; the model calls a single tool."""
+
+    async def look(mark: str) -> str:
+        """Look."""
+        return f"saw {mark}"
+
+    async def other(mark: str, words: list[str], limit: int = 10) -> str:
+        """Never called."""
+        return f"{mark} {words} {limit}"
+
+    names = [f"tool_{number}" for number in range(_TOOLS - 1)]
+    tools: list[Tool[object]] = [Tool(look, name=LOOK), *(Tool(other, name=name) for name in names)]
+    agent: Agent[object, str] = Agent(case.model, tools=tools)
+    case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
+
+
+async def long_history(case: Case) -> None:
+    """A prompt after a conversation with a hundred thousand tokens."""
+    size = _HISTORY_CHARACTERS // _HISTORY_MESSAGES
+    text = (f"{case.mark} " + "and so on " * (size // 10))[:size]
+    history: list[ModelMessage] = []
+    for _ in range(_HISTORY_MESSAGES // 2):
+        history += [ModelRequest([UserPromptPart(text)]), ModelResponse([TextPart(text)])]
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark}.", message_history=history)).output)
+
+
+HEAVY: dict[str, Kind] = {"slow": slow, "huge": huge, "tools": many_tools, "history": long_history}
+"""Cases that run occasionally."""

@@ -1,4 +1,4 @@
-"""The pure parts of scripts/check_clients.py, and its scripted API."""
+"""scripts/check_clients.py, as far as it is pure, and the scripted API there."""
 
 import json
 
@@ -13,7 +13,7 @@ GOOD = {
     "stream": ["Good day", " to you."],
     "tools": "It is sunny in Paris.",
     "structured": PARIS,
-    "images": check_clients.SEEN,
+    "images": check_clients.PICTURE,
     "errors": [f"BadRequest: {check_clients.REFUSAL}", "The token is wrong", ANSWER],
 }
 BAD: dict[str, object] = {
@@ -35,7 +35,7 @@ def test_only_the_expected_result_of_an_ability_is_good() -> None:
     assert all(judge(name, BAD[name]) for name in COLUMNS)
 
 
-def test_an_ability_without_a_result_is_a_problem_unless_the_client_lacks_it() -> None:
+def test_a_missing_result_is_a_problem_unless_the_client_lacks_the_ability() -> None:
     client = Client("A", "a.py", ("a",), "it has none", lacks=("tools",))
     row = read(client, f"noise\n{lines(versions={'a': '1'}, text=ANSWER, images='')}")
     assert {*row.problems} == {"stream", "structured", "images", "errors"}
@@ -51,7 +51,7 @@ def test_the_page_has_a_row_for_each_client() -> None:
     assert [client.program for client in CLIENTS if not (CLIENTS_FOLDER / client.program).is_file()] == []
 
 
-def test_the_scripted_api_refuses_the_request_after_the_one_that_asks_for_it() -> None:
+def test_the_scripted_api_refuses_the_next_request_when_asked() -> None:
     with LoopbackServer() as api, httpx2.Client(base_url=api.url) as http:
         check_clients.script(api)
 

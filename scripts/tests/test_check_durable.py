@@ -1,16 +1,10 @@
-"""The pure parts of scripts/check_durable.py, and its input files."""
+"""scripts/check_durable.py, as far as it is pure, and the input files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from check_durable import (
-    OVERRIDES,
-    PINS,
-    UNREACHABLE,
-    merged,
-    read_requirements,
-)
+from check_durable import OVERRIDES, PINS, UNREACHABLE, merged, read_requirements
 from workspace import required_name
 
 
@@ -28,7 +22,7 @@ def test_each_engine_has_one_exact_version() -> None:
     assert all("==" in pin for pin in pins)
     assert sorted(set(names)) == names
     assert {"dbos", "prefect", "temporalio"} <= set(names)
-    assert {required_name(one) for one in read_requirements(OVERRIDES)} <= set(names)
+    assert {required_name(override) for override in read_requirements(OVERRIDES)} <= set(names)
 
 
 def test_a_pin_of_the_engines_replaces_that_of_the_workspace() -> None:

@@ -1,32 +1,30 @@
-"""Tests of the files for a service: their steps run, as an unprivileged user, and the server answers."""
+"""Tests for the service files: the container file's steps run, and the server answers an unprivileged user."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import tomllib
-from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx2
 import psutil
 import pytest
 
 from cc_messages.server.client_file import parse_clients
-from container_file import Stage, Step, build, missing, parse
+from doc_pages import free_port
 from workspace import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
     from cc_loopback import LoopbackServer
 
 DEPLOY = ROOT / "deploy"
@@ -38,28 +36,88 @@ token_sha256 = "{sha256(TOKEN.encode()).hexdigest()}"
 tokens_per_day = 1
 access = "all"
 """
+STEP_SECONDS = 300.0
+# This machine's settings for package downloads.
+PASSED_ON = re.compile(r"(PIP_|UV_|SSL_CERT_)\w+|(https?|no)_proxy", re.IGNORECASE)
+CAN_MOUNT = sys.platform == "linux" and os.geteuid() == 0 and shutil.which("unshare") is not None
 
 
-def test_steps_of_a_container_file_are_read_and_unknown_ones_refused() -> None:
-    text = "# a comment\nFROM x AS y\nRUN one \\\n    two\n\nEXPOSE 1\nUSER u\n"
-    assert [*parse(text)] == [Step("FROM", "x AS y"), Step("RUN", "one      two"), Step("USER", "u")]
-    with pytest.raises(ValueError, match="ADD http"):
-        list(parse("ADD http://x /\n"))
+def steps_of(text: str) -> list[tuple[str, str]]:
+    """Return the instructions in a container file, with their arguments."""
+    lines = re.sub(r"^#.*\n|\\\n", "", text, flags=re.MULTILINE).splitlines()
+    return [(name, rest.strip()) for name, _, rest in (line.partition(" ") for line in lines if line)]
+
+
+class Image:
+    """Executes a container file's steps in an overlay over this machine, which takes the place of the base image.
+
+    All stages share the overlay, so that a copy from another stage has no effect.
+    """
+
+    def __init__(self, folder: Path, context: Path, steps: list[tuple[str, str]]) -> None:
+        self.files, self._folder, self._user = folder / "files", folder, "root"
+        for name in ("files", "work", "root"):
+            (folder / name).mkdir(parents=True)
+        python = Path(sys.base_prefix).resolve()
+        self._environment = {"PATH": f"{python}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+        # In an image other users can reach the interpreter.
+        self.run_outside("".join(f"chmod o+x '{{root}}{parent}' && " for parent in python.parents) + "true")
+        for name, rest in steps:
+            match name:
+                case "RUN":
+                    run(self.command(["sh", "-c", rest]))
+                case "COPY" if not rest.startswith("--from="):
+                    source, target = rest.split()
+                    target += source if target.endswith("/") else ""
+                    copy = f"cp -a --no-preserve=ownership '{context / source}' '{{root}}{target}'"
+                    self.run_outside(f"mkdir -p \"$(dirname '{{root}}{target}')\" && {copy}")
+                case "ENV":
+                    self._environment |= dict(setting.split("=", 1) for setting in rest.split())
+                case "USER":
+                    self._user = rest
+                case _:
+                    pass
+
+    def command(self, words: list[str], **env: str) -> list[str]:
+        """Return the command line that runs a command in the image, as its user; the command is process 1."""
+        home = "/root" if self._user == "root" else f"/home/{self._user}"
+        settings = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+        variables = {**settings, "HOME": home, **self._environment, **env}
+        chroot = ["chroot", f"--userspec={self._user}", str(self._folder / "root")]
+        names = [f"{name}={value}" for name, value in variables.items()]
+        return self._mounted(f"exec {shlex.join([*chroot, 'env', '-i', '-C', home, *names, *words])}")
+
+    def run_outside(self, script: str) -> None:
+        """Run a shell script on this machine, in which `{root}` is the root folder of the image."""
+        run(self._mounted(script.replace("{root}", str(self._folder / "root"))))
+
+    def _mounted(self, script: str) -> list[str]:
+        root = self._folder / "root"
+        mounts = (
+            f"mount -t overlay overlay -o lowerdir=/,upperdir={self.files},workdir={self._folder}/work {root} && "
+            f"mount --rbind /dev {root}/dev && mount -t proc proc {root}/proc && "
+        )
+        return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", mounts + script]
+
+
+def run(command: list[str]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=STEP_SECONDS)
+    assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
 
 
 def test_the_files_of_a_service_fit_together() -> None:
-    """MSG-107. User, ports, paths and arguments are the same in all of them, and no login is in the image."""
-    steps = [*parse((DEPLOY / "Dockerfile").read_text("utf-8"))]
-    last = {step.instruction: step for step in steps}
-    assert last["USER"].rest not in ("root", "0")
-    arguments = last["CMD"].words
+    """MSG-107. User, ports, paths and arguments are the same in all files, and the image has no login."""
+    dockerfile = (DEPLOY / "Dockerfile").read_text("utf-8")
+    last = dict(steps_of(dockerfile))
+    assert last["USER"] not in ("root", "0")
+    arguments = json.loads(last["CMD"])
     compose = (DEPLOY / "compose.yaml").read_text("utf-8")
     unit = (DEPLOY / "cc-messages.service").read_text("utf-8")
     for text in (compose, unit):
         assert "ANTHROPIC_API_KEY=…" in text  # in a comment alone
         assert text.count("ANTHROPIC_API_KEY") == 1
     assert f"127.0.0.1:{PORT}:{PORT}" in compose
-    assert "uid=10001" in compose and "--uid 10001" in (DEPLOY / "Dockerfile").read_text("utf-8")
+    assert "uid=10001" in compose and "--uid 10001" in dockerfile
     for option, path in zip(arguments[::2], arguments[1::2], strict=True):
         if option != "--host":
             assert f"{option} {path}" in unit
@@ -68,14 +126,14 @@ def test_the_files_of_a_service_fit_together() -> None:
     assert [client.name for client in example.clients] == ["alice", "nightly-report", "prometheus"]
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_accepts_the_unit_and_finds_it_confined(tmp_path: Path) -> None:
     """MSG-107."""
     text = (DEPLOY / "cc-messages.service").read_text("utf-8")
     unit = tmp_path / "cc-messages.service"
     unit.write_text(text.replace("/opt/cc-messages/bin/cc-messages", sys.executable), encoding="utf-8")
     verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
-    # The exposure of a service without any protection is 96 of 100.
+    # A service without any protection has an exposure of 96 in 100.
     arguments = ["systemd-analyze", "security", "--offline=true", "--threshold=20", unit]
     confined = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert (verified.returncode, verified.stderr) == (0, "")
@@ -84,62 +142,41 @@ def test_systemd_accepts_the_unit_and_finds_it_confined(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_the_steps_of_the_container_file_give_a_server_of_an_unprivileged_user(
-    loopback: LoopbackServer, tmp_path: Path
-) -> None:
+@pytest.mark.skipif(not CAN_MOUNT, reason="only root on Linux can mount an overlay")
+def test_the_container_files_steps_give_an_unprivileged_server(loopback: LoopbackServer, tmp_path: Path) -> None:
     """MSG-107. It is healthy, answers, counts in its volume, and ends in peace."""
-    assert sys.platform != "win32"  # where a step is missing
-    port = free_port()
-    text = (DEPLOY / "Dockerfile").read_text("utf-8").replace(PORT, port)
-    stage = build(text, ROOT, tmp_path / "stages")
+    port = str(free_port())
+    steps = steps_of((DEPLOY / "Dockerfile").read_text("utf-8").replace(PORT, port))
+    last, image = dict(steps), Image(tmp_path / "image", ROOT, steps)
     clients = tmp_path / "clients.toml"
     clients.write_text(CLIENTS, encoding="utf-8")
-    stage.outside(
+    image.run_outside(
         f"install -D -m 0600 -o 10001 -g 10001 '{clients}' '{{root}}/etc/cc-messages/clients.toml' && "
         "chown 10001 '{root}/etc/cc-messages'"
     )
     login = {name: value for name, value in loopback.env().items() if name.startswith("ANTHROPIC_")}
-    with running(stage, login) as process:
-        wait_until_healthy(stage, process)
-        assert [ask(port, "wrong")[0], ask(port, TOKEN)[0], ask(port, TOKEN)[0]] == [401, 200, 429]
-        family = psutil.Process(process.pid).children(recursive=True)
-        names = {child.name(): child.uids().real for child in family}
-        assert names["tini"] == names["cc-messages"] == names["claude"] == 10001
-        os.kill(next(child.pid for child in family if child.name() == "tini"), signal.SIGTERM)
-        assert process.communicate(timeout=60) == (f"export ANTHROPIC_BASE_URL=http://0.0.0.0:{port}\n", None)
-        assert not [child for child in family if child.is_running()]
-    usage = stage.files / "var/lib/cc-messages/usage.sqlite"
+    command = image.command([*json.loads(last["ENTRYPOINT"]), *json.loads(last["CMD"])], **login)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            deadline, health = time.monotonic() + 60, json.loads(last["HEALTHCHECK"].partition(" CMD ")[2])
+            while subprocess.run(image.command(health), capture_output=True, check=False).returncode:
+                assert time.monotonic() < deadline and process.poll() is None
+                time.sleep(0.2)
+            assert [status(port, "wrong"), status(port, TOKEN), status(port, TOKEN)] == [401, 200, 429]
+            family = psutil.Process(process.pid).children(recursive=True)
+            users = {child.name(): child.uids().real for child in family}
+            assert users["tini"] == users["cc-messages"] == users["claude"] == 10001
+            next(child for child in family if child.name() == "tini").send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=60) == (f"export ANTHROPIC_BASE_URL=http://0.0.0.0:{port}\n", None)
+            assert not [child for child in family if child.is_running()]
+        finally:
+            process.kill()
+    usage = image.files / "var/lib/cc-messages/usage.sqlite"
     assert (usage.stat().st_mode & 0o777, usage.stat().st_uid) == (0o600, 10001)
 
 
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return str(free.getsockname()[1])
-
-
-@contextmanager
-def running(stage: Stage, login: dict[str, str]) -> Generator[subprocess.Popen[str]]:
-    command = stage.command([*stage.entrypoint, *stage.arguments], login)
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def wait_until_healthy(stage: Stage, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
-    while subprocess.run(stage.command(stage.health), capture_output=True, check=False).returncode:
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.2)
-
-
-def ask(port: str, token: str) -> tuple[int, str]:
+def status(port: str, token: str) -> int:
     body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
-    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
-    connection.request("POST", "/v1/messages", json.dumps(body), {"x-api-key": token})
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    return answer.status, text
+    return httpx2.post(
+        f"http://127.0.0.1:{port}/v1/messages", json=body, headers={"x-api-key": token}, timeout=60
+    ).status_code

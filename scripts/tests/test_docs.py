@@ -1,4 +1,4 @@
-"""Tests of the documentation: the blocks of its pages run, on the loopback API, with the real CLI."""
+"""Tests for the documentation: the blocks in all pages run, on the loopback API, with the real CLI."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from doc_pages import ROOT, Page, read_page, run_page
 PAGES = [read_page(path) for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "SKILL.md"]]
 
 
-# The limit only detects a hang; the first page of a test worker waits for the interpreter that all of them share.
+# The limit only detects a hang; the first page in a test worker waits for the interpreter that all pages share.
 @pytest.mark.slow
 @pytest.mark.timeout(210)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)

@@ -1,14 +1,14 @@
-"""The page about the architecture, made from imports and docstrings."""
+"""The page about the architecture, from imports and docstrings."""
 
 from cc_session.session.turn_state import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
 from draw_architecture import Part, levels, main
 
 
-def test_the_page_and_its_picture_are_those_of_the_code() -> None:
+def test_the_page_agrees_with_the_code() -> None:
     assert main(["--check"]) == 0
 
 
-def test_a_part_stands_above_all_that_it_imports_and_beside_those_that_import_it_too() -> None:
+def test_a_part_stands_above_its_imports_and_beside_mutual_ones() -> None:
     imports = {
         "top": {"left", "right"},
         "left": {"right", "base"},

@@ -1,16 +1,15 @@
-"""Names of the code, and the words of specs/001 for them."""
+"""Names in the code, and the words for them in specs/001."""
 
 import ast
 import re
 from collections import defaultdict
-from functools import cache
 from importlib import import_module
 
 from workspace import ROOT
 
 SPEC = (ROOT / "specs" / "001-architecture.md").read_text("utf-8")
 PACKAGES = {path.name: path for path in ROOT.glob("packages/*/src/*") if (path / "__init__.py").is_file()}
-# cc-session raises them as instances of the SDK's classes, too.
+# cc-session also raises these as instances of the SDK's classes.
 SHARED = {
     "CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "MessageParseError", "ProcessExitedError",
 }  # fmt: skip
@@ -22,16 +21,12 @@ def table(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in rows]
 
 
-@cache
-def classes() -> dict[str, set[str]]:
-    """The packages of each class name without an underscore."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for package, folder in PACKAGES.items():
-        for path in folder.rglob("*.py"):
-            for node in ast.parse(path.read_text("utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    found[node.name].add(package)
-    return found
+# The packages for each class name without an underscore.
+CLASSES: defaultdict[str, set[str]] = defaultdict(set)
+for _package, _folder in PACKAGES.items():
+    for _node in (node for path in _folder.rglob("*.py") for node in ast.parse(path.read_text("utf-8")).body):
+        if isinstance(_node, ast.ClassDef) and not _node.name.startswith("_"):
+            CLASSES[_node.name].add(_package)
 
 
 def test_the_public_names_are_those_of_the_specification() -> None:
@@ -42,14 +37,14 @@ def test_the_public_names_are_those_of_the_specification() -> None:
         assert names == sorted(import_module(package).__all__), package
 
 
-def test_a_word_of_the_glossary_has_one_meaning_and_a_name_that_exists() -> None:
+def test_a_glossary_word_has_one_meaning_and_an_existing_name() -> None:
     rows = table("Glossary")[2:]
     words = [row[0] for row in rows]
     assert len(rows) >= 30
     assert words == sorted({*words}, key=str.lower)
     names = [name for row in rows for name in re.findall(r"`(\w+)`", row[2])]
-    assert [name for name in names if name not in classes() and name not in PACKAGES] == []
+    assert [name for name in names if name not in CLASSES and name not in PACKAGES] == []
 
 
 def test_no_two_packages_have_a_class_of_one_name() -> None:
-    assert {name: found for name, found in classes().items() if len(found) > 1 and name not in SHARED} == {}
+    assert [name for name, packages in CLASSES.items() if len(packages) > 1 and name not in SHARED] == []

@@ -1,4 +1,4 @@
-"""The pure parts of scripts/pin.py: the blocks in pyproject.toml, and their pins."""
+"""scripts/pin.py, as far as it is pure: the blocks in pyproject.toml, and their pins."""
 
 from __future__ import annotations
 

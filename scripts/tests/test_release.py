@@ -1,4 +1,4 @@
-"""The pure parts of scripts/release.py and of its checks, and the commands of scripts/commands.py."""
+"""scripts/release.py and the checks that it starts, as far as they are pure, and scripts/commands.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import tarfile
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from release import main, problems_of
 from workspace import DIST, ROOT, read_members, read_toml
 
 
-def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace() -> None:
+def test_every_package_is_named_like_its_folder_and_is_a_workspace_source() -> None:
     members = read_members()
 
     assert [path.name for path in members] == [table["project"]["name"] for table in members.values()]
@@ -141,7 +141,7 @@ def test_check_without_a_release_names_the_command_that_builds_it(
     assert "python3 scripts/release.py build" in capsys.readouterr().out
 
 
-def test_only_members_and_pinned_versions_may_be_installed_and_the_sdk_only_where_it_is_needed() -> None:
+def test_only_members_pinned_versions_and_a_needed_sdk_may_be_installed() -> None:
     """ARCH-09"""
     pins, sdk = ["dep==1", "fork==2 ; os_name == 'nt'", "claude-agent-sdk==3"], {"claude-agent-sdk": "3"}
 
@@ -169,31 +169,29 @@ async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
         started = tmp_path / f"started-{turns}"
         command = f"sleep 61 >/dev/null 2>&1 & echo $! >{started}.part; mv {started}.part {started}; wait"
         work = asyncio.create_task(run(["sh", "-c", command], tmp_path))
-        await get_on(started, turns)
+        if turns is None:
+            await until(started.exists)
+        else:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            time.sleep(0.1)  # noqa: ASYNC251  # the command continues, and the loop does not
 
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
 
         if started.exists():
-            async with asyncio.timeout(5):  # the process was killed, which takes a moment
-                while is_running(int(started.read_text())):  # noqa: ASYNC110  # there is no event for it
-                    await asyncio.sleep(0.01)
+            pid = int(started.read_text())
+            await until(lambda pid=pid: has_ended(pid))
 
 
-def is_running(pid: int) -> bool:
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # there is no event for it
+            await asyncio.sleep(0.01)
+
+
+def has_ended(pid: int) -> bool:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # its exit status may not be read by init yet
-    return False
-
-
-async def get_on(started: Path, turns: int | None) -> None:
-    """Run some iterations of the event loop, the last with time for the command; or wait for its child process."""
-    if turns is None:
-        async with asyncio.timeout(10):
-            while not started.exists():  # noqa: ASYNC110, ASYNC240  # there is no event for it
-                await asyncio.sleep(0.01)
-        return
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    time.sleep(0.1)  # noqa: ASYNC251  # the command continues, and the loop does not
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE  # init may not have read the exit status yet
+    return True

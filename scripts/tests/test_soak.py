@@ -1,21 +1,20 @@
-"""The parts of scripts/soak: prompts and answers, the requests hit by faults, leaks, the plan, the command."""
+"""Parts of scripts/soak: prompts and answers, requests hit by faults, leaks, plan, command, causes, report."""
 
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+import httpx2
 import pytest
-from anyio import to_thread
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
@@ -24,11 +23,13 @@ from soak.api import scripted_api
 from soak.command import parsed
 from soak.faults import FAULTS
 from soak.noise import Noise
-from soak.plan import planned
+from soak.plan import Round, planned
+from soak.report import as_json, progress, summary
 from soak.rest import end_orphans, left_over, stable
 from soak.room import room
 from soak.soak import KINDS, Settings
 from soak.totals import Totals
+from soak.verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, FaultRecord, Verdict, judge
 
 
 def body(*contents: Any, **more: Any) -> dict[str, Any]:
@@ -51,7 +52,7 @@ async def test_answer_has_the_mark_of_the_prompt_in_the_requested_format() -> No
 
 
 @pytest.mark.parametrize("name", ["look", "mcp__pydantic_tools__look"])
-async def test_tool_is_called_with_the_mark_and_its_result_or_failure_is_in_the_answer(name: str) -> None:
+async def test_the_answer_has_the_result_or_failure_of_a_tool_called_with_the_mark(name: str) -> None:
     tools = [{"name": "other"}, {"name": name}]
 
     assert await respond(body("Find <17>.", tools=tools)) == [
@@ -61,33 +62,23 @@ async def test_tool_is_called_with_the_mark_and_its_result_or_failure_is_in_the_
     assert FAILED in str(await respond(body("Find <17>.", result("no", is_error=True), tools=tools)))
 
 
-async def test_marks_are_found_in_texts_and_blocks_and_a_request_with_two_is_rejected() -> None:
+async def test_marks_come_from_texts_and_blocks_and_two_are_rejected() -> None:
     assert marks_of(body("a <1>", [{"type": "text", "text": "b <2>"}])) == ["<1>", "<2>"]
     with pytest.raises(MixedUpError):
         await respond(body("Find <17>.", result("saw <18>")))
 
 
-def ask(url: str, mark: str) -> int | None:
-    """Ask the API, and return the status; None if it cannot be reached."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
-    try:
-        connection.request("POST", "/v1/messages", json.dumps({**body(f"Find {mark}."), "model": "m", "max_tokens": 9}))
-        return connection.getresponse().status
-    except OSError:
-        return None
-    finally:
-        connection.close()
-
-
 async def test_each_fault_affects_one_of_the_next_requests_until_faults_are_dropped(tmp_path: Path) -> None:
     async with scripted_api(str(tmp_path)) as api:
-        url = api.env["ANTHROPIC_BASE_URL"]
+        url = api.env["ANTHROPIC_BASE_URL"] + "/v1/messages"
 
-        async def statuses(*marks: str) -> list[int | None]:
-            return [await to_thread.run_sync(ask, url, mark) for mark in marks]
+        async def statuses(*marks: str) -> list[int]:
+            async with httpx2.AsyncClient() as http:
+                requests = [{**body(f"Find {mark}."), "model": "m", "max_tokens": 9} for mark in marks]
+                return [(await http.post(url, json=request)).status_code for request in requests]
 
         await api.fail(5, status=529)
-        # The first request adds the fault, and the second one is affected.
+        # The first request adds the fault, which affects the second.
         assert await statuses("<1>", "<2>", "<3>") == [200, 529, 200]
         await api.update()
         assert (api.hits, api.requests, api.errors) == ({"<2>": {5}}, 3, [])
@@ -96,16 +87,17 @@ async def test_each_fault_affects_one_of_the_next_requests_until_faults_are_drop
             await api.fail(fault, status=500)
         assert await statuses("<4>", "<5>") == [200, 500]
         await api.update()
-        await api.stop()
-        assert await statuses("<6>") == [None]
-        await api.start()
+        await api.order("stop")
+        with pytest.raises(httpx2.ConnectError):
+            await statuses("<6>")
+        await api.order("start")
         assert await statuses("<7>", "<8>") == [200, 200]
 
         for fault in range(3):
             await api.fail(fault, status=500)
         assert await statuses("<9>") == [200]
         await api.fail(3, status=500)
-        await api.drop_faults()
+        await api.order("drop_faults")
         await api.fail(8, status=500)
         assert await statuses("<10>", "<11>") == [200, 500]
         await api.update()
@@ -126,7 +118,7 @@ def test_temporary_files_go_to_the_folder_which_is_removed_afterwards() -> None:
 
 @pytest.mark.slow
 async def test_each_leak_is_reported(tmp_path: Path) -> None:
-    before = await stable(tmp_path)  # other tests of this process may have left closing resources
+    before = await stable(tmp_path)  # other tests in this process may have left closing resources
     assert await left_over(before, tmp_path, seconds=5) == ([], frozenset())
     descriptor = os.open(tmp_path / "left.txt", os.O_CREAT | os.O_RDONLY)
     waiting = asyncio.ensure_future(asyncio.Event().wait())
@@ -175,9 +167,9 @@ def test_rounds_have_each_fault_alone_some_together_and_none() -> None:
     rounds = [planned(0, number, [*FAULTS], 10) for number in range(60)]
     assert rounds == [planned(0, number, [*FAULTS], 10) for number in range(60)]
 
-    assert {one.faults[0] for one in rounds if len(one.faults) == 1} == {*FAULTS}
-    assert {0, 1, 5} <= {len(one.faults) for one in rounds}
-    assert any(one.ends_processes for one in rounds)
+    assert {plan.faults[0] for plan in rounds if len(plan.faults) == 1} == {*FAULTS}
+    assert {0, 1, 5} <= {len(plan.faults) for plan in rounds}
+    assert any(plan.ends_processes for plan in rounds)
     assert {planned(0, number, ["cut"], 10).faults for number in range(10)} == {("cut",), ()}
 
 
@@ -206,3 +198,88 @@ def test_the_command_lists_all_faults_and_cases() -> None:
     command = [sys.executable, Path(__file__).parents[1] / "soak", "--list"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=55)
     assert {*FAULTS, *KINDS} <= {line.split()[0] for line in done.stdout.splitlines() if line}
+
+
+SETTINGS = Settings(minutes=1, seed=7, at_once=8, pool=6, faults=tuple(FAULTS))
+
+
+def ended(error: str, mark: str = "<1>", begun: float = 10.0, end: float = 12.0) -> Ended:
+    return Ended("text", mark, begun, end, error, "words")
+
+
+@pytest.mark.parametrize("error", ["429", CONNECTION, TOOL, NO_DESCRIPTOR, OTHER])
+def test_only_a_right_answer_needs_no_cause(error: str) -> None:
+    verdict = judge([ended(RIGHT), ended(error)], [])
+
+    assert verdict.outcomes == {RIGHT: 1, error: 1}
+    [broken] = verdict.broken
+    assert error in broken
+
+
+def test_fault_of_the_api_explains_errors_of_its_own_case_only() -> None:
+    records, hits = [FaultRecord("429", 11, 11)], {"<1>": {0}}
+
+    assert not judge([ended("429", "<1>")], records, hits).broken
+    for end in (ended("429", "<2>"), ended("529", "<1>"), ended(CONNECTION, "<1>")):
+        assert judge([end], records, hits).broken
+    # An error event may be reported as a connection error.
+    assert not judge([ended("529"), ended(CONNECTION)], [FaultRecord("event", 11, 11)], hits).broken
+
+
+def test_each_kill_explains_one_error_in_a_running_case_that_needs_it() -> None:
+    kill, later = FaultRecord("kill", 11, 11), FaultRecord("kill", 14, 14)
+    two = [ended(CONNECTION, "<1>", 10, 20), ended(CONNECTION, "<2>", 10.5, 12)]
+
+    assert judge([ended(CONNECTION)], [kill]).causes == {"kill": 1}
+    assert len(judge(two, [kill]).broken) == 1
+    assert judge(two, [kill, later]).causes == {"kill": 2}
+    # Before a case starts, and after it ends.
+    assert judge([ended(CONNECTION)], [FaultRecord("kill", 5, 5), FaultRecord("kill", 12.5, 12.5)]).broken
+
+
+def test_a_lasting_fault_explains_the_errors_of_its_time() -> None:
+    on = FaultRecord("api", 9, math.inf)
+
+    assert not judge([ended(CONNECTION, "<1>"), ended(CONNECTION, "<2>")], [on]).broken
+    assert judge([ended("429")], [on]).broken
+    assert judge([ended(CONNECTION, begun=1, end=8)], [on]).broken
+
+
+def test_wrong_answer_is_never_explained() -> None:
+    records = [FaultRecord(fault, 0, math.inf) for fault in FAULTS]
+    hits = {"<1>": set(range(len(records)))}
+
+    assert judge([ended(OTHER)], records, hits).broken
+
+
+def totals_of_two() -> Totals:
+    totals = Totals(seconds=2.0, rounds=1)
+    totals.count([ended(RIGHT), ended("429", "<2>")], Verdict())
+    totals.outcomes.update({RIGHT: 1, "429": 1})
+    totals.done.update({"429": 3})
+    totals.caused.update({"429": 1})
+    return totals
+
+
+def test_summary_has_the_figures_and_a_command_to_reproduce_violations() -> None:
+    totals = totals_of_two()
+    printed = summary(SETTINGS, totals, "tmpfs")
+
+    assert "2 runs (1.0/s) in 2 cases and 1 rounds" in printed
+    assert "violated invariants: 0" in printed
+    assert "To reproduce" not in printed
+    assert "round 3 (429)" in progress(totals, Round(3, ("429",), 10, ends_processes=False))
+
+    totals.breaks(4, ["one", "two"] * 500)
+    assert (totals.broken_count, len(totals.broken) < 100) == (1_000, True)
+    printed = summary(SETTINGS, totals, "none")
+    assert "uv run scripts/soak --seed 7 --round 4 --minutes 1 " in printed
+    assert "  round 4: two" in printed
+
+
+def test_json_has_the_figures() -> None:
+    figures = json.loads(as_json(SETTINGS, totals_of_two(), "tmpfs"))
+
+    assert [figures[name] for name in ("seed", "cases", "runs", "right", "broken")] == [7, 2, 2, 1, []]
+    assert figures["faults"]["429"] == {"done": 3, "errors": 1}
+    assert figures["kinds"]["text"] == {"cases": 2, "runs": 2, "right": 1, "slowest": 2.0}

@@ -1,9 +1,7 @@
-"""The ids of the specifications: each is defined once, and those in force are cited where specs/README.md says."""
+"""Ids in the specifications: each is defined once, and cited where specs/README.md says if it is in force."""
 
 import re
 from collections import Counter
-
-import pytest
 
 from workspace import ROOT
 
@@ -18,7 +16,7 @@ PLACES = (
 
 _SUBJECTS = "ARCH|SES|SDK|IPC|MSG|MODEL|LOOP|LOG"
 _BEGINNING = rf"(?:{_SUBJECTS})-(?:[A-Z]+\d*-)*[A-Z]*"
-# A requirement says its status in the cell after its id, a decision record in the line after its title.
+# A requirement has the status in the cell after the id, a decision record in the line after the title.
 _DEFINITION = re.compile(
     rf"\*\*({_BEGINNING}\d+)\*\*(?: \| (?P<cell>superseded)|[^*|]*\*\*Status:\*\* (?P<line>superseded))?"
 )
@@ -26,12 +24,12 @@ _CITATION = re.compile(rf"\b({_BEGINNING})(\d+)(?: to (?:\1)?(\d+))?\b")
 
 
 def defined(text: str) -> list[tuple[str, bool]]:
-    """Return the ids that a specification defines, each with whether it is in force."""
-    return [(found[1], not (found["cell"] or found["line"])) for found in _DEFINITION.finditer(text)]
+    """Return the ids that a specification defines, each with true if it is in force."""
+    return [(match[1], not (match["cell"] or match["line"])) for match in _DEFINITION.finditer(text)]
 
 
 def cited(text: str) -> set[str]:
-    """Return the ids in a text; a range cites each id from its first to its last one."""
+    """Return the ids in a text; a range cites each id from the first to the last."""
     return {
         f"{beginning}{number:0{len(first)}}"
         for beginning, first, last in _CITATION.findall(text)
@@ -39,16 +37,9 @@ def cited(text: str) -> set[str]:
     }
 
 
-DEFINED = [
-    one for path in sorted((ROOT / "specs").glob("[0-9]*.md")) for one in defined(path.read_text(encoding="utf-8"))
-]
+DEFINED = [entry for path in sorted((ROOT / "specs").glob("[0-9]*.md")) for entry in defined(path.read_text("utf-8"))]
 IN_FORCE = {name for name, is_in_force in DEFINED if is_in_force}
-
-
-@pytest.fixture(scope="module")
-def citations() -> set[str]:
-    paths = (path for place in PLACES for path in ROOT.glob(place))
-    return {name for path in paths for name in cited(path.read_text(encoding="utf-8"))}
+CITATIONS = {name for place in PLACES for path in ROOT.glob(place) for name in cited(path.read_text(encoding="utf-8"))}
 
 
 def test_each_id_is_defined_once() -> None:
@@ -56,17 +47,17 @@ def test_each_id_is_defined_once() -> None:
     assert [name for name, count in Counter(name for name, _ in DEFINED).items() if count > 1] == []
 
 
-def test_each_id_in_force_is_cited(citations: set[str]) -> None:
-    missing = sorted(IN_FORCE - citations)
+def test_each_id_in_force_is_cited() -> None:
+    missing = sorted(IN_FORCE - CITATIONS)
     assert not missing, f"no proof cites {', '.join(missing)} (specs/README.md: where a citation may stand)"
 
 
-def test_each_cited_id_is_defined_and_in_force(citations: set[str]) -> None:
-    unknown = sorted(citations - IN_FORCE)
+def test_each_cited_id_is_defined_and_in_force() -> None:
+    unknown = sorted(CITATIONS - IN_FORCE)
     assert not unknown, f"specs/ does not define, or has superseded: {', '.join(unknown)}"
 
 
-def test_a_range_cites_each_id_in_it_and_a_definition_says_whether_it_is_in_force() -> None:
+def test_a_range_cites_each_id_and_a_definition_shows_its_status() -> None:
     assert cited("ID-07 to ID-09, ID-11, ID-E1 to 2".replace("ID", "LOOP")) == {
         f"LOOP-{number}" for number in ("07", "08", "09", "11", "E1", "E2")
     }

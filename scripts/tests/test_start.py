@@ -1,4 +1,4 @@
-"""Each documented command of this folder starts; those with a long or remote part get as far as their first step."""
+"""Each documented command in this folder starts; commands with a long or remote part get to the first step."""
 
 import asyncio
 import re
@@ -14,12 +14,12 @@ from workspace import ROOT
 
 SCRIPTS = ROOT / "scripts"
 ALONE, _, IN_WORKSPACE = (SCRIPTS / "README.md").read_text("utf-8").partition("The others run")
-MODULES = {"workspace.py", "line_process.py", "cli_wheels.py", "container_file.py", "doc_pages.py"}
+MODULES = {"workspace.py", "line_process.py", "cli_wheels.py", "doc_pages.py"}
 UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect error|network", re.IGNORECASE)
 
 
 def commands(text: str) -> list[str]:
-    """Return the names in the first column of a table, without those of modules and folders of tests."""
+    """Return the names in a table's first column, without modules and test folders."""
     return sorted({*re.findall(r"^\| `(\w+(?:\.py)?)[` ]", text, re.MULTILINE)} - MODULES)
 
 
@@ -53,7 +53,7 @@ def test_a_command_starts_in_the_workspace(name: str) -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_a_check_with_an_environment_of_its_own_gets_to_its_first_step(command: list[str]) -> None:
+def test_a_check_with_a_separate_environment_gets_to_the_first_step(command: list[str]) -> None:
     run(SCRIPTS / command[0], *command[1:], seconds=880)
 
 

@@ -1,4 +1,4 @@
-"""Sums when the clock was set, on transcripts that `scripts/log_records.py` recorded, and on older copies."""
+"""Sums when the clock was set, on transcripts recorded with libfaketime, and on older copies."""
 
 import json
 import shutil

@@ -60,7 +60,7 @@ async def test_too_many_values_are_refused_and_long_texts_are_not(served: Served
             text = character * MAX_VALUES
             response = await served.post(messages=[{"role": "user", "content": text}])
             assert response.status_code == 200
-            assert served.api.requests[-1]["messages"][0]["content"][0]["text"] == text
+            assert served.api.requests[-1]["messages"][0]["content"] == text
 
 
 async def test_a_long_body_is_parsed_beside_the_event_loop(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

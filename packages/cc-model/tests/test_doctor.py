@@ -34,7 +34,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
 def test_every_check_is_ok_on_a_machine_without_problems(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """MODEL-86: the figures for memory are those in the documentation."""
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "deploy.md").read_text("utf-8")
-    idle, own = map(int, re.findall(r"an idle process \| (\d+) MB resident, of which (\d+) MB", page)[0])
+    idle, own = map(int, re.findall(r"an idle process \| (\d+) MB resident, (\d+) MB of it", page)[0])
     planned = int(re.findall(r"plan for \| (\d+) MB each", page)[0])
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-key")
     code, checks = run("--pool", "3")

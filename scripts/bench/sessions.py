@@ -1,8 +1,10 @@
-"""Measure a session pool in comparison with the SDK's own `query()`.
+"""Measure sessions and a session pool in comparison with the SDK's client and its `query()`.
 
-Lease (SES-80): the time to get a session that was started ahead. Reset: back to an empty conversation. Queries
-(SES-81): a thousand independent one-shot queries through a pool, its start included, compared with some of the SDK's
-`query()` with the same sealed options, in alternation, each with its own best number at once.
+Warm turns (SES-79): alternately in a session and in the SDK's client, so that other programs affect both and both
+conversations grow alike, with the same options over the loopback API, which answers at once. Lease (SES-80): the time
+to get a session that was started ahead. Queries (SES-81): a thousand independent
+single queries through a pool, with the start, compared with some by the SDK's `query()` with the same sealed options,
+in alternation, each with the best number at once.
 """
 
 import asyncio
@@ -12,19 +14,21 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeAlias
 
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
 
+from cc_loopback import LoopbackServer
 from cc_session import PoolLimits, Session, SessionPool, sealed_options
 
 from .arena import scripted_api
-from .harness import Bound, Effort, Figure, Group, Suite, milliseconds
+from .harness import Bound, Effort, Figure, Group, Suite, alternated, milliseconds
 
 LEASES = 200
-RESETS = 60
 QUERIES, SDK_QUERIES = 1_000, 40
 ROUNDS = 4
 TRIAL, SDK_TRIAL = 60, 6
 MOST_AT_ONCE = 4
+TURNS, WARM_UP = 400, 20
+BARE, SESSION = "bare turn of the SDK's client", "Session.run"
 POOL, SDK = "SessionPool", "claude_agent_sdk.query()"
 # Longer than the time for which a pool uses a process without a health check.
 PAUSE_SECONDS = 0.06
@@ -33,22 +37,21 @@ Ask: TypeAlias = Callable[[str], Awaitable[str | None]]
 
 
 async def seconds_of(ask: Ask, count: int, at_once: int) -> float:
-    """Return the seconds that so many queries take."""
     slots = asyncio.Semaphore(at_once)
 
-    async def one(number: int) -> None:
+    async def ask_once(number: int) -> None:
         async with slots:
             answer = await ask(f"Query {number}.")
         if answer != f"Query {number}.":
             raise RuntimeError(f"query {number} was answered with {answer!r}")
 
     begun = time.perf_counter()
-    await asyncio.gather(*(one(number) for number in range(count)))
+    await asyncio.gather(*(ask_once(number) for number in range(count)))
     return time.perf_counter() - begun
 
 
 async def ask_sdk(options: ClaudeAgentOptions, prompt: str) -> str | None:
-    """Send a query with the SDK alone, in a process for it."""
+    """Send a query with the SDK alone, in a new process."""
     answer = None
     async for message in query(prompt=prompt, options=options):
         if isinstance(message, ResultMessage):
@@ -57,7 +60,6 @@ async def ask_sdk(options: ClaudeAgentOptions, prompt: str) -> str | None:
 
 
 async def ask_pool(pool: SessionPool, prompt: str) -> str | None:
-    """Send a query through a pool."""
     return (await pool.run(prompt)).text
 
 
@@ -71,7 +73,6 @@ async def warm_pool(options: ClaudeAgentOptions, size: int) -> AsyncGenerator[Se
 
 
 async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Time leases of a session that is ready."""
     times: list[float] = []
     async with warm_pool(options, 1) as pool:
         for _ in range(effort.times(LEASES)):
@@ -83,18 +84,8 @@ async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
     return [Group("Lease of a session that was started ahead").figure(POOL, times, Bound(5.0))]
 
 
-async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Time the reset to an empty conversation, after a turn."""
-    times: list[float] = []
-    async with await Session.open(options) as session:
-        for _ in range(effort.times(RESETS)):
-            await session.run("Hello.")
-            times.append(await milliseconds(session.reset))
-    return [Group("Reset of a session after a turn").figure("Session", times)]
-
-
 async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Compare the throughput of one-shot queries, each way with its best number of processes."""
+    """Compare the throughput for single queries, each way with the best number of processes."""
     ours: dict[int, float] = {}
     theirs: dict[int, float] = {}
     for number in range(1, effort.times(MOST_AT_ONCE) + 1):
@@ -118,15 +109,50 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
     ]
 
 
-async def measure(effort: Effort) -> list[Figure]:
-    """Measure everything."""
+async def measure_turns(effort: Effort) -> list[Figure]:
+    figures: list[Figure] = []
+    async with LoopbackServer(lambda _body: "Hello.") as api:
+        options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=api.env())
+        for partial in (True, False):
+            options.include_partial_messages = partial
+            times = await compare_turns(options, effort)
+            title = f"Warm turn {'with' if partial else 'without'} events"
+            figures += Group(title).figures(times, BARE, {SESSION: Bound(1.3, of="ratio")})
+    return figures
+
+
+async def compare_turns(options: ClaudeAgentOptions, effort: Effort) -> dict[str, list[float]]:
+    client = ClaudeSDKClient(options)
+    await client.connect()
+    session = await Session.open(options)
+
+    async def bare() -> None:
+        await client.query("Hello?")
+        async for message in client.receive_response():
+            if isinstance(message, ResultMessage) and message.result != "Hello.":
+                raise RuntimeError(f"not the answer: {message}")
+
+    async def ours() -> None:
+        if (await session.run("Hello?")).text != "Hello.":
+            raise RuntimeError("not the answer")
+
+    try:
+        return await alternated({BARE: bare, SESSION: ours}, effort.times(TURNS, 4), effort.times(WARM_UP))
+    finally:
+        await session.close()
+        await client.disconnect()
+
+
+async def measure_pool(effort: Effort) -> list[Figure]:
     async with scripted_api() as (_, env):
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
         return [
             *await measure_lease(options, effort),
-            *await measure_reset(options, effort),
             *await measure_queries(options, effort),
         ]
 
 
-SUITE = Suite("session_pool", "A pool of sessions beside the SDK's query()", measure)
+SUITES = (
+    Suite("session_turn", "A warm turn in a session and in the SDK's client", measure_turns),
+    Suite("session_pool", "A pool of sessions beside the SDK's query()", measure_pool),
+)

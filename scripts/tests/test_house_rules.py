@@ -1,0 +1,31 @@
+"""House rules: tests run the real CLI, SDK, client and framework; every long file gives a reason for the length."""
+
+import re
+
+from workspace import ROOT
+
+FOLDERS = ("packages/*/tests", "integration-tests", "scripts/tests", "examples")
+# The first file is about test doubles for messages; the second undoes a change that the demo makes.
+ALLOWED = {("test_mocks.py", "from unittest.mock import MagicMock"), ("test_failure.py", "setattr(pydantic_ai")}
+LONG = 400
+REASON = "Over 400 lines"
+_DOUBLE = re.compile(
+    r"from unittest\.mock import (?!ANY$).*|^import (?:unittest\.)?mock|\bmocker\b"
+    r"|setattr\(\s*[\"']?(?:claude_agent_sdk|anthropic|pydantic_ai)\b",
+    flags=re.MULTILINE,
+)
+
+
+def test_no_part_of_cli_sdk_client_or_framework_is_replaced() -> None:
+    """ARCH-37"""
+    paths = [
+        path for folder in FOLDERS for path in ROOT.glob(f"{folder}/**/*.py") if path.name != "test_house_rules.py"
+    ]
+    assert len(paths) > 100
+    assert {(path.name, double) for path in paths for double in _DOUBLE.findall(path.read_text("utf-8"))} == ALLOWED
+
+
+def test_a_long_file_gives_a_reason_at_its_head() -> None:
+    folders = ("packages", "scripts", "examples", "integration-tests")
+    texts = {path: path.read_text("utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    assert [path for path, text in texts.items() if text.count("\n") > LONG and REASON not in text[:LONG]] == []
