@@ -9,7 +9,6 @@ import secrets
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,12 +107,7 @@ def create_app(
                 await used.aclose()
             await admission.ledger.close()
 
-    metrics = None
-    if find_spec("prometheus_client") is not None:
-        from .metrics import Metrics
-
-        metrics = Metrics(used, admission)
-    gate = Gate(used, admission, metrics, max_body_bytes=max_body_bytes, ping_seconds=ping_seconds)
+    gate = Gate(used, admission, max_body_bytes, ping_seconds)
     app = Starlette(routes=[Route("/{path:path}", gate)], lifespan=lifespan)
     app.state.token = token
     return app

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
 from urllib.parse import quote
 
 import httpx2
@@ -35,9 +35,6 @@ from .request_body import RequestBody
 from .request_record import RequestRecord
 from .usage_meter import Usage, UsageMeter
 
-if TYPE_CHECKING:
-    from .metrics import Metrics
-
 __all__ = ["Gate"]
 
 logger = logging.getLogger(__name__)
@@ -54,22 +51,20 @@ class Gate:
     Args:
         transport: Answers the requests.
         admission: Decides about clients.
-        metrics: Counts the requests; None if the extra is not installed.
         max_body_bytes: The maximum length of a body.
         ping_seconds: The silence of a stream before a ping.
     """
 
     def __init__(
-        self,
-        transport: ClaudeCodeTransport,
-        admission: Admission,
-        metrics: "Metrics | None",
-        *,
-        max_body_bytes: int,
-        ping_seconds: float,
+        self, transport: ClaudeCodeTransport, admission: Admission, max_body_bytes: int, ping_seconds: float
     ) -> None:
-        self._transport, self._admission, self._metrics = transport, admission, metrics
+        self._transport, self._admission = transport, admission
         self._max_body_bytes, self._ping_seconds = max_body_bytes, ping_seconds
+        self._metrics = None
+        if find_spec("prometheus_client") is not None:
+            from .metrics import Metrics
+
+            self._metrics = Metrics(transport, admission)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; cancel the work on it when the client disconnects."""

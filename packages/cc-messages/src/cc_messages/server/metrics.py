@@ -6,6 +6,7 @@ The only module that knows prometheus-client; without the extra `cc-messages[met
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -38,6 +39,8 @@ _PATHS = {
 _ERRORS = BY_TYPE.keys() | {"client_left"}
 
 _MEGABYTE = 1_000_000
+
+L = TypeVar("L", tuple[str], tuple[str, str])
 
 
 class Metrics(Collector):
@@ -126,7 +129,7 @@ class Metrics(Collector):
 
     def _processes(self) -> Iterator[Metric]:
         stats = self._transport.stats()
-        states = {state: float(getattr(stats, state)) for state in ("idle", "busy", "resetting", "starting")}
+        states = {(state,): getattr(stats, state) for state in ("idle", "busy", "resetting", "starting")}
         yield _gauge("processes", "Claude Code processes", ("state",), states)
         for name, text, number in (
             ("processes_max", "Maximum number of processes", stats.size),
@@ -149,14 +152,15 @@ class Metrics(Collector):
 
     def _clients(self) -> Iterator[Metric]:
         clients = self._admission.clients().clients
-        in_progress = {client.name: self._admission.in_progress[client.name] for client in clients}
         budgets: dict[tuple[str, str], float | None] = {}
-        used: dict[tuple[str, str], float] = {}
+        used: dict[tuple[str, str], float | None] = {}
         for client in clients:
             if (usage := self._usage.get(client.name)) is not None:
                 budgets[client.name, "tokens"], used[client.name, "tokens"] = client.tokens_per_day, usage.tokens
                 budgets[client.name, "dollars"], used[client.name, "dollars"] = client.dollars_per_day, usage.dollars
-        yield _gauge("in_progress", "Requests in progress", ("client",), in_progress)
+        in_progress = self._admission.in_progress
+        requests = {(client.name,): in_progress[client.name] for client in clients}
+        yield _gauge("in_progress", "Requests in progress", ("client",), requests)
         yield _gauge("budget", "Budget of a UTC day", ("client", "unit"), budgets)
         yield _gauge("budget_used", "Usage in this UTC day", ("client", "unit"), used)
 
@@ -166,24 +170,21 @@ class Metrics(Collector):
             return
         yield GaugeMetricFamily("cc_messages_limits_age_seconds", "Time since the API reported its limits", limits.age)
         windows, rates = limits.windows, limits.rates
-        used = {window.kind: math.nan if window.utilization is None else window.utilization for window in windows}
-        resets = {part.kind: part.resets_at and part.resets_at.timestamp() for part in (*windows, *rates)}
-        allowed, remaining = {rate.kind: rate.limit for rate in rates}, {rate.kind: rate.remaining for rate in rates}
+        used = {(window.kind,): math.nan if window.utilization is None else window.utilization for window in windows}
+        resets = {(part.kind,): part.resets_at and part.resets_at.timestamp() for part in (*windows, *rates)}
+        remaining = {(rate.kind,): rate.remaining for rate in rates}
         yield _gauge("limit_used_ratio", "Used share of a plan's window", ("window",), used)
         yield _gauge("limit_reset_timestamp_seconds", "Reset of a limit", ("limit",), resets)
-        yield _gauge("rate_limit", "Limit of an API key in a minute", ("limit",), allowed)
+        yield _gauge(
+            "rate_limit", "Limit of an API key in a minute", ("limit",), {(rate.kind,): rate.limit for rate in rates}
+        )
         yield _gauge("rate_limit_remaining", "Remaining number of it", ("limit",), remaining)
 
 
-def _gauge(
-    name: str,
-    text: str,
-    labels: tuple[str, ...],
-    samples: Mapping[str, float | None] | Mapping[tuple[str, str], float | None],
-) -> Metric:
-    """Return a gauge with a sample for each value that is not None, by its label or labels."""
+def _gauge(name: str, text: str, labels: L, samples: Mapping[L, float | None]) -> Metric:
+    """Return a gauge with a sample for each value that is not None, by the values of its labels."""
     gauge = GaugeMetricFamily(f"cc_messages_{name}", text, labels=labels)
     for values, number in samples.items():
         if number is not None:
-            gauge.add_metric([values] if isinstance(values, str) else values, number)
+            gauge.add_metric(values, number)
     return gauge
