@@ -74,7 +74,7 @@ async def test_a_failed_write_is_repeated_until_the_ledger_is_closed(
 
 
 async def test_usage_that_comes_after_the_end_of_the_server_is_stored(path: Path, database: sqlite3.Connection) -> None:
-    """MSG-104. A request of a transport that stays open can end after the server and its event loop."""
+    """MSG-104. A request can end after the server's event loop if the transport stays open."""
     ledger = UsageLedger(UsageStore(path))
     await asyncio.to_thread(asyncio.run, ledger.close())
     ledger.add("alice", ONE)
@@ -98,7 +98,7 @@ atexit.register(ledger.add, "alice", UsageTotal(requests=1))
 async def test_an_answer_that_the_end_of_the_server_breaks_off_is_counted(
     slow_client: Client, clients_file: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """MSG-103. Its output is known only when the server's event loop has ended."""
+    """MSG-103. The output is counted after the server's event loop has ended."""
     slow_client.answers(lambda _: {"content": "word " * 1000, "usage": {"input_tokens": 60, "output_tokens": 1000}})
     clients = clients_file('[clients.alice]\ntoken = "alice"\ntokens_per_day = 10_000\n')
     with Served(slow_client.api, slow_client.transport, clients=clients) as served:

@@ -1,4 +1,4 @@
-"""The HTTP server over a transport, and the command line for it.
+"""The HTTP server over a transport, and its command line.
 
 Clients with their tokens, limits and budgets, metrics, pings and connections. Does not know processes.
 """
