@@ -148,8 +148,7 @@ async def test_each_application_has_figures_of_its_own(monkeypatch: pytest.Monke
         assert response.headers["content-type"].startswith("application/openmetrics-text")
         assert 'cc_messages_requests_total{client="default",path="limits",status="200"} 1.0' in response.text
     assert {*REGISTRY._names_to_collectors} == before  # pyright: ignore[reportPrivateUsage]
-    for module in ("cc_messages.server.metrics", "cc_messages.server.state_collector"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delitem(sys.modules, "cc_messages.server.metrics", raising=False)
     for module in ("prometheus_client", "prometheus_client.exposition", "prometheus_client.core"):
         monkeypatch.setitem(sys.modules, module, None)
     missing = await get(create_app(transport, token="t"))

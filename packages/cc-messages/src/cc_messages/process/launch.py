@@ -25,11 +25,12 @@ __all__ = ["LaunchBuilder", "RequestLaunch", "betas_env", "logged"]
 
 _BETAS = "ANTHROPIC_BETAS"
 
-# The clouds' capabilities, which the CLI would assume. If they have system messages, it repeats a request that got a
+# The clouds' capabilities. With system messages among them, which the CLI would assume, it repeats a request that got a
 # 400 or 422 without them; on Bedrock it adds a beta to the body. Measured on CLI 2.1.139 to 2.1.329.
+_CAPABILITIES = "effort,max_effort,xhigh_effort,thinking,adaptive_thinking,interleaved_thinking"
 _CLOUD_ENV = {
     "ANTHROPIC_CUSTOM_MODEL_OPTION": PLAIN_MODEL,
-    "ANTHROPIC_CUSTOM_MODEL_OPTION_SUPPORTED_CAPABILITIES": "",
+    "ANTHROPIC_CUSTOM_MODEL_OPTION_SUPPORTED_CAPABILITIES": _CAPABILITIES,
     "DISABLE_INTERLEAVED_THINKING": "1",
 }
 

@@ -1,4 +1,4 @@
-"""Decisions about a request: its client, whether that may have one more in progress, and whether its budget is spent.
+"""Decisions about a request: the client, the client's places for requests in progress, and the client's budget.
 
 Lives on the server's event loop. Every refusal is an error in the API's form.
 """
@@ -16,12 +16,12 @@ from .usage_store import UsageTotal
 
 __all__ = ["Admission", "BudgetSpentError"]
 
-# A place is free as soon as one of the answers has ended.
+# A place is free as soon as any answer has ended.
 _BUSY_RETRY_SECONDS = 1.0
 
 
 class BudgetSpentError(APIError):
-    """Raised if a client has spent its budget of the day, so that an early retry is in vain."""
+    """Raised if a client has spent today's budget, so that an early retry is in vain."""
 
 
 class Admission:
@@ -30,7 +30,7 @@ class Admission:
     Args:
         clients: Returns the current clients.
         ledger: Their usage.
-        max_requests: The maximum number of requests in progress, of all clients.
+        max_requests: The maximum number of requests in progress, for all clients together.
     """
 
     def __init__(self, clients: Callable[[], ClientTable], ledger: UsageLedger, max_requests: int) -> None:
@@ -38,7 +38,7 @@ class Admission:
         self.ledger = ledger
         self.max_requests = max_requests
         self.in_progress: Counter[str] = Counter()
-        """The number of requests in progress by client."""
+        """Requests in progress by client."""
 
     def client(self, tokens: Iterable[bytes]) -> Client:
         """Return the client that sends a request."""
@@ -58,7 +58,7 @@ class Admission:
 
     @contextmanager
     def place(self, client: Client) -> Generator[None]:
-        """Take a place for a request, for as long as it is in progress."""
+        """Take a place for a request while it is in progress."""
         if self.in_progress.total() >= self.max_requests:
             raise _busy(f"This server answers at most {self.max_requests} requests at a time")
         if client.max_requests is not None and self.in_progress[client.name] >= client.max_requests:
@@ -70,22 +70,22 @@ class Admission:
             self.in_progress[client.name] -= 1
 
     async def check_budget(self, client: Client) -> None:
-        """Check that a client has budget left: the request that crosses it is answered, the next one refused."""
+        """Check that a client has budget left: the request that crosses it is answered, the next is refused."""
         if not client.has_budget:
             return
         try:
-            spent = await self.ledger.today(client.name)
+            usage = await self.ledger.today(client.name)
         except sqlite3.Error as error:
             message = f"This server cannot count the usage of its clients: {error}"
             raise APIError(status=503, message=message, retry_after=RETRY_SECONDS) from error
         dollars, tokens = client.dollars_per_day, client.tokens_per_day
-        if dollars is not None and spent.dollars >= dollars:
-            raise self._spent(402, client, f"${spent.dollars:,.4f} of ${dollars:,.4f}")
-        if tokens is not None and spent.tokens >= tokens:
-            raise self._spent(429, client, f"{spent.tokens:,} of {tokens:,} tokens")
+        if dollars is not None and usage.dollars >= dollars:
+            raise self._spent(402, client, f"${usage.dollars:,.4f} of ${dollars:,.4f}")
+        if tokens is not None and usage.tokens >= tokens:
+            raise self._spent(429, client, f"{usage.tokens:,} of {tokens:,} tokens")
 
     async def usage(self) -> dict[str, UsageTotal]:
-        """Return the usage of each client in this UTC day; without those whose usage cannot be read."""
+        """Return each client's usage in this UTC day; without clients whose usage cannot be read."""
         totals: dict[str, UsageTotal] = {}
         with suppress(sqlite3.Error):  # logged
             for client in self.clients().clients:

@@ -1,13 +1,13 @@
 """`create_app()`: the Messages API over Claude Code as an HTTP server, for clients in any language.
 
-It needs the extra `cc-messages[server]`, and is imported without it; `server/http_server.py` has its parts.
+It needs the extra `cc-messages[server]`, and is imported without it. The parts are in `server/http_server.py`.
 """
 
 import asyncio
 import os
 import secrets
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,23 +15,19 @@ from typing import TYPE_CHECKING
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
 from .client_file import ClientFile
-from .clients import check_login, single_client
+from .clients import ClientTable, check_login, single_client
 from .usage_ledger import UsageLedger
 from .usage_store import UsageStore
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from .metrics import Metrics
-
-__all__ = ["MISSING", "TOKEN_VARIABLE", "create_app", "new_token"]
+__all__ = ["TOKEN_VARIABLE", "create_app", "new_token"]
 
 TOKEN_VARIABLE = "CC_MESSAGES_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token, used without the argument."""
 
-MISSING = "The server needs starlette and uvicorn: pip install 'cc-messages[server]'"
-"""The error message for a missing extra."""
-
+_MISSING = "The server needs starlette and uvicorn: pip install 'cc-messages[server]'"
 _MEGABYTE = 1024 * 1024
 _TOKEN_BYTES = 32
 _USAGE_SUFFIX = ".usage.sqlite"
@@ -49,24 +45,24 @@ def create_app(
 ) -> "Starlette":
     """Return an ASGI application that serves the Messages API. It starts no process before the first request.
 
-    It has no origin checks and sends no CORS headers: a page in a browser, also one that has rebound its name to this
+    It has no origin checks and sends no CORS headers: a page in a browser, also one that has rebound a name to this
     machine, cannot know the token, and without it gets nothing.
 
     Args:
-        transport: Answers the requests. If None, the application makes one, which ends when the application is shut
-            down; the caller closes a given transport.
+        transport: Answers the requests; the caller closes it. If None, the application makes one, which ends when the
+            application is shut down.
         token: Required from clients, as `Authorization: Bearer …` or `x-api-key`. If None, the value of the environment
-            variable `CC_MESSAGES_TOKEN`; without one, a new one, which is written to standard error once. It is in
+            variable `CC_MESSAGES_TOKEN`; without that, a new one, which is written to standard error once. It is in
             `app.state.token`, which is None with `clients`.
-        clients: A TOML file with several clients, each with a token and limits of its own, in place of the one token.
-            Only its owner may have access to it. It is read again when it has changed; if it is invalid then, the
-            clients stay as they were, and the reason is logged.
-        usage_file: The SQLite database with the usage of these clients by UTC day, which is created if it does not
-            exist; if None, it is beside the file `clients`, with the suffix `.usage.sqlite`.
-        max_requests: The maximum number of requests in progress; one more is answered with 429. Requests without a free
-            process wait.
-        max_body_bytes: The maximum length of a request; 32 MiB is the API's own limit.
-        ping_seconds: The silence of the model, in seconds, after which a stream gets a `ping` event.
+        clients: A TOML file with several clients, each with a token and limits, in place of a single token. Only the
+            owner may have access to it. It is read again when it has changed; if it is invalid then, the clients stay
+            as they were, and the reason is logged.
+        usage_file: The SQLite database with these clients' usage by UTC day, which is created if it does not exist; if
+            None, it is beside the file `clients`, with the suffix `.usage.sqlite`.
+        max_requests: The maximum number of requests in progress; another request is answered with 429. Requests without
+            a free process wait.
+        max_body_bytes: The maximum length of a request; 32 MiB is the API's limit.
+        ping_seconds: Seconds without an event from the model after which a stream gets a `ping` event.
 
     Raises:
         ImportError: The extra `cc-messages[server]` is not installed.
@@ -77,23 +73,27 @@ def create_app(
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        from .http_server import Gate, Limits
+        from .http_server import Gate
     except ImportError as error:
-        raise ImportError(MISSING, name=error.name) from error
+        raise ImportError(_MISSING, name=error.name) from error
     if clients is not None and token is not None:
         raise ValueError("give either a token or a file with clients, not both")
     if clients is None and usage_file is not None:
         raise ValueError("usage is stored for the clients of a file alone: give one with usage_file")
-    limits = Limits(max_requests, max_body_bytes, ping_seconds)
-    own = transport or ClaudeCodeTransport()
+    limits = {"max_requests": max_requests, "max_body_bytes": max_body_bytes, "ping_seconds": ping_seconds}
+    if max_requests < 1 or max_body_bytes < 1 or ping_seconds <= 0:
+        raise ValueError(f"the limits of the server must be positive: {limits}")
+    used = transport or ClaudeCodeTransport()
+    file: ClientFile | None = None
     if clients is None:
         token = _token(token)
-        file, table, store = None, single_client(token), UsageStore()
+        table, store = single_client(token), UsageStore()
     else:
         path = Path(clients)
-        file = ClientFile(path, lambda table: check_login(table, is_subscription=own.uses_subscription))
+        file = ClientFile(path, lambda table: check_login(table, is_subscription=used.uses_subscription))
         table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(_USAGE_SUFFIX)))
-    admission = Admission(file.table if file is not None else lambda: table, UsageLedger(store), max_requests)
+    current: Callable[[], ClientTable] = (lambda: table) if file is None else file.table
+    admission = Admission(current, UsageLedger(store), max_requests)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -104,10 +104,10 @@ def create_app(
             if watching is not None:
                 watching.cancel()
             if transport is None:
-                await own.aclose()
+                await used.aclose()
             await admission.ledger.close()
 
-    gate = Gate(own, admission, _metrics(own, admission), limits)
+    gate = Gate(used, admission, max_body_bytes, ping_seconds)
     app = Starlette(routes=[Route("/{path:path}", gate)], lifespan=lifespan)
     app.state.token = token
     return app
@@ -125,13 +125,3 @@ def _token(token: str | None) -> str:
         token = new_token()
         sys.stderr.write(f"cc-messages: clients of the server need the token {token}\n")
     return token
-
-
-def _metrics(transport: ClaudeCodeTransport, admission: Admission) -> "Metrics | None":
-    try:
-        from .metrics import Metrics
-    except ModuleNotFoundError as error:
-        if error.name != "prometheus_client":
-            raise
-        return None
-    return Metrics(transport, admission)

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeAlias, cast, get_args
+from typing import TypeVar, cast, get_args
 
 from .clients import Access, Client, ClientTable, check_token, token_digest
 
@@ -18,14 +18,14 @@ __all__ = ["ClientFile", "ClientFileError", "parse_clients"]
 
 logger = logging.getLogger(__name__)
 
-# So that a broken file is logged soon, also while there are no requests.
+# A broken file is logged soon, also while there are no requests.
 _POLL_SECONDS = 1.0
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _KEYS = ("token", "token_sha256", "access", "max_requests", "tokens_per_day", "dollars_per_day")
 
-_Version: TypeAlias = tuple[int, ...]
+N = TypeVar("N", int, float)
 
 
 class ClientFileError(ValueError):
@@ -33,22 +33,22 @@ class ClientFileError(ValueError):
 
 
 class ClientFile:
-    """The clients of a file. A file that is broken later leaves the clients as they were.
+    """The clients of a file. If the file is broken later, the clients stay as they were.
 
     Args:
         path: The file.
-        check: Called with the clients of each version of the file; a `ValueError` refuses them.
+        check: Called with the clients whenever the file was read; a `ValueError` refuses them.
     """
 
     def __init__(self, path: Path, check: Callable[[ClientTable], None]) -> None:
         self._path, self._check = path, check
-        self._seen = self._version()
+        self._last_stamp = self._stamp()
         self._table = self._read()
 
     def table(self) -> ClientTable:
         """Return the clients, after reading the file again if it has changed. Never raises."""
-        if (version := self._version()) != self._seen:
-            self._seen = version
+        if (stamp := self._stamp()) != self._last_stamp:
+            self._last_stamp = stamp
             try:
                 self._table = self._read()
             except ClientFileError as error:
@@ -63,12 +63,13 @@ class ClientFile:
             await asyncio.sleep(_POLL_SECONDS)
             self.table()
 
-    def _version(self) -> _Version:
+    def _stamp(self) -> tuple[int, ...]:
+        """Return values that change with the file; none if there is no file."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return ()
-        return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
+        return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
 
     def _read(self) -> ClientTable:
         try:
@@ -89,7 +90,7 @@ class ClientFile:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # To open a named pipe would wait for its writer.
+    # Opening a named pipe would wait for a writer.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -112,9 +113,9 @@ def _client(name: str, value: object) -> Client:
         name=name,
         digest=_digest(place, fields),
         access=cast("Access", access),
-        max_requests=_whole(f"{place}.max_requests", fields.get("max_requests"), least=1),
-        tokens_per_day=_whole(f"{place}.tokens_per_day", fields.get("tokens_per_day"), least=0),
-        dollars_per_day=_amount(f"{place}.dollars_per_day", fields.get("dollars_per_day")),
+        max_requests=_limit(place, fields, "max_requests", int, least=1),
+        tokens_per_day=_limit(place, fields, "tokens_per_day", int),
+        dollars_per_day=_limit(place, fields, "dollars_per_day", float),
     )
 
 
@@ -134,20 +135,14 @@ def _digest(place: str, fields: Mapping[str, object]) -> bytes:
             raise ValueError(f"{place}: needs either token or token_sha256, a text")
 
 
-def _whole(place: str, value: object, *, least: int) -> int | None:
+def _limit(place: str, fields: Mapping[str, object], key: str, kind: type[N], *, least: int = 0) -> N | None:
+    value = fields.get(key)
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{place}: must be a whole number from {least} on, not {value!r}")
-    return value
-
-
-def _amount(place: str, value: object) -> float | None:
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-        raise ValueError(f"{place}: must be a number from 0 on, not {value!r}")
-    return float(value)
+    if not isinstance(value, int | kind) or isinstance(value, bool) or not least <= value < math.inf:
+        number = "a whole number" if kind is int else "a number"
+        raise ValueError(f"{place}.{key}: must be {number} from {least} on, not {value!r}")
+    return kind(value)
 
 
 def _table(place: str, value: object) -> Mapping[str, object]:
@@ -156,9 +151,9 @@ def _table(place: str, value: object) -> Mapping[str, object]:
     return cast("dict[str, object]", value)
 
 
-def _check_keys(place: str, fields: Mapping[str, object], known: tuple[str, ...]) -> None:
+def _check_keys(place: str, fields: Mapping[str, object], keys: tuple[str, ...]) -> None:
     for key in fields:
-        if key not in known:
-            near = get_close_matches(key, known, 1)
-            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        if key not in keys:
+            near = get_close_matches(key, keys, 1)
+            advice = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
             raise ValueError(f"{place}{key}: there is no such key; {advice}")

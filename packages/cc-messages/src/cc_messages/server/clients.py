@@ -1,4 +1,4 @@
-"""The clients of the server: names, tokens and limits. One token is a table with one row.
+"""The server's clients: names, tokens and limits. A single token is a table with one row.
 
 Pure: no files, no clock, no HTTP.
 """
@@ -16,23 +16,23 @@ Access: TypeAlias = Literal["messages", "metrics", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A client of the server: its token, and its limits. None is no limit."""
+    """A client of the server, with token and limits. None means no limit."""
 
     name: str
     digest: bytes = field(repr=False)
-    """The SHA-256 of its token."""
+    """The token's SHA-256."""
     access: Access = "messages"
     """`messages`: all paths except `/metrics`. `metrics`: only that path. `all`: both."""
     max_requests: int | None = None
-    """The maximum number of its requests in progress."""
+    """The maximum number of requests in progress."""
     tokens_per_day: int | None = None
-    """The number of tokens of all kinds in a UTC day after which its requests for messages are refused."""
+    """The number of tokens of all kinds in a UTC day after which requests for messages are refused."""
     dollars_per_day: float | None = None
     """The same in US dollars, by the list prices."""
 
     @property
     def has_budget(self) -> bool:
-        """True if its usage in a day is limited."""
+        """True if the usage in a day is limited."""
         return self.tokens_per_day is not None or self.dollars_per_day is not None
 
 
@@ -41,7 +41,6 @@ class ClientTable:
 
     def __init__(self, clients: Iterable[Client]) -> None:
         self.clients = (*clients,)
-        """The rows."""
         if not self.clients:
             raise ValueError("there is no client: add a table [clients.NAME] with its token")
         owners: dict[bytes, str] = {}
@@ -50,10 +49,10 @@ class ClientTable:
                 raise ValueError(f"clients.{owner} and clients.{client.name} have the same token")
 
     def find(self, tokens: Iterable[bytes]) -> Client | None:
-        """Return the client of one of the tokens. The time does not depend on the tokens' content."""
-        given = [token_digest(token) for token in tokens]
-        found = [client for client in self.clients for other in given if hmac.compare_digest(client.digest, other)]
-        return found[0] if found else None
+        """Return the client whose token is among `tokens`. The time does not depend on the tokens' content."""
+        digests = [token_digest(token) for token in tokens]
+        matches = [client for client in self.clients for other in digests if hmac.compare_digest(client.digest, other)]
+        return matches[0] if matches else None
 
 
 def token_digest(token: bytes) -> bytes:
@@ -68,13 +67,13 @@ def check_token(token: str) -> None:
 
 
 def single_client(token: str) -> ClientTable:
-    """Return the table of a server with one token."""
+    """Return the table of a server with a single token."""
     check_token(token)
     return ClientTable([Client(name="default", digest=token_digest(token.encode()), access="all")])
 
 
 def check_login(table: ClientTable, *, is_subscription: bool) -> None:
-    """Check that the clients may use the login: a subscription is for its owner alone."""
+    """Check that the clients may use the login: a subscription is for the owner alone."""
     names = [client.name for client in table.clients if client.access != "metrics"]
     if is_subscription and len(names) > 1:
         raise ValueError(

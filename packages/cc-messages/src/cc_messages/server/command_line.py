@@ -11,15 +11,14 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
-
 from cc_session import PoolLimits
+from cc_session.internals import on_background
 
 from ..transport import ClaudeCodeTransport
 from .app import TOKEN_VARIABLE, create_app, new_token
@@ -43,7 +42,7 @@ client has a token and limits of its own; the file is read again when it has cha
 
 
 class _Refused(Exception):
-    """The server cannot start with these arguments."""
+    """Raised if the server cannot start with these arguments."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,7 +102,7 @@ def _port(text: str) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    given = _given_token(options)
+    token = _token(options)
     transport = ClaudeCodeTransport(
         pool=PoolLimits(size=options.size, prewarm=0, idle_seconds=options.idle_seconds),
         cwd=options.cwd,
@@ -111,42 +110,52 @@ def _serve(options: argparse.Namespace) -> int:
     )
     app = create_app(
         transport,
-        token=given or (new_token() if options.clients is None else None),
+        token=token or (new_token() if options.clients is None else None),
         clients=options.clients,
         usage_file=options.usage_file,
         max_requests=options.max_requests,
         max_body_bytes=options.max_body_mb * _MEGABYTE,
     )
-    from .run_uvicorn import serve_until_signal
+    from .connections import serve_until_signal
 
     async def run(listener: socket.socket) -> None:
-        with _out_of_reach_of_the_terminal():
-            async with transport:
-                await serve_until_signal(app, listener, grace_seconds=options.grace_seconds)
+        async with _own_sessions(), transport:
+            await serve_until_signal(app, listener, grace_seconds=options.grace_seconds)
 
-    with _listening(options.host, options.port) as listener:
+    with _listen(options.host, options.port) as listener:
         _check_no_circle(listener)
-        _announce(listener, app.state.token if given is None else None)
+        _announce(listener, app.state.token if token is None else None)
         asyncio.run(run(listener))
     return 0
 
 
-@contextmanager
-def _out_of_reach_of_the_terminal() -> Generator[None]:
-    """Protect processes started within from a Ctrl-C, which a terminal sends to a whole process group.
+@asynccontextmanager
+async def _own_sessions() -> AsyncGenerator[None]:
+    """Start Claude Code's processes in their own POSIX sessions, out of reach of a terminal's Ctrl-C.
 
-    They would break off answers that still have time to end. The SDK, which starts them, has no option for it, and
-    blocking or ignoring the signal does not help: Claude Code has a handler, and a thread that blocks nothing.
+    It goes to a whole process group, and would break off answers that still have time to end. The SDK, which starts the
+    processes, has no option for it, and blocking or ignoring the signal does not help: Claude Code has a handler, and a
+    thread that blocks nothing. So it is a default of the event loop that all these processes live on.
     """
-    original = anyio.open_process
-    anyio.open_process = partial(original, start_new_session=True)
+
+    async def running_loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    loop: Any = await on_background(running_loop)
+    start = loop.subprocess_exec
+
+    def start_in_session(*arguments: Any, **options: Any) -> Any:
+        return start(*arguments, **{**options, "start_new_session": True})
+
+    loop.subprocess_exec = start_in_session
     try:
         yield
     finally:
-        anyio.open_process = original
+        del loop.subprocess_exec  # the class still has the method
 
 
-def _given_token(options: argparse.Namespace) -> str | None:
+def _token(options: argparse.Namespace) -> str | None:
+    """Return the token that the user has set, if any."""
     file: Path | None = options.token_file
     if options.clients is not None:
         if file is not None:
@@ -165,8 +174,7 @@ def _given_token(options: argparse.Namespace) -> str | None:
     return token
 
 
-@contextmanager
-def _listening(host: str, port: int) -> Generator[socket.socket]:
+def _listen(host: str, port: int) -> socket.socket:
     if not _is_loopback(host):
         sys.stderr.write(
             f"cc-messages: warning: {host} can be reached from other machines, and nothing is encrypted: a listener "
@@ -174,27 +182,25 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
         )
     try:
         # With the family and protocol named: asyncio turns Nagle's algorithm off only for sockets that declare TCP, and
-        # with it on every answer takes 40 ms longer.
+        # with it every answer takes 40 ms longer.
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise _Refused(f"cannot listen on {host}: {error}") from error
-    with listener:
-        try:
+        with ExitStack() as on_failure:
+            listener = on_failure.enter_context(socket.socket(family, kind, protocol))
             if os.name == "posix":
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             # From here on clients can connect: they wait until they are served.
             listener.listen()
-        except (OSError, OverflowError) as error:
-            raise _Refused(f"cannot listen on {host}, port {port}: {error}") from error
-        yield listener
+            on_failure.pop_all()
+    except (OSError, OverflowError) as error:
+        raise _Refused(f"cannot listen on {host}, port {port}: {error}") from error
+    return listener
 
 
 def _check_no_circle(listener: socket.socket) -> None:
-    """Refuse to send requests to this very server, as when its own exports are set in the shell."""
+    """Refuse to send requests to this very server, as when the printed exports are set in the shell."""
     address = os.environ.get("ANTHROPIC_BASE_URL", "")
     try:
         target = urlsplit(address)
@@ -212,10 +218,10 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _announce(listener: socket.socket, new: str | None) -> None:
+def _announce(listener: socket.socket, generated: str | None) -> None:
     host, port = listener.getsockname()[:2]
     lines = [f"export ANTHROPIC_BASE_URL=http://{f'[{host}]' if ':' in host else host}:{port}"]
-    if new is not None:
-        lines.append(f"export ANTHROPIC_API_KEY={new}")
+    if generated is not None:
+        lines.append(f"export ANTHROPIC_API_KEY={generated}")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()

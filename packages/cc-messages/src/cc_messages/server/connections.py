@@ -1,15 +1,22 @@
-"""Limits of the server's connections: the time for a request's head, and their number without the token."""
+"""All that knows uvicorn: the limits of a server's connections, and the run from a bound socket to a signal.
+
+Connections have limited time for a request's head, and a limited number without the token.
+"""
 
 import asyncio
-from collections.abc import Mapping
+import signal
+import socket
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar
 
 import h11
-from starlette.types import Scope
+import uvicorn
+from starlette.types import ASGIApp, Scope
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["limited_connections", "trust_connection"]
+__all__ = ["limited_connections", "serve_until_signal", "trust_connection"]
 
 _STATE_KEY = "cc_messages.connection"
 
@@ -20,7 +27,7 @@ _TIMED_OUT = (
 
 
 class _Connection(H11Protocol):
-    # uvicorn documents `http=` with a class of one's own; `app_state`, `cycle` and `transport` it does not document.
+    # uvicorn documents `http=` with a custom class; `app_state`, `cycle` and `transport` it does not document.
 
     head_seconds: ClassVar[float]
     max_untrusted: ClassVar[int]
@@ -56,7 +63,7 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def trust(self) -> None:
-        """Stop counting it."""
+        """Stop counting the connection."""
         self.untrusted.pop(self, None)
 
     def _start_head_timer(self) -> None:
@@ -69,27 +76,56 @@ class _Connection(H11Protocol):
 
     def _time_out(self) -> None:
         self._head_timer = None
-        # The bytes can also be the rest of a request that has its answer.
+        # The bytes can also be the rest of an answered request.
         if self.conn.their_state is h11.IDLE and (not self.cycle or self.conn.trailing_data[0]):
             self.transport.write(_TIMED_OUT)
         self.transport.close()
 
 
 def limited_connections(*, head_seconds: float = 10.0, max_untrusted: int = 100) -> type[H11Protocol]:
-    """Return a protocol for the connections of one uvicorn server.
+    """Return a protocol for the connections of a uvicorn server.
 
     Args:
-        head_seconds: The time for the head of a request, from the connection or the head's first byte on. After that
-            the answer is 408, and the connection is closed.
-        max_untrusted: The maximum number of connections without a request with the token. One more closes the oldest of
-            them: a client that has the token sends it at once.
+        head_seconds: The time for a request's head, from the connection or the head's first byte on. After that the
+            answer is 408, and the connection is closed.
+        max_untrusted: The maximum number of connections without a request with the token. Another connection closes the
+            oldest of them: a client that has the token sends it at once.
     """
     limits: dict[str, object] = {"head_seconds": head_seconds, "max_untrusted": max_untrusted, "untrusted": {}}
     return type("Connection", (_Connection,), limits)
 
 
 def trust_connection(scope: Scope) -> None:
-    """Count the connection of a request as one with the token, if it is limited."""
+    """Note that a request's connection has the token, if it is limited."""
     state: Mapping[str, object] = scope.get("state", {})
     if isinstance(connection := state.get(_STATE_KEY), _Connection):
         connection.trust()
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        # uvicorn's own raises the signals again at the end, so a clean shutdown would end with an error.
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+async def serve_until_signal(app: ASGIApp, listener: socket.socket, *, grace_seconds: int) -> None:
+    """Serve until SIGINT or SIGTERM; running answers then have `grace_seconds` to end, or until a second signal."""
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=limited_connections(),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=grace_seconds,
+    )
+    await _Server(config).serve(sockets=[listener])

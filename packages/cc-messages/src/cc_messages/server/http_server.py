@@ -8,13 +8,14 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
 from urllib.parse import quote
 
 import httpx2
 from pydantic_core import from_json
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -30,15 +31,11 @@ from .asgi_response import relay, send_response
 from .clients import Client
 from .connections import trust_connection
 from .json_values import check_values
-from .request_body import ClientGone, RequestBody
-from .request_record import ObservedSend, RequestRecord
+from .request_body import RequestBody
+from .request_record import RequestRecord
 from .usage_meter import Usage, UsageMeter
-from .usage_store import UsageTotal
 
-if TYPE_CHECKING:
-    from .metrics import Metrics
-
-__all__ = ["Gate", "Limits"]
+__all__ = ["Gate"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,58 +45,49 @@ _PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type"
 _NO_METRICS = "/metrics needs prometheus-client: pip install 'cc-messages[server,metrics]'"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of access, and of a stream's silence."""
-
-    max_requests: int
-    max_body_bytes: int
-    ping_seconds: float
-
-    def __post_init__(self) -> None:
-        if self.max_requests < 1 or self.max_body_bytes < 1 or self.ping_seconds <= 0:
-            raise ValueError(f"the limits of the server must be positive: {self}")
-
-
 class Gate:
-    """Serves HTTP requests from a transport. Lives on the event loop of its server.
+    """Serves HTTP requests from a transport. Lives on the server's event loop.
 
     Args:
         transport: Answers the requests.
         admission: Decides about clients.
-        metrics: Counts the requests; None if the extra is not installed.
-        limits: Limits of a request.
+        max_body_bytes: The maximum length of a body.
+        ping_seconds: The silence of a stream before a ping.
     """
 
     def __init__(
-        self, transport: ClaudeCodeTransport, admission: Admission, metrics: "Metrics | None", limits: Limits
+        self, transport: ClaudeCodeTransport, admission: Admission, max_body_bytes: int, ping_seconds: float
     ) -> None:
-        self._transport, self._admission, self._metrics, self._limits = transport, admission, metrics, limits
+        self._transport, self._admission = transport, admission
+        self._max_body_bytes, self._ping_seconds = max_body_bytes, ping_seconds
+        self._metrics = None
+        if find_spec("prometheus_client") is not None:
+            from .metrics import Metrics
+
+            self._metrics = Metrics(transport, admission)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; cancel its work when its client disconnects."""
+        """Serve a request; cancel the work on it when the client disconnects."""
         if (response := _open_to_all(scope)) is not None:
             await response(scope, receive, send)
             return
-        record = RequestRecord(scope["path"])
-        outgoing, body = ObservedSend(send, record), RequestBody(scope, receive)
+        record = RequestRecord(scope["path"], send)
+        body = RequestBody(scope, receive, self._max_body_bytes)
         try:
-            await self._serve(scope, body, receive, outgoing, record)
-        except ClientGone:
-            if not outgoing.has_ended:
+            await self._serve(scope, body, receive, record)
+        except ClientDisconnect:
+            if not record.has_ended:
                 record.error = "client_left"
         except Exception as error:
-            if outgoing.has_begun:
+            if record.has_begun:
                 raise
-            await body.drain(self._limits.max_body_bytes)
-            await send_response(_refusal(error, body), outgoing, self._limits.ping_seconds)
+            await body.drain()
+            await send_response(_refusal(error, body), record, self._ping_seconds)
         finally:
             if self._metrics is not None:
                 self._metrics.count_request(record)
 
-    async def _serve(
-        self, scope: Scope, body: RequestBody, receive: Receive, send: ObservedSend, record: RequestRecord
-    ) -> None:
+    async def _serve(self, scope: Scope, body: RequestBody, receive: Receive, record: RequestRecord) -> None:
         if body.is_ambiguous:
             raise APIError(status=400, message="A request has a Content-Length or a Transfer-Encoding, not both")
         client = self._admission.client(_tokens(scope))
@@ -108,84 +96,75 @@ class Gate:
         to_metrics = (scope["method"], scope["path"]) == ("GET", "/metrics")
         self._admission.check_access(client, to_metrics=to_metrics)
         if to_metrics:
-            await self._show_metrics(scope, receive, send)
+            await self._show_metrics(scope, receive, record)
             return
         with self._admission.place(client):
-            content = await body.read(self._limits.max_body_bytes)
+            content = await body.read()
             await run_on_body(check_values, content)
             request = _as_request(scope, content)
             if (request.method, request.url.path) == ("POST", "/v1/messages"):
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
-            await self._answer(client, request, receive, send, record)
+            await self._answer(client, request, receive, record)
 
-    async def _answer(
-        self, client: Client, request: httpx2.Request, receive: Receive, send: Send, record: RequestRecord
-    ) -> None:
+    async def _answer(self, client: Client, request: httpx2.Request, receive: Receive, record: RequestRecord) -> None:
         loop, ledger = asyncio.get_running_loop(), self._admission.ledger
         has_left, is_counted = asyncio.Event(), asyncio.Event()
 
-        def count(usage: Usage, requests: int) -> None:
-            ledger.add(client.name, UsageTotal(requests, usage.tokens, usage.dollars))
+        def count(usage: Usage) -> None:
+            ledger.add(client.name, usage.total)
             if self._metrics is not None:
                 self._metrics.count_usage(client.name, usage)
             with suppress(RuntimeError):  # the server has ended
-                # Before the event with these counts, which takes the same way.
-                loop.call_soon_threadsafe(ledger.write)
                 loop.call_soon_threadsafe(is_counted.set)
 
         async def deliver(message: Message) -> None:
             if client.has_budget:
                 await ledger.written()
             if has_left.is_set():
-                raise ClientGone
-            await send(message)
+                raise ClientDisconnect
+            await record(message)
 
         with request_context(on_usage=UsageMeter(count)) as context:
 
             async def leaving() -> None:
-                await _disconnected(receive)
+                while (await receive())["type"] != "http.disconnect":
+                    pass
                 has_left.set()
                 if client.has_budget and context.report is not None:  # a process has the request
                     await is_counted.wait()
 
-            work = relay(self._transport, request, deliver, self._limits.ping_seconds)
             try:
-                await _unless(leaving(), asyncio.ensure_future(work))
+                await _unless(leaving(), relay(self._transport, request, deliver, self._ping_seconds))
             finally:
                 record.report = context.report
 
     async def _show_metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._metrics is None:
             raise APIError(status=404, message=_NO_METRICS)
-        accept = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
+        accept = Headers(scope=scope).get("accept", "")
         content, content_type = self._metrics.write(accept, await self._admission.usage())
         await Response(content, headers={"content-type": content_type})(scope, receive, send)
 
 
-async def _unless(leaving: Coroutine[None, None, None], work: asyncio.Future[None]) -> None:
+async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, None, None]) -> None:
     """Await `work`, and cancel it when `leaving` ends."""
-    gone = asyncio.ensure_future(leaving)
-    gone.add_done_callback(lambda _: work.cancel())
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(leaving)
+    gone.add_done_callback(lambda _: working.cancel())
     try:
-        await work
+        await working
     except asyncio.CancelledError:
         if not gone.done():
             raise
-        raise ClientGone from None
+        raise ClientDisconnect from None
     finally:
-        work.cancel()
+        working.cancel()
         gone.cancel()
 
 
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 def _open_to_all(scope: Scope) -> Response | None:
-    """Return the answer to a request that needs no token: the health check."""
+    """Return the answer to a request that needs no token: a health check."""
     match scope["method"], scope["path"]:
         case "GET" | "HEAD", "/healthz":
             return JSONResponse({"status": "ok"})
@@ -213,9 +192,8 @@ def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
     try:
         url = httpx2.URL("http://claude").copy_with(raw_path=path + query)
     except httpx2.InvalidURL as error:
-        raise APIError(
-            status=400, message=f"The path of the request is invalid: {path.decode(errors='replace')[:100]}"
-        ) from error
+        message = f"The path of the request is invalid: {path.decode(errors='replace')[:100]}"
+        raise APIError(status=400, message=message) from error
     return httpx2.Request(scope["method"], url, headers=headers, content=body)
 
 
@@ -226,7 +204,7 @@ def _check_price(client: Client, body: bytes) -> None:
     """
     try:
         model = from_json(body).get("model")
-    except (ValueError, AttributeError):  # which the transport refuses
+    except (ValueError, AttributeError):  # the transport refuses such a body
         return
     if isinstance(model, str) and model.startswith("claude-") and not has_price(model):
         raise APIError(
@@ -237,16 +215,12 @@ def _check_price(client: Client, body: bytes) -> None:
 
 
 def _refusal(error: Exception, body: RequestBody) -> httpx2.Response:
-    response = error_response(_as_api_error(error))
+    if not isinstance(error, APIError):
+        logger.error("Serving a request failed", exc_info=error)
+        error = APIError(status=500, message="The server failed; its log says more")
+    response = error_response(error)
     if isinstance(error, BudgetSpentError):
         response.headers["x-should-retry"] = "false"
-    if body.is_ambiguous:  # so that its rest is not parsed as another request
+    if body.is_ambiguous:  # so that the rest is not parsed as another request
         response.headers["connection"] = "close"
     return response
-
-
-def _as_api_error(error: Exception) -> APIError:
-    if isinstance(error, APIError):
-        return error
-    logger.error("Serving a request failed", exc_info=error)
-    return APIError(status=500, message="The server failed; its log says more")

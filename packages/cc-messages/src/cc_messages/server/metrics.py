@@ -1,22 +1,24 @@
-"""`/metrics`: figures of one application for Prometheus, in a registry of its own.
+"""`/metrics`: an application's figures for Prometheus, in a registry of the application.
 
-The only modules that know prometheus-client are this one and `server/state_collector.py`; without the extra
-`cc-messages[metrics]` they are not imported.
+The only module that knows prometheus-client; without the extra `cc-messages[metrics]` it is not imported.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from cc_types.failures import BY_TYPE
 
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
 from .request_record import RequestRecord
-from .state_collector import StateCollector
 from .usage_meter import Usage
 from .usage_store import UsageTotal
 
@@ -36,20 +38,25 @@ _PATHS = {
 }
 _ERRORS = BY_TYPE.keys() | {"client_left"}
 
+_MEGABYTE = 1_000_000
 
-class Metrics:
-    """Counts finished requests and their usage, and writes all figures.
+L = TypeVar("L", tuple[str], tuple[str, str])
+
+
+class Metrics(Collector):
+    """Counts finished requests and their usage, reads the server's state when asked, and writes all figures.
 
     Args:
-        transport: Has the figures of the processes and the limits of the API.
+        transport: Has the figures of the processes and the API's limits.
         admission: Has the requests in progress, the clients and their budgets.
     """
 
     def __init__(self, transport: ClaudeCodeTransport, admission: Admission) -> None:
+        self._transport, self._admission = transport, admission
+        self._usage: Mapping[str, UsageTotal] = {}
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._state = StateCollector(transport, admission)
-        registry.register(self._state)
+        registry.register(self)
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
         self._requests = counter(
             "cc_messages_requests",
@@ -97,7 +104,7 @@ class Metrics:
     def count_usage(self, client: str, usage: Usage) -> None:
         """Count usage. May be called in any thread."""
         for kind in ("input", "output", "cache_read", "cache_write"):
-            # A counter never falls, should the API's last count be below its first.
+            # A counter never falls, should the API's last count be below the first.
             self._tokens.labels(client, kind).inc(max(0, getattr(usage, kind)))
         if math.isfinite(usage.dollars):
             self._dollars.labels(client).inc(max(0.0, usage.dollars))
@@ -107,8 +114,77 @@ class Metrics:
 
         Args:
             accept: The header `Accept`, for the format.
-            usage: The usage of the clients in this UTC day.
+            usage: The clients' usage in this UTC day, as far as it could be read.
         """
-        self._state.usage = usage
+        self._usage = usage
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of processes, clients and limits."""
+        yield from self._processes()
+        yield from self._clients()
+        yield from self._limits()
+
+    def _processes(self) -> Iterator[Metric]:
+        stats = self._transport.stats()
+        states = {(state,): getattr(stats, state) for state in ("idle", "busy", "resetting", "starting")}
+        yield _gauge("processes", "Claude Code processes", ("state",), states)
+        for name, text, number in (
+            ("processes_max", "Maximum number of processes", stats.size),
+            ("processes_memory_bytes", "Last measured memory of idle and busy processes", stats.memory_mb * _MEGABYTE),
+            ("waiting", "Requests that wait for a process", stats.waiting),
+        ):
+            yield GaugeMetricFamily(f"cc_messages_{name}", text, number)
+        for name, text, number in (
+            ("process_starts", "Started processes", stats.starts),
+            ("process_failed_starts", "Processes that could not be started", stats.failed_starts),
+            ("process_leases", "Requests that got a process", stats.leases),
+            ("process_waits", "Requests of these that waited, for a start or for another request", stats.waits),
+            ("process_wait_timeouts", "Requests that got no process in time", stats.queue_timeouts),
+        ):
+            yield CounterMetricFamily(f"cc_messages_{name}", text, number)
+        ended = CounterMetricFamily("cc_messages_process_ends", "Ended processes", labels=["reason"])
+        for reason, number in stats.recycled.items():
+            ended.add_metric([reason], number)
+        yield ended
+
+    def _clients(self) -> Iterator[Metric]:
+        clients = self._admission.clients().clients
+        budgets: dict[tuple[str, str], float | None] = {}
+        used: dict[tuple[str, str], float | None] = {}
+        for client in clients:
+            if (usage := self._usage.get(client.name)) is not None:
+                budgets[client.name, "tokens"], used[client.name, "tokens"] = client.tokens_per_day, usage.tokens
+                budgets[client.name, "dollars"], used[client.name, "dollars"] = client.dollars_per_day, usage.dollars
+        in_progress = self._admission.in_progress
+        requests = {(client.name,): in_progress[client.name] for client in clients}
+        yield _gauge("in_progress", "Requests in progress", ("client",), requests)
+        yield _gauge("budget", "Budget of a UTC day", ("client", "unit"), budgets)
+        yield _gauge("budget_used", "Usage in this UTC day", ("client", "unit"), used)
+
+    def _limits(self) -> Iterator[Metric]:
+        limits = self._transport.limits
+        if limits is None:
+            return
+        yield GaugeMetricFamily("cc_messages_limits_age_seconds", "Time since the API reported its limits", limits.age)
+        windows, rates = limits.windows, limits.rates
+        used = {(window.kind,): math.nan if window.utilization is None else window.utilization for window in windows}
+        resets = {(part.kind,): part.resets_at and part.resets_at.timestamp() for part in (*windows, *rates)}
+        remaining = {(rate.kind,): rate.remaining for rate in rates}
+        yield _gauge("limit_used_ratio", "Used share of a plan's window", ("window",), used)
+        yield _gauge("limit_reset_timestamp_seconds", "Reset of a limit", ("limit",), resets)
+        yield _gauge(
+            "rate_limit", "Limit of an API key in a minute", ("limit",), {(rate.kind,): rate.limit for rate in rates}
+        )
+        yield _gauge("rate_limit_remaining", "Remaining number of it", ("limit",), remaining)
+
+
+def _gauge(name: str, text: str, labels: L, samples: Mapping[L, float | None]) -> Metric:
+    """Return a gauge with a sample for each value that is not None, by the values of its labels."""
+    gauge = GaugeMetricFamily(f"cc_messages_{name}", text, labels=labels)
+    for values, number in samples.items():
+        if number is not None:
+            gauge.add_metric(values, number)
+    return gauge

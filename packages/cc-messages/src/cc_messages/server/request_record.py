@@ -1,14 +1,15 @@
-"""The record of one HTTP request, taken from the messages that its client gets. Knows ASGI and the API's errors."""
+"""The record of an HTTP request, from the messages to the client. Knows ASGI and the API's errors."""
 
 import time
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
 from starlette.types import Message, Send
 
-from ..context.request_context import RequestReport
+if TYPE_CHECKING:
+    from ..context.request_context import RequestReport
 
-__all__ = ["ObservedSend", "RequestRecord"]
+__all__ = ["RequestRecord"]
 
 _PING = b"event: ping\n"
 _ERROR = b"event: error\n"
@@ -17,66 +18,53 @@ _FIRST_FAILURE = 400
 _CLIENT_CLOSED_REQUEST = 499
 
 
-@dataclass(slots=True)
 class RequestRecord:
-    """Facts about a request."""
+    """Facts about a request, and ASGI's `send` for it, from whose messages they come."""
 
-    path: str
-    began: float = field(default_factory=time.monotonic)
-    client: str = ""
-    """The name of the client; empty if it had no valid token."""
-    status: int = _CLIENT_CLOSED_REQUEST
-    """The status of the response; 499 if the client left before it."""
-    error: str | None = None
-    """The API's name for the error, in the response or at the end of its stream; `client_left`; None without one."""
-    first_event_seconds: float | None = None
-    """The time to the first event of a stream; None without a stream or an event."""
-    report: RequestReport | None = None
-
-    @property
-    def seconds(self) -> float:
-        """The time since its beginning."""
-        return time.monotonic() - self.began
-
-
-class ObservedSend:
-    """ASGI's `send`, which fills a record.
-
-    Args:
-        send: Sends to the client.
-        record: The record of the request.
-    """
-
-    def __init__(self, send: Send, record: RequestRecord) -> None:
-        self._send, self._record = send, record
-        self._is_stream = False
+    def __init__(self, path: str, send: Send) -> None:
+        self.path = path
+        self.client = ""
+        """The client's name; empty without a valid token."""
+        self.status = _CLIENT_CLOSED_REQUEST
+        """The response's status; 499 if the client left before it."""
+        self.error: str | None = None
+        """The API's name for the error, in the response or at the end of the stream; or `client_left`."""
+        self.first_event_seconds: float | None = None
+        """The time to the first event of a stream; None without a stream or an event."""
+        self.report: RequestReport | None = None
         self.has_begun = False
         """True if a response has begun."""
         self.has_ended = False
-        """True if it was sent to its end."""
+        """True if the whole response was sent."""
+        self._send = send
+        self._began = time.monotonic()
+        self._is_stream = False
+
+    @property
+    def seconds(self) -> float:
+        """The time since the request began."""
+        return time.monotonic() - self._began
 
     async def __call__(self, message: Message) -> None:
         """Note a message, and send it."""
         self.has_begun = True
         if message["type"] == "http.response.start":
-            self._record.status = message["status"]
+            self.status = message["status"]
             self._is_stream = any(value.startswith(b"text/event-stream") for _, value in message["headers"])
         elif chunk := message.get("body", b""):
             self._note(chunk)
         await self._send(message)
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self.has_ended = True
+        self.has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
 
     def _note(self, chunk: bytes) -> None:
-        record = self._record
         if not self._is_stream:
-            if record.status >= _FIRST_FAILURE:
-                record.error = _error_type(chunk)
+            if self.status >= _FIRST_FAILURE:
+                self.error = _error_type(chunk)
             return
-        if record.first_event_seconds is None and not chunk.startswith(_PING):
-            record.first_event_seconds = record.seconds
+        if self.first_event_seconds is None and not chunk.startswith(_PING):
+            self.first_event_seconds = self.seconds
         if _ERROR in chunk:
-            record.error = _error_type(chunk[chunk.rindex(_ERROR) :].partition(b"data: ")[2])
+            self.error = _error_type(chunk[chunk.rindex(_ERROR) :].partition(b"data: ")[2])
 
 
 def _error_type(body: bytes) -> str:

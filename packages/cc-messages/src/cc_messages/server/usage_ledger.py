@@ -1,29 +1,24 @@
-"""The usage of the clients for a server's event loop: SQLite works in a thread of its own.
+"""The usage of the clients, for any thread and for the server's event loop: SQLite works in a separate thread.
 
-So a database that is locked or slow delays only requests that need it, for a bounded time. Lives on the event loop,
-except `add()`.
+So a database that is locked or slow delays only requests that need it, for a bounded time.
 """
 
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, TypeVarTuple
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from .usage_store import UsageStore, UsageTotal
 
 __all__ = ["RETRY_SECONDS", "UsageLedger"]
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 """The time after which a failed write is tried again."""
 
-# A read takes a millisecond; it can have to wait for an attempt to write.
+# A read takes a millisecond; it may have to wait for an attempt to write.
 _READ_SECONDS = 3.0
 
 
@@ -31,63 +26,67 @@ class UsageLedger:
     """Reads and writes the usage of clients.
 
     Args:
-        store: Keeps it.
+        store: Keeps the usage. Only its methods without I/O may be called elsewhere.
     """
 
     def __init__(self, store: UsageStore) -> None:
         self.store = store
-        """Keeps it. Only its methods without I/O may be called elsewhere."""
         self._thread = ThreadPoolExecutor(1, "cc-messages-usage")
-        self._writing: asyncio.Task[None] | None = None
         self._error = ""
+        self._is_closed = False
 
     def add(self, client: str, amount: UsageTotal) -> None:
-        """Add an amount to the usage of a client. May be called in any thread; `write()` has to follow on the loop."""
-        self.store.add(client, amount)
+        """Add an amount to a client's usage, and begin to write it. May be called in any thread, also after `close()`.
 
-    def write(self) -> None:
-        """Begin to write the added amounts. A failure is logged, and the attempt repeated until it succeeds."""
-        if not self._error:
+        A failure is logged, and the write repeated until it succeeds.
+        """
+        self.store.add(client, amount)
+        if self._error:
+            return
+        try:
             self._begin()
+        except RuntimeError:  # the interpreter is ending, and has ended the thread
+            self.store.flush()
 
     async def written(self) -> None:
         """Wait until the added amounts are written, or have to wait for the next attempt."""
         while self.store.has_unwritten and not self._error:
-            await asyncio.wait({self._begin()})
+            await asyncio.wrap_future(self._begin())
 
     async def today(self, client: str) -> UsageTotal:
-        """Return the usage of a client in this UTC day, with all added amounts."""
-        if not self._error:
+        """Return a client's usage in this UTC day, with all added amounts."""
+        if not (problem := self._error):
             try:
                 async with asyncio.timeout(_READ_SECONDS):
-                    total = await self._in_thread(self.store.today, client)
+                    total = await asyncio.wrap_future(self._thread.submit(self.store.today, client))
             except TimeoutError as error:
                 raise sqlite3.OperationalError(f"the database did not answer within {_READ_SECONDS:g} s") from error
-            if not self._error:
+            if not (problem := self._error):
                 return total
-        raise sqlite3.OperationalError(self._error)
+        raise sqlite3.OperationalError(problem)
 
     async def close(self) -> None:
-        """Write the added amounts, in one attempt."""
-        self._error = ""
+        """Write the added amounts, in one attempt. From now on nothing is tried again."""
+        self._is_closed, self._error = True, ""
         await self.written()
 
-    def _begin(self) -> asyncio.Task[None]:
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.ensure_future(self._write())
-        return self._writing
+    def _begin(self, *, is_retry: bool = False) -> Future[None]:
+        return self._thread.submit(self._write, is_retry)
 
-    async def _write(self) -> None:
-        while self.store.has_unwritten:
-            try:
-                await self._in_thread(self.store.flush)
-            except Exception as error:
-                if not self._error:
-                    logger.error("The usage of the clients could not be stored yet: %s", error)
-                self._error = str(error) or repr(error)
-                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._begin)
-                return
+    def _write(self, is_retry: bool) -> None:
+        if self._error and not is_retry:
+            return
+        try:
+            self.store.flush()
+        except Exception as error:
+            if not self._error:
+                logger.error("The usage of the clients could not be stored yet: %s", error)
+            self._error = str(error) or repr(error)
+            if not self._is_closed:
+                retry = threading.Timer(RETRY_SECONDS, self._begin, kwargs={"is_retry": True})
+                retry.daemon = True
+                retry.start()
+            return
         self._error = ""
-
-    def _in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        if self.store.has_unwritten:  # `add()` still saw the error
+            self._begin()

@@ -1,4 +1,4 @@
-"""The usage of one request: from the API's counts of its message, which grow, to amounts that can be added."""
+"""The usage of a request: from the API's counts, which grow with the message, to amounts that can be added."""
 
 import logging
 import math
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cc_types import JsonValue
 
 from ..api.cost import cost_of, usage_of
+from .usage_store import UsageTotal
 
 __all__ = ["Usage", "UsageMeter"]
 
@@ -16,55 +17,54 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Counts of the API, and their price."""
+    """The API's counts, and their price."""
 
+    requests: int = 0
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
     dollars: float = 0.0
-    """US dollars by the list prices; infinite if the model has none."""
+    """US dollars by the list prices; infinite if the model has no price."""
 
     @property
-    def tokens(self) -> int:
-        """The tokens of all kinds."""
-        return self.input + self.output + self.cache_read + self.cache_write
+    def total(self) -> UsageTotal:
+        """The same, with tokens of all kinds in one number."""
+        tokens = self.input + self.output + self.cache_read + self.cache_write
+        return UsageTotal(self.requests, tokens, self.dollars)
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.requests - other.requests,
+            self.input - other.input,
+            self.output - other.output,
+            self.cache_read - other.cache_read,
+            self.cache_write - other.cache_write,
+            0.0 if math.isinf(other.dollars) else self.dollars - other.dollars,
+        )
 
 
 class UsageMeter:
     """Reports the usage of a request, piece by piece.
 
     Args:
-        report: Called with each amount that is added, and with the number of requests that it adds: 1 or 0.
+        report: Called with each amount that is added.
     """
 
-    def __init__(self, report: Callable[[Usage, int], None]) -> None:
+    def __init__(self, report: Callable[[Usage], None]) -> None:
         self._report = report
-        self._reported: Usage | None = None
+        self._reported = Usage()
 
     def __call__(self, message: Mapping[str, JsonValue]) -> None:
-        """Report the usage that a message has beyond that of the last call."""
-        usage = usage_of(message)
-        if usage is None:
+        """Report how much usage a message adds to that of the last call."""
+        counts = usage_of(message)
+        if counts is None:
             return
-        cost = cost_of(usage)
-        if cost is None and self._reported is None:
-            logger.warning("The model %r has no list price, so its dollars cannot be counted", usage.model[:100])
-        now = Usage(
-            usage.input,
-            usage.output,
-            usage.cache_read,
-            usage.cache_write_5m + usage.cache_write_1h,
-            math.inf if cost is None else cost,
-        )
-        before = self._reported or Usage()
-        added = Usage(
-            now.input - before.input,
-            now.output - before.output,
-            now.cache_read - before.cache_read,
-            now.cache_write - before.cache_write,
-            0.0 if math.isinf(before.dollars) else now.dollars - before.dollars,
-        )
-        requests = 1 if self._reported is None else 0
-        self._reported = now
-        self._report(added, requests)
+        cost = cost_of(counts)
+        if cost is None and not self._reported.requests:
+            logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
+        cache_write = counts.cache_write_5m + counts.cache_write_1h
+        dollars = math.inf if cost is None else cost
+        usage = Usage(1, counts.input, counts.output, counts.cache_read, cache_write, dollars)
+        added, self._reported = usage - self._reported, usage
+        self._report(added)

@@ -1,7 +1,7 @@
 """Usage by client and UTC day, in SQLite, so that it survives a restart and several servers may share it.
 
-Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written stays
-for the one after. A power failure can lose the last seconds; the end of the process loses none that was flushed.
+Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written waits
+for another `flush()`. A power failure can lose the last seconds; the end of the process loses nothing that was flushed.
 `flush()` and `today()` wait for SQLite, and are called in one thread at a time.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-__all__ = ["UsageStore", "UsageTotal", "seconds_to_midnight", "utc_now"]
+__all__ = ["UsageStore", "UsageTotal"]
 
 # Another server that writes holds the lock for a millisecond.
 _LOCK_SECONDS = 1.0
@@ -46,33 +46,23 @@ class UsageTotal:
         return UsageTotal(self.requests + other.requests, self.tokens + other.tokens, self.dollars + other.dollars)
 
 
-def utc_now() -> datetime:
-    """Return the time, in UTC."""
-    return datetime.now(UTC)
-
-
-def seconds_to_midnight(now: datetime) -> float:
-    """Return the seconds to the end of the UTC day, when budgets begin anew."""
-    midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
-    return (midnight - now).total_seconds()
-
-
 class UsageStore:
     """The usage of all clients.
 
     Args:
         path: The database, which is created if it does not exist, for this user alone; in memory if None.
-        now: The clock.
+        now: Returns the time, in UTC.
     """
 
-    def __init__(self, path: Path | None = None, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, path: Path | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path, self._now = path, now
         self._lock = threading.Lock()
         self._unwritten: dict[tuple[str, str], UsageTotal] = {}
+        self._is_writing = False
         try:
             if path is not None:
                 _make_private(path)
-            # Created in another thread than that in which it is used.
+            # Created in another thread than the one that uses it.
             self._database = sqlite3.connect(path or ":memory:", timeout=_LOCK_SECONDS, check_same_thread=False)
             weakref.finalize(self, self._database.close)
             with self._database:
@@ -89,34 +79,34 @@ class UsageStore:
 
     @property
     def has_unwritten(self) -> bool:
-        """True if there are amounts for the next `flush()`."""
-        return bool(self._unwritten)
+        """True if there are amounts that are not in the database yet."""
+        with self._lock:
+            return self._is_writing or bool(self._unwritten)
 
     def add(self, client: str, amount: UsageTotal) -> None:
-        """Add an amount to the usage of a client. May be called in any thread; makes no I/O."""
-        key = (self._day(), client)
-        with self._lock:
-            self._unwritten[key] = self._unwritten.get(key, UsageTotal()) + amount
+        """Add an amount to a client's usage. May be called in any thread; makes no I/O."""
+        self._add({(self._day(), client): amount})
 
     def flush(self) -> None:
         """Write the added amounts."""
-        self._check_file()
         with self._lock:
             amounts, self._unwritten = self._unwritten, {}
+            self._is_writing = bool(amounts)
         if not amounts:
             return
-        rows = [(*key, amount.requests, amount.tokens, amount.dollars) for key, amount in amounts.items()]
         try:
+            self._check_file()
             with self._database:
+                rows = ((*key, amount.requests, amount.tokens, amount.dollars) for key, amount in amounts.items())
                 self._database.executemany(_ADD, rows)
         except BaseException:
-            with self._lock:
-                for key, amount in amounts.items():
-                    self._unwritten[key] = self._unwritten.get(key, UsageTotal()) + amount
+            self._add(amounts)
             raise
+        finally:
+            self._is_writing = False
 
     def today(self, client: str) -> UsageTotal:
-        """Return the usage of a client in this UTC day, with all amounts that were added."""
+        """Return a client's usage in this UTC day, with all added amounts."""
         self._check_file()
         key = (self._day(), client)
         row = self._database.execute(_READ, key).fetchone()
@@ -124,11 +114,18 @@ class UsageStore:
             return UsageTotal(*(row or ())) + self._unwritten.get(key, UsageTotal())
 
     def seconds_left(self) -> float:
-        """Return the seconds to the end of this UTC day."""
-        return seconds_to_midnight(self._now())
+        """Return the seconds to the end of this UTC day, when budgets begin anew."""
+        now = self._now()
+        midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
+        return (midnight - now).total_seconds()
+
+    def _add(self, amounts: dict[tuple[str, str], UsageTotal]) -> None:
+        with self._lock:
+            for key, amount in amounts.items():
+                self._unwritten[key] = self._unwritten.get(key, UsageTotal()) + amount
 
     def _check_file(self) -> None:
-        """Check that the file is still the one that was opened: SQLite goes on with a deleted one."""
+        """Check that the file is still the same: SQLite goes on with a deleted file."""
         if self._identity() != self._file:
             raise sqlite3.OperationalError(f"{self._path} was deleted or replaced: restart the server")
 
@@ -136,7 +133,7 @@ class UsageStore:
         try:
             facts = None if self._path is None else self._path.stat()
         except FileNotFoundError:
-            facts = None
+            return None
         except OSError as error:
             raise sqlite3.OperationalError(str(error)) from error
         return None if facts is None else (facts.st_dev, facts.st_ino)
@@ -146,7 +143,7 @@ class UsageStore:
 
 
 def _make_private(path: Path) -> None:
-    """Create the file for this user alone, and refuse one that others can use; SQLite's own files get its mode."""
+    """Create the file for this user alone, and refuse a file that others can use. SQLite's own files get the mode."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
