@@ -171,7 +171,7 @@ async def test_a_call_with_the_parameters_of_another_request_is_not_answered(
         await self.session.control("apply_flag_settings", settings={"env": other})
 
     monkeypatch.setattr(RequestProcess, "take", exchange)
-    with pytest.raises(httpx2.ReadError, match="parameters of another request"):  # which clients repeat
+    with pytest.raises(httpx2.ReadError, match="parameters of another request"):  # clients repeat it
         await process.ask(FIRST)
     process.api.fail_next(400, message="Not for the caller.")
     with pytest.raises(httpx2.ReadError, match="parameters of another request"):

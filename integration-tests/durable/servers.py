@@ -82,7 +82,7 @@ def prefect(folder: Path) -> Generator[dict[str, str]]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_LEVEL": "WARNING",
-        # Otherwise a worker polls for work every ten seconds.
+        # By default a worker polls for work every ten seconds.
         "PREFECT_RUNNER_POLL_FREQUENCY": "1",
     }
     with _running(_command(f"{PREFECT} --port {port}"), folder, env=variables) as server:

@@ -1,5 +1,6 @@
 """The table of differences between direct requests and requests through Claude Code, by login: made, and checked."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ _HEAD = (
 # Headers of the HTTP connection, which have no meaning for the API, and of an official client's library.
 _CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
 _LIBRARY = "x-stainless-"
+# New in each run.
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def differences_between(direct: Call, through: Call) -> set[str]:
@@ -29,7 +32,8 @@ def differences_between(direct: Call, through: Call) -> set[str]:
 
 def _headers(direct: Call, through: Call) -> Iterable[str]:
     for name in {*direct.headers, *through.headers} - _CONNECTION:
-        if direct.headers.get(name) != through.headers.get(name):
+        one, other = (_UUID.sub("id", call.headers.get(name, "")) for call in (direct, through))
+        if one != other:
             yield name
 
 

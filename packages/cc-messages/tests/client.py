@@ -112,7 +112,7 @@ class Client:
         return sum(plain(body["messages"]) == expected for body in self.api.requests)
 
     async def begin(self, *, is_warm: bool) -> None:
-        """Reset the state that other tests left. If `is_warm`, start a process whose conversation is no test's."""
+        """Reset the state that other tests left. If `is_warm`, warm a process with an earlier conversation."""
         await self.settled()
         if is_warm:
             self.answers("x")

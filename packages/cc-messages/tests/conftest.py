@@ -111,7 +111,7 @@ async def connect(shared_api: LoopbackServer, make_api: MakeAPI) -> AsyncIterato
 
 @pytest.fixture
 async def shared_client(shared_api: LoopbackServer, shared: Shared) -> AsyncIterator[SharedClient]:
-    """Return clients of shared transports, with a warm process and a conversation that is no test's.
+    """Return clients of shared transports, with a warm process and a conversation before the tests'.
 
     A test may end the processes, which are started anew, but not close the transport.
     """

@@ -6,8 +6,13 @@ import zlib
 from random import Random
 from typing import Any
 
+import pytest
+
+from cc_loopback import Login, LoopbackServer
+
 from .api_data import CALL, IMAGE, THINKING, plain, text
 from .client import Client
+from .conftest import Connect
 
 PDF = base64.b64encode(b"%PDF-1.4\n" + b"x" * 100_000).decode()
 REDACTED = {"type": "redacted_thinking", "data": "c2Vj"}
@@ -163,6 +168,31 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
         spelled_out = {"model", "messages", "system", "stream", "metadata", "tools"}
         assert body.keys() - expected.keys() <= spelled_out
     assert not client.starts
+
+
+@pytest.mark.parametrize("login", ["api-key", "vertex", "bedrock"])
+async def test_a_request_without_betas_or_breakpoints_has_none(
+    login: Login, connect: Connect, shared_api: LoopbackServer
+) -> None:
+    """MSG-71, MSG-73: also after a request that names betas; the API refuses an empty header."""
+    model = "us.anthropic.claude-sonnet-5-v1:0" if login == "bedrock" else "claude-sonnet-5"
+    client = connect(size=1, env=shared_api.env(login))
+    for headers, betas in ({}, []), ({"anthropic-beta": "x-2026-01-01"}, ["x-2026-01-01"]), ({}, []):
+        await client.ask("Hello.", model=model, system="Be brief.", headers=headers)
+        call = client.api.calls[-1]
+        body, header = call.body or {}, call.headers.get("anthropic-beta")
+        assert [*body.get("anthropic_beta", []), *([] if header is None else [header])] == betas
+        assert b"cache_control" not in call.raw
+    assert client.starts == 1
+
+
+async def test_breakpoints_are_added_if_asked_for(connect: Connect) -> None:
+    """MSG-71: after the system prompt and after the last user message."""
+    client = connect(size=1, cache_breakpoints=True)
+    await client.ask("Hello.", system="Be brief.")
+    body = client.api.requests[-1]
+    assert [block.get("cache_control") for block in body["system"]] == [{"type": "ephemeral"}]
+    assert body["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
 
 
 async def test_betas_reach_the_api(several: Client) -> None:

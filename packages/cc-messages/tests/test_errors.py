@@ -9,6 +9,7 @@ import httpx2
 import psutil
 import pytest
 
+from cc_loopback import Login, LoopbackServer
 from cc_messages.api.message import Answer, Event
 from cc_messages.process.request_process import RequestProcess
 from cc_session import Timeouts
@@ -56,6 +57,26 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
             assert len(client.api.requests) <= (2 if status == 404 else 1)
         await client.answers_exactly(*prompts(history))
     assert not client.starts
+
+
+@pytest.mark.parametrize("login", ["vertex", "bedrock"])
+async def test_a_clouds_refusal_is_one_call_with_the_clouds_request_id(
+    login: Login, connect: Connect, shared_api: LoopbackServer
+) -> None:
+    """MSG-23, MSG-30, MSG-96: only a 404, and Bedrock's 403 while the CLI renews its login, are repeated."""
+    model = "us.anthropic.claude-sonnet-5-v1:0" if login == "bedrock" else "claude-sonnet-5"
+    name = "x-amzn-requestid" if login == "bedrock" else "request-id"
+    client = connect(size=1, env=shared_api.env(login))
+    for status in (None, 400, 422, 413, 429, 500, 529):
+        client.api.calls.clear()
+        if status is not None:
+            client.api.fail_next(status, headers={name: "req_of_the_cloud"})
+        reply = await client.ask("Hello.", model=model)
+        assert reply.status == (status or 200)
+        calls = [call for call in client.api.calls if call.body and "max_tokens" in call.body]
+        assert len(calls) == 1, status
+        if status is not None:
+            assert reply.headers["request-id"] == "req_of_the_cloud"
 
 
 async def test_an_error_of_this_package_is_logged_with_its_traceback(

@@ -14,7 +14,10 @@ import pytest
 from cc_messages.server.usage_ledger import UsageLedger
 from cc_messages.server.usage_store import UsageStore, UsageTotal
 
-from .conftest import BODY, MESSAGES, Client, Served, eventually
+from .api_data import BODY, MESSAGES
+from .client import Client
+from .served import Served
+from .waiting import eventually
 
 ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 

@@ -265,7 +265,7 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         for name in shared - {"shared_bash"}:
             wait_for_rest(request.getfixturevalue(name))
         return
-    request.getfixturevalue("tmp_path_factory").getbasetemp()  # which is not in this folder
+    request.getfixturevalue("tmp_path_factory").getbasetemp()  # not in this folder
     before = {*psutil.Process().children(recursive=True)}
     # Not below `tmp_path`, which is too long for a socket path.
     folder = Path(tempfile.mkdtemp(prefix="t-"))

@@ -148,7 +148,7 @@ async def test_changed_input_changed_output_and_added_context_take_effect(
 async def test_a_hook_ends_the_turn_or_blocks_the_prompt_also_by_failing(
     shared: Shared, server: LoopbackServer
 ) -> None:
-    """SES-38, SES-40, SES-72, SES-F17: to the CLI that is no error, and the session goes on."""
+    """SES-38, SES-40, SES-72, SES-F17: the CLI does not take that for an error, and the session goes on."""
     enough, refuse = say(HookResult(stops=True, reason="Enough.")), say(HookResult.deny("No prompts."))
     cases: list[tuple[dict[str, Any], str, str | None, int]] = [
         ({"first": enough}, "hook_stopped", None, 1),

@@ -256,7 +256,7 @@ async def test_many_leases_stay_within_the_memory_and_leave_nothing(
 ) -> None:
     """SES-66, SES-F21."""
     async with await Session.open(options) as session:
-        limit = psutil.Process(session.pid).memory_info().rss / 1e6 + 70  # which hundreds of turns may pass
+        limit = psutil.Process(session.pid).memory_info().rss / 1e6 + 70  # hundreds of turns may pass it
     largest = 0.0
     async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=limit)) as pool:
         for _ in range(10):

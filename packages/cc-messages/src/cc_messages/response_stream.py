@@ -108,7 +108,7 @@ class ResponseStream:
                     return head.result()
             raise httpx2.ReadTimeout(f"Claude Code did not answer within {seconds} seconds")
         except BaseException:
-            head.cancel()  # otherwise it would warn about a later error
+            head.cancel()  # so that it warns about no later error
             self.abandon()
             raise
 

@@ -4,8 +4,8 @@ At the end, a CLI process notes the session's total so far. It starts from the t
 file, or in the forked session's file; both keep the lineage's start. So each total has a base, and the
 difference is one process's spending. Requests by a process that was killed, or still runs, are in no total.
 
-Sums come first, then places in the file, then times: that requests add up exactly to a total is no coincidence, while
-the clock may have been set back.
+Sums come first, then places in the file, then times: an exact sum is not a coincidence, and the clock may have
+been set back.
 """
 
 from bisect import bisect_left

@@ -123,7 +123,7 @@ def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, place
     if places_breakpoints:  # except in the CLI's own system blocks, which have theirs
         extra = with_breakpoints(extra, at_prompt=login.owns_prompt)
     if login.owns_prompt:
-        extra["system"] = extra.get("system") or []  # which replaces the CLI's own blocks
+        extra["system"] = extra.get("system") or []  # in place of the CLI's own blocks
     extra["messages"] = unfolded_messages(cast("list[JsonValue]", extra["messages"]))
     process_model = model
     if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):

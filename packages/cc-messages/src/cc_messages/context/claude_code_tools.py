@@ -60,7 +60,7 @@ class ClaudeCodeTools:
             if _ALLOWED.fullmatch(tool) is None:
                 raise ValueError(f"{tool!r} is not a tool: write a name like 'Read', or a rule like 'Bash(git *)'")
             name = tool.partition("(")[0]
-            Rule(name, "allow")  # which knows how the CLI's tools are written
+            Rule(name, "allow")  # raises if a tool name is misspelled
             is_known_tool(name)
         implied = [name for name, users in (("Agent", self.agents), ("Skill", self.skills)) if users]
         object.__setattr__(self, "tools", (*self.tools, *(name for name in implied if name not in self.names)))

@@ -99,7 +99,7 @@ class LaunchBuilder:
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
         cloud = _CLOUD_ENV if self.login in (Login.VERTEX, Login.BEDROCK) else {}
         options = logged(self.sealed(system, model, {**env, **LIMIT_ENV, **cloud}))
-        if self.abilities.can_rewind:  # otherwise a command clears the conversation
+        if self.abilities.can_rewind:  # without it, a command clears the conversation
             options = replace(options, extra_args={**options.extra_args, **NO_COMMANDS})
         allowance = Allowance.of(str(self._cli_path), has_message=not self.login.is_in_environment)
         return self.launch(options, partial(PlainPlan, self.abilities, allowance))
