@@ -69,7 +69,7 @@ def written_table() -> Iterator[None]:
 
 
 def test_each_difference_of_a_request_has_a_reason() -> None:
-    """MSG-120"""
+    """MSG-118"""
     reasons = Differences().reasons
     assert reasons
     assert all(reason not in ("", "?") for reason in reasons.values())
