@@ -52,7 +52,7 @@ async def test_answer_has_the_mark_of_the_prompt_in_the_requested_format() -> No
 
 
 @pytest.mark.parametrize("name", ["look", "mcp__pydantic_tools__look"])
-async def test_the_answer_has_the_result_or_failure_of_a_tool_called_with_the_mark(name: str) -> None:
+async def test_an_answer_has_the_result_of_the_tool_called_with_its_mark(name: str) -> None:
     tools = [{"name": "other"}, {"name": name}]
 
     assert await respond(body("Find <17>.", tools=tools)) == [
