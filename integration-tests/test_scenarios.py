@@ -9,7 +9,7 @@ All scenarios share the processes, so that each meets the state after all earlie
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,9 @@ def nothing_is_left() -> Iterator[None]:
     assert not alive, f"processes left: {alive}"
 
 
+OTHER_LOGINS: tuple[Login, ...] = ("oauth", "vertex", "bedrock", "foundry")
+
+
 @asynccontextmanager
 async def ready(login: Login) -> AsyncGenerator[BothWays]:
     with LoopbackServer() as api:
@@ -51,8 +54,8 @@ async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
 
 @pytest.fixture(scope="module")
 async def other_logins(nothing_is_left: None) -> AsyncIterator[Mapping[str, BothWays]]:
-    async with ready("oauth") as oauth, ready("vertex") as vertex, ready("bedrock") as bedrock:
-        yield {"oauth": oauth, "vertex": vertex, "bedrock": bedrock}
+    async with AsyncExitStack() as stack:
+        yield {login: await stack.enter_async_context(ready(login)) for login in OTHER_LOGINS}
 
 
 # With this variable and `-n 0 -m "slow or not slow"`, a run writes the page with the table of differences.
@@ -96,7 +99,7 @@ async def test_both_ways_agree(scenario: Scenario, both_ways: BothWays) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("login", ["oauth", "vertex", "bedrock"])
+@pytest.mark.parametrize("login", OTHER_LOGINS)
 @pytest.mark.parametrize("scenario", parameters())
 async def test_both_ways_agree_with_other_logins(
     scenario: Scenario, login: str, other_logins: Mapping[str, BothWays]

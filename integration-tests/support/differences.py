@@ -11,12 +11,11 @@ from cc_loopback import Call, Login
 __all__ = ["PAGE", "Differences", "differences_between"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "request-differences.md"
-LOGINS: tuple[Login, ...] = ("api-key", "oauth", "vertex", "bedrock")
+LOGINS: tuple[Login, ...] = ("api-key", "oauth", "vertex", "bedrock", "foundry")
 _BEGIN, _END = "<!-- table: written by a test -->\n", "<!-- end of table -->\n"
 _YES = "differs"
-_HEAD = (
-    "| header or body field | API key | OAuth token | Vertex AI | Amazon Bedrock | why |\n|---|---|---|---|---|---|\n"
-)
+_COLUMNS = ("header or body field", "API key", "OAuth token", "Vertex AI", "Amazon Bedrock", "Microsoft Foundry", "why")
+_HEAD = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
 # Headers of the HTTP connection, which have no meaning for the API, and of an official client's library.
 _CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
 _LIBRARY = "x-stainless-"

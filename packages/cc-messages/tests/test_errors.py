@@ -59,7 +59,7 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
     assert not client.starts
 
 
-@pytest.mark.parametrize("login", ["vertex", "bedrock"])
+@pytest.mark.parametrize("login", ["vertex", "bedrock", "foundry"])
 async def test_a_clouds_refusal_is_one_call_with_the_clouds_request_id(
     login: Login, connect: Connect, shared_api: LoopbackServer
 ) -> None:

@@ -112,6 +112,8 @@ MODELS: list[tuple[Login, str, bool]] = [
     (Login.VERTEX, "claude-haiku-4-5@20251001", True),
     (Login.BEDROCK, "claude-haiku-4-5", False),
     (Login.BEDROCK, "us.anthropic.claude-haiku-4-5-20251001-v1:0", True),
+    (Login.FOUNDRY, "claude-haiku-4-5", True),
+    (Login.FOUNDRY, "my-deployment", False),
     (Login.CLOUD, "claude-haiku-4-5", False),
 ]
 

@@ -22,7 +22,8 @@ LOGINS: list[tuple[dict[str, str], Login]] = [
     ({"ANTHROPIC_AUTH_TOKEN": "sk-ant-oat01-token", "CLAUDE_CODE_USE_VERTEX": "1"}, Login.VERTEX),
     ({"CLAUDE_CODE_USE_VERTEX": "1", "ANTHROPIC_API_KEY": "key"}, Login.VERTEX),
     ({"CLAUDE_CODE_USE_BEDROCK": "true"}, Login.BEDROCK),
-    ({"CLAUDE_CODE_USE_FOUNDRY": "1"}, Login.CLOUD),
+    ({"CLAUDE_CODE_USE_FOUNDRY": "1"}, Login.FOUNDRY),
+    ({"CLAUDE_CODE_USE_MANTLE": "1"}, Login.CLOUD),
     ({"CLAUDE_CODE_USE_BEDROCK": "0"}, Login.SUBSCRIPTION),
 ]
 

@@ -103,6 +103,12 @@ def _login(url: str, login: Login) -> dict[str, str]:
             return {"ANTHROPIC_API_KEY": "loopback"}
         case "oauth":
             return {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-loopback"}
+        case "foundry":
+            return {
+                "CLAUDE_CODE_USE_FOUNDRY": "1",
+                "ANTHROPIC_FOUNDRY_API_KEY": "loopback",
+                "ANTHROPIC_FOUNDRY_BASE_URL": url,
+            }
         case "vertex":
             return {
                 "CLAUDE_CODE_USE_VERTEX": "1",

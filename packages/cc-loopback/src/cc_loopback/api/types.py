@@ -16,7 +16,7 @@ Reply: TypeAlias = Sequence[Mapping[str, object]] | str | Mapping[str, object]
 Respond: TypeAlias = Callable[[JsonObject], Reply | Awaitable[Reply]]
 """Responder: a sync or async function from a request body to a reply."""
 
-Login: TypeAlias = Literal["api-key", "oauth", "vertex", "bedrock"]
+Login: TypeAlias = Literal["api-key", "oauth", "vertex", "bedrock", "foundry"]
 """A CLI's login: an API key, a subscription's OAuth token, Vertex AI, or Amazon Bedrock."""
 
 

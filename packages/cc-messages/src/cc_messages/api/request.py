@@ -34,6 +34,7 @@ _MODEL_IDS = {
     Login.API_KEY: _ID,
     Login.GATEWAY: _ID,
     Login.SUBSCRIPTION: _ID,
+    Login.FOUNDRY: _ID,
     Login.VERTEX: _ID,
     Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+"),
 }
@@ -46,6 +47,7 @@ one it adds none. Measured on CLI 2.1.139 and newer."""
 _BETAS = {
     Login.API_KEY: "betas",
     Login.GATEWAY: "betas",
+    Login.FOUNDRY: "betas",
     Login.VERTEX: "betas",
     Login.BEDROCK: "anthropic_beta",
 }

@@ -97,7 +97,7 @@ class LaunchBuilder:
         return self._whole((), PLAIN_MODEL, {})
 
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
-        cloud = _CLOUD_ENV if self.login in (Login.VERTEX, Login.BEDROCK) else {}
+        cloud = _CLOUD_ENV if self.login in (Login.BEDROCK, Login.FOUNDRY, Login.VERTEX) else {}
         options = logged(self.sealed(system, model, {**env, **LIMIT_ENV, **cloud}))
         if self.abilities.can_rewind:  # without it, a command clears the conversation
             options = replace(options, extra_args={**options.extra_args, **NO_COMMANDS})

@@ -51,6 +51,8 @@ class Login(StrEnum):
 
     BEDROCK = "bedrock"
     """`CLAUDE_CODE_USE_BEDROCK` is set."""
+    FOUNDRY = "foundry"
+    """`CLAUDE_CODE_USE_FOUNDRY` is set."""
     VERTEX = "vertex"
     """`CLAUDE_CODE_USE_VERTEX` is set."""
     CLOUD = "cloud"
@@ -74,7 +76,11 @@ class Login(StrEnum):
         return self is not Login.SUBSCRIPTION
 
 
-_CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": Login.BEDROCK, "CLAUDE_CODE_USE_VERTEX": Login.VERTEX}
+_CLOUDS = {
+    "CLAUDE_CODE_USE_BEDROCK": Login.BEDROCK,
+    "CLAUDE_CODE_USE_FOUNDRY": Login.FOUNDRY,
+    "CLAUDE_CODE_USE_VERTEX": Login.VERTEX,
+}
 
 
 def login_of(env: Mapping[str, str]) -> Login:
@@ -99,7 +105,11 @@ def without_login(env: Mapping[str, str]) -> dict[str, str]:
     return {**dict.fromkeys(names, ""), **env}
 
 
-_ADDRESSES = {Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL", Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL"}
+_ADDRESSES = {
+    Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL",
+    Login.FOUNDRY: "ANTHROPIC_FOUNDRY_BASE_URL",
+    Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL",
+}
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
