@@ -1,6 +1,7 @@
 """Fixtures for all packages' tests: none of this machine's logins, and a loopback API for each test worker."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,10 @@ from cc_loopback import LoopbackServer
 
 # Each worker and each test's interpreter would compile the same files again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Tests send Ctrl-C to programs. `nohup` and some CI systems ignore SIGINT, and programs inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is not a failure, and property tests use the same fixtures for each example.
 settings.register_profile(
