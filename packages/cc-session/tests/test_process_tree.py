@@ -11,7 +11,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from cc_session.process.memory import Memory, memory_of
+from cc_session.process.cli_process import Memory, memory_of
 from cc_session.process.process_tree import MARK, descendants, end_all, limit_of, set_limit
 
 if sys.platform == "win32":

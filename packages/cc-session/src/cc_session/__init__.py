@@ -14,13 +14,12 @@ from .pool.launch import LeaseOverrides
 from .pool.limits import PoolLimits
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
-from .process.frames import Content
 from .process.options import sealed_options
+from .session.sent_message import Content
 from .session.session import Session, SessionState
 from .session.spending import Spent
 from .session.stream import TurnStream
-from .session.turn import Turn
-from .session.turn_errors import TurnError, TurnErrorKind
+from .session.turn import Turn, TurnError, TurnErrorKind
 from .timeouts import Timeouts
 
 __all__ = [

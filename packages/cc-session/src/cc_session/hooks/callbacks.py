@@ -16,8 +16,6 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from ..background import caller_loop
-
 __all__ = ["CallbackRunner", "in_thread", "mark_of_programs"]
 
 T = TypeVar("T")
@@ -44,14 +42,11 @@ class CallbackRunner:
     """Calls functions on the event loop of the session's caller; one caller at a time has a turn."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        self._loop = loop
+        self.loop = loop
+        """Loop of the caller of the turn that began last."""
         self._loops: OrderedDict[str, asyncio.AbstractEventLoop | None] = OrderedDict()
         self.mark: Mapping[str, str] = {}
         """Environment variable that makes called programs end with the session."""
-
-    def remember(self) -> None:
-        """Use the present caller's loop for the turn that begins."""
-        self._loop = caller_loop.get()
 
     async def call_here(self, _turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
         """Call as `call()`, but run a coroutine function on this loop; set `mark_of_programs`."""
@@ -72,8 +67,8 @@ class CallbackRunner:
 
     def _loop_of(self, turn: str | None) -> asyncio.AbstractEventLoop | None:
         if turn is None:
-            return self._loop
-        loop = self._loops.setdefault(turn, self._loop)
+            return self.loop
+        loop = self._loops.setdefault(turn, self.loop)
         if len(self._loops) > _TURNS_REMEMBERED:
             self._loops.popitem(last=False)
         return loop

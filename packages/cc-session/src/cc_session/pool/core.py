@@ -22,8 +22,7 @@ from ..session.turn import Turn
 from ..timeouts import time_limit
 from .launch import Launch
 from .limits import PoolLimits
-from .prewarm import Prewarming, WarmTarget
-from .processes import Processes
+from .processes import Prewarming, Processes, WarmTarget
 from .stats import Figures, PoolStats
 from .worker import Worker
 

@@ -8,8 +8,7 @@ import asyncio
 import weakref
 from collections.abc import Callable
 
-from ..background import at_exit, tell_background
-from ..fork_safety import in_forked_child
+from ..background import at_exit, in_forked_child, tell_background
 from .core import PoolCore
 
 __all__ = ["PoolOwner"]

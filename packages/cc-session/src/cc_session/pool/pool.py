@@ -14,7 +14,7 @@ from ..background import on_background, run_on_background, tell_background
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
-from ..process.frames import Content
+from ..session.sent_message import Content
 from ..session.session import Session
 from ..session.turn import Turn
 from ..timeouts import Timeouts

@@ -13,15 +13,13 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Trans
 
 from cc_types import ControlTimeoutError, JsonValue
 
-from ..background import at_exit
-from ..errors import CLIConnectionError, MessageParseError
-from ..fork_safety import in_forked_child
+from ..background import at_exit, in_forked_child
+from ..errors import CLIConnectionError, MessageParseError, translated
 from ..timeouts import Timeouts, time_limit
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport, ignore_outcome
 from .private_folder import PrivateFolder
 from .process_tree import MARK
-from .sdk_errors import translated
 
 __all__ = ["CLIConnection", "wait_until_closed"]
 

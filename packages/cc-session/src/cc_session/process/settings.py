@@ -85,7 +85,7 @@ class Settings:
 
     def missing(self, wanted: SettingValues) -> dict[str, object]:
         """Return the wanted settings that are not confirmed."""
-        return {name: value for name, value in wanted.items() if not self.is_known(name) or self[name] != value}
+        return {name: value for name, value in wanted.items() if name in self._unknown or self[name] != value}
 
     def is_known(self, name: str) -> bool:
         """Return true if the value of a setting is confirmed."""

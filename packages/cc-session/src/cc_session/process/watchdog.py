@@ -14,7 +14,7 @@ from subprocess import DEVNULL
 import anyio
 from anyio.abc import Process
 
-from ..fork_safety import in_forked_child
+from ..background import in_forked_child
 from .process_tree import MARK, limit_of
 
 __all__ = ["Watchdog"]

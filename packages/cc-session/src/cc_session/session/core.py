@@ -1,37 +1,41 @@
 """Session logic on the background loop: send messages to the process and deliver the answers to their readers.
 
-`Session` is the facade for all threads and loops. Do not await anything in here from another loop.
+`Session` is the facade for all threads and loops. Do not await a `SessionCore` method from another loop, except through
+a `LeaseTerm`.
 """
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage, Transport
 from claude_agent_sdk.types import ConversationResetMessage
 
 from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
 
+from ..background import caller_loop, on_background
 from ..errors import CLIConnectionError, SessionBusyError
 from ..policy.gate import without_warnings
 from ..process.connection import CLIConnection
-from ..process.frames import Content, assistant_frame, frame_line, user_frame
 from ..process.settings import SettingValues, control_requests
 from ..timeouts import time_limit
 from .extensions import Extensions
-from .history import History
-from .sent_message import SentMessage
+from .sent_message import Content, History, SentMessage, assistant_line
 from .spending import CostLedger
 from .turn_state import TurnEvent, TurnState
 
 if TYPE_CHECKING:
     from ..mcp.servers import McpServer
 
-__all__ = ["SessionCore"]
+__all__ = ["LeaseTerm", "SessionCore"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # An interrupt in a turn's first milliseconds is lost; the CLI's answer says so. Others take about 20 ms.
 _QUEUED_SECONDS = 0.005
@@ -77,7 +81,7 @@ class SessionCore:
 
     async def add_user(self, content: Content) -> str:
         """Append a user message and wait until the CLI has accepted it."""
-        sent = SentMessage(user_frame(content, ask=False), asks=False)
+        sent = SentMessage(content, asks=False)
         async with self._within_control_timeout("user message"):
             await self.begin(sent)
             # A frame written before the CLI's result of no turns may overtake this one.
@@ -87,13 +91,13 @@ class SessionCore:
 
     async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
         """Append an assistant message, to which the CLI sends no answer."""
-        frame = assistant_frame(content, model=model, input_tokens=input_tokens)
-        line = frame_line(frame)
+        uuid = str(uuid4())
+        line = assistant_line(uuid, content, model=model, input_tokens=input_tokens)
         async with self._within_control_timeout("assistant message"):
             await self._vacate()
             self.history.add_assistant()
             await self.connection.write(line)
-        return cast(str, frame["uuid"])
+        return uuid
 
     async def begin(self, sent: SentMessage, *, is_turn: bool = False) -> None:
         """Send a message when the CLI has finished the message before it."""
@@ -102,7 +106,7 @@ class SessionCore:
             raise asyncio.CancelledError
         sent.enter(TurnEvent.SEND)
         self.sent = sent
-        self.extensions.callback_runner.remember()
+        self.extensions.callback_runner.loop = caller_loop.get()
         if sent.asks:
             self.connection.set_phase("turn")
             self.turns += is_turn
@@ -170,7 +174,7 @@ class SessionCore:
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo."""
         await self.wait_for_end()
-        sent = SentMessage(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
+        sent = SentMessage("/clear", asks=True, verbatim=False)
         try:
             async with self._within_control_timeout("/clear"):
                 await self.begin(sent)
@@ -294,3 +298,51 @@ class SessionCore:
     def _within_control_timeout(self, subtype: str) -> AbstractAsyncContextManager[None]:
         seconds = self.timeouts.control
         return time_limit(seconds, partial(ControlTimeoutError, subtype=subtype, seconds=seconds))
+
+
+class LeaseTerm:
+    """A caller's access to a session, which all calls pass on their way to the background loop.
+
+    A caller may use a leased session after the lease by mistake, or from another thread as the lease ends. So each call
+    checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
+
+    Args:
+        is_lease: False for the caller that has opened the session, whose access does not end before the session.
+    """
+
+    def __init__(self, *, is_lease: bool = True) -> None:
+        self._is_lease = is_lease
+        self.end: CLIConnectionError | None = None
+        """Error that later calls raise."""
+        self.calls: set[asyncio.Future[Any]] = set()
+        """Running calls in a lease."""
+
+    def finish(self) -> None:
+        """End the lease and cancel running calls."""
+        self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another session.")
+        for call in self.calls:
+            call.cancel()
+
+    async def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await `function(*args, **kwargs)` on the background loop.
+
+        Raises:
+            CLIConnectionError: The lease has ended, perhaps during the call.
+        """
+        if not self._is_lease:
+            return await on_background(function, *args, **kwargs)
+        return await on_background(self._call, partial(function, *args, **kwargs))
+
+    async def _call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self.end is not None:
+            raise self.end
+        call = asyncio.ensure_future(function())
+        self.calls.add(call)
+        call.add_done_callback(self.calls.discard)
+        try:
+            return await call
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self.end is None or (caller is not None and caller.cancelling()):
+                raise
+            raise self.end from None

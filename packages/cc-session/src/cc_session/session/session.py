@@ -17,13 +17,11 @@ from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..process.cli_process import CLIProcess
-from ..process.frames import Content, is_command, user_frame
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
-from .core import SessionCore
+from .core import LeaseTerm, SessionCore
 from .extensions import Extensions, SessionSetup, check_mode
-from .lease import LeaseTerm
-from .sent_message import SentMessage
+from .sent_message import Content, SentMessage
 from .spending import Spent
 from .stream import TurnLimits, TurnStream
 from .turn import Turn
@@ -201,9 +199,7 @@ class Session:
             silence=core.timeouts.silence,
             max_cost_usd=core.max_cost_usd if max_cost_usd is None else max_cost_usd,
         )
-        frame = user_frame(prompt, ask=True, verbatim=verbatim)
-        sent = SentMessage(frame, asks=True, is_command=not verbatim and is_command(prompt))
-        return TurnStream(core, self._term, sent, limits)
+        return TurnStream(core, self._term, SentMessage(prompt, asks=True, verbatim=verbatim), limits)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.

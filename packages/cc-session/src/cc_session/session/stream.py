@@ -14,11 +14,9 @@ from claude_agent_sdk import Message, ResultMessage, StreamEvent, UserMessage
 from ..background import on_background, tell_background
 from ..errors import TurnTimeoutError
 from ..timeouts import checked_seconds, time_limit
-from .core import SessionCore
-from .lease import LeaseTerm
+from .core import LeaseTerm, SessionCore
 from .sent_message import SentMessage
-from .turn import Turn
-from .turn_errors import turn_error
+from .turn import Turn, turn_error
 from .turn_state import TurnEvent, TurnState
 
 __all__ = ["TurnLimits", "TurnStream"]
