@@ -3,7 +3,7 @@
     uv run scripts/draw_architecture.py [--check]
 
 A package, or a folder in it (a room), stands above all that it imports. The states of a turn come from the table in
-`cc_session.session.turn_state`.
+`cc_session.session.sent_message`.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 import grimp
 
-from cc_session.session.turn_state import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
+from cc_session.session.sent_message import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
 from workspace import ROOT
 
 PAGE = ROOT / "docs" / "architecture.md"

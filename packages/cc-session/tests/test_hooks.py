@@ -15,8 +15,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Hook, HookResult, Session, Turn, TurnError, hook
-from cc_session.hooks.callbacks import CallbackRunner
-from cc_session.hooks.calls import for_the_cli
+from cc_session.hooks.calls import CallbackRunner, for_the_cli
 from cc_session.hooks.hook import OnError
 
 from . import conftest

@@ -5,8 +5,8 @@ process has a single loop for them, started at the first use, which callers from
 here. Sessions are unknown here: `at_exit` registers work for the end of the loop.
 
 A forked child has no such loop, and all CLI processes belong to its parent. Each module with such state drops it in the
-child by `in_forked_child`: this module, `process/connection.py`, `process/cli_process.py` and `process/watchdog.py`.
-`pool/owner.py` lets a pool go on in the child with new processes.
+child by `in_forked_child`: this module, and in `process/` `connection.py`, `cli_process.py` and `process_tree.py`.
+`pool/pool.py` lets a pool go on in the child with new processes.
 """
 
 import asyncio
@@ -86,16 +86,11 @@ class _Background:
     def __init__(self) -> None:
         # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child without it.
         started: Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]] = Future()
-        self._thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
+        self.thread.start()
         self.portal, self.loop = started.result()
         # The loop itself keeps only weak references to its tasks.
         self._tasks: set[asyncio.Task[object]] = set()
-
-    @property
-    def is_this_thread(self) -> bool:
-        """True if the caller runs on the loop."""
-        return threading.current_thread() is self._thread
 
     def call(self, loop: asyncio.AbstractEventLoop | None, function: Callable[[], Awaitable[T]]) -> Future[T]:
         """Start a call for a caller on `loop`; runs on any thread."""
@@ -121,7 +116,7 @@ class _Background:
                 logger.exception("Cleaning up the Claude Code background thread failed")
         # Cancel running tasks: their waiting callers would never be resumed.
         self.portal.start_task_soon(self.portal.stop, True)
-        self._thread.join(_EXIT_SECONDS)
+        self.thread.join(_EXIT_SECONDS)
 
 
 def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") -> None:
@@ -182,7 +177,7 @@ def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwar
         RuntimeError: This is the background loop's thread, which cannot wait for itself.
     """
     background = _background()
-    if background.is_this_thread:
+    if threading.current_thread() is background.thread:
         raise RuntimeError("The thread that runs Claude Code's hooks and tools cannot wait for it; use `await`")
 
     future = background.call(None, functools.partial(function, *args, **kwargs))

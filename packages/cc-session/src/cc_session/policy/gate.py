@@ -28,8 +28,7 @@ from claude_agent_sdk import (
     ToolPermissionContext,
 )  # fmt: skip
 
-from ..hooks.callbacks import CallbackRunner, in_thread
-from ..hooks.calls import denied, for_the_cli
+from ..hooks.calls import CallbackRunner, denied, for_the_cli, in_thread
 from ..hooks.hook import Hook, HookResult
 from ..timeouts import Timeouts
 from .policy import Ask, Policy, Verdict

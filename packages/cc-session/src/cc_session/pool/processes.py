@@ -43,19 +43,11 @@ class Processes:
         """Return the number of ready processes with this key."""
         return sum(worker.launch.key == key for worker in self.workers)
 
-    def count_idle(self, key: Hashable) -> int:
-        """Return the number of clean processes with this key."""
-        return sum(worker.launch.key == key for worker in self.idle)
-
-    def starting_by_key(self) -> Counter[Hashable]:
-        """Return the number of starting processes per key."""
-        return Counter(self.starting.values())
-
     def coming(self) -> Counter[Hashable]:
         """Return the number of processes per key that are starting, or whose reset will soon end."""
         since = time.monotonic() - _RESET_SOON_SECONDS
         resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
-        return self.starting_by_key() + Counter(worker.launch.key for worker in resetting)
+        return Counter(self.starting.values()) + Counter(worker.launch.key for worker in resetting)
 
     def busy_seconds(self) -> list[float]:
         """Return the seconds since the lease or reset of each process that is not clean."""
@@ -144,7 +136,7 @@ class Prewarming:
         for target in self._unfinished():
             missing = target.count - self._processes.count(target.launch.key)
             if missing > 0:
-                return [target.launch] * (missing - self._processes.starting_by_key()[target.launch.key])
+                return [target.launch] * (missing - [*self._processes.starting.values()].count(target.launch.key))
             target.done.set_result(None)
         return []
 
@@ -153,7 +145,8 @@ class Prewarming:
         if not self.is_on or not self._count:
             return []
         launch = self._launch()
-        ready = self._processes.count_idle(launch.key) + self._processes.coming()[launch.key]
+        idle = sum(worker.launch.key == launch.key for worker in self._processes.idle)
+        ready = idle + self._processes.coming()[launch.key]
         return [launch] * (self._count - ready)
 
     def reserve(self) -> Counter[Hashable]:

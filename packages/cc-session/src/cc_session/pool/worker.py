@@ -18,9 +18,9 @@ from claude_agent_sdk.types import SystemPromptCustom
 
 from cc_types import CLIConnectionError, ControlRequestError
 
-from ..process.cli_file import find_cli
 from ..process.cli_process import Memory
 from ..process.observer import SideEffects
+from ..process.options import find_cli
 from ..process.settings import Settings, SettingValues
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
@@ -41,11 +41,6 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 
 class PooledSession(Session):
     """A session that can be leased. The additional methods are for the background loop only."""
-
-    @classmethod
-    async def start(cls, launch: Launch) -> Self:
-        """Call `open()` with the arguments in `launch`."""
-        return cls(await SessionCore.open(Extensions(launch)))
 
     @property
     def side_effects(self) -> SideEffects:
@@ -165,7 +160,8 @@ class Worker:
     @staticmethod
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
         """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
-        return await PooledSession.start(replace(launch, options=_without_snapshot(options)))
+        launch = replace(launch, options=_without_snapshot(options))
+        return PooledSession(await SessionCore.open(Extensions(launch)))
 
     def begin(self, launch: Launch) -> None:
         """Begin a lease; only its pool may do so."""
@@ -189,11 +185,6 @@ class Worker:
     def pid(self) -> int | None:
         """Process id while it runs."""
         return self.session.pid if self.session.is_running else None
-
-    @property
-    def has_answered(self) -> bool:
-        """True if an answer has begun to arrive in this lease."""
-        return self.session.side_effects.answered
 
     @property
     def is_of_another_day(self) -> bool:
@@ -228,12 +219,7 @@ class Worker:
         self.session.side_effects.clear()
 
     async def apply(self, wanted: SettingValues) -> bool:
-        """Set the settings that are not confirmed; return false if there are none.
-
-        Raises:
-            ControlRequestError: The CLI refused.
-            ClaudeCodeError: The process failed, or cannot change the setting.
-        """
+        """Set the settings that are not confirmed; return false if there are none. Raise if the process cannot."""
         missing = self.session.settings.missing(wanted)
         if "system_prompt" in missing:
             await self._changes.probe_prompt(self.session, self.session.settings["model"])
@@ -275,9 +261,10 @@ class Worker:
     @property
     def is_untouched(self) -> bool:
         """True if the lease left nothing to undo."""
+        side_effects = self.session.side_effects
         return (
             self.session.state == "idle"
-            and self.session.side_effects.is_empty
+            and not (side_effects.has_conversation or side_effects.called_tools or side_effects.others)
             and not self.session.settings.missing(self._wanted(self.launch))
             and not self._term.calls
         )

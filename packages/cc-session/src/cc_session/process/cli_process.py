@@ -28,8 +28,7 @@ from typing_extensions import override
 
 from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
-from .process_tree import descendants, end_all, set_limit
-from .watchdog import Watchdog
+from .process_tree import Watchdog, descendants, end_all, set_limit
 
 __all__ = ["CLIProcess", "LastWords", "Memory", "Phase", "memory_of"]
 
@@ -93,11 +92,6 @@ class Memory:
     """Unshared memory."""
     shared: float = 0.0
     """Memory mapped from files; processes that run the same program share most of it. 0 except on Linux."""
-
-    @property
-    def resident(self) -> float:
-        """Total, as `ps` and `top` show it."""
-        return self.own + self.shared
 
 
 def memory_of(pids: Iterable[int]) -> dict[int, Memory]:

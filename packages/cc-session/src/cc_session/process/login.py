@@ -105,8 +105,7 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 def api_address(env: Mapping[str, str]) -> str:
     """Return the API's address for display: without path and password, with the variables that it comes from.
 
-    Args:
-        env: The CLI's environment, on top of this process's.
+    The CLI has `env` on top of this process's environment.
     """
     variables = {**os.environ, **env}
     login = login_of(env)

@@ -25,9 +25,8 @@ from ..process.connection import CLIConnection
 from ..process.settings import SettingValues, control_requests
 from ..timeouts import time_limit
 from .extensions import Extensions
-from .sent_message import Content, History, SentMessage, assistant_line
-from .spending import CostLedger
-from .turn_state import TurnEvent, TurnState
+from .sent_message import Content, History, SentMessage, TurnEvent, TurnState, assistant_line
+from .turn import CostLedger
 
 if TYPE_CHECKING:
     from ..mcp.servers import McpServer
@@ -110,7 +109,7 @@ class SessionCore:
         if sent.asks:
             self.connection.set_phase("turn")
             self.turns += is_turn
-            sent.begin_with(self._between)
+            sent.messages.extend(self._between)
             self._between.clear()
         self.history.add_user(sent.uuid, is_command=sent.is_command)
         await self.connection.write(sent.line)
@@ -287,7 +286,7 @@ class SessionCore:
         """Wait until the CLI has finished the last message; raise if a caller still has to read the answer to it."""
         self.connection.check()
         while (sent := self.sent) is not None:
-            if sent.waits_for_reader:
+            if sent.asks and sent.state in (TurnState.RUNNING, TurnState.ENDED):
                 raise SessionBusyError()
             async with self._within_control_timeout("user message"):
                 await sent.has_ended.wait()
@@ -324,11 +323,7 @@ class LeaseTerm:
             call.cancel()
 
     async def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await `function(*args, **kwargs)` on the background loop.
-
-        Raises:
-            CLIConnectionError: The lease has ended, perhaps during the call.
-        """
+        """Await `function(*args, **kwargs)` on the background loop; raise if the lease ends or has ended."""
         if not self._is_lease:
             return await on_background(function, *args, **kwargs)
         return await on_background(self._call, partial(function, *args, **kwargs))

@@ -1,38 +1,100 @@
-"""Messages sent to the CLI: their lines, the CLI's messages until it has finished the work on each, and the history.
+"""Messages sent to the CLI: their states, the CLI's messages until it has finished the work on each, and the history.
 
-Pure bookkeeping on the background loop. Received messages may be read from any thread.
+Two sides change a message's state: the CLI, which ends the message, and the reader in this process, which reads the
+result, leaves early, or rewinds the conversation to before the message. Pure bookkeeping on the background loop.
+Received messages may be read from any thread.
 """
 
 import asyncio
 import json
 import threading
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
+from enum import Enum
+from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage
 
 from cc_types import ControlRequestError, JsonValue
 
-from .spending import Spent
-from .turn_state import TRANSITIONS, TurnEvent, TurnState
+from .turn import Spent
 
-__all__ = ["Content", "History", "SentMessage", "assistant_line"]
+__all__ = [
+    "SESSION_STATES", "TRANSITIONS", "Content", "History", "SentMessage", "SessionState", "TurnEvent", "TurnState",
+    "assistant_line",
+]  # fmt: skip
 
 Content: TypeAlias = str | list[dict[str, JsonValue]]
 """A message's `content`, as in the Messages API."""
+SessionState = Literal["idle", "busy", "dirty", "dead"]
 
 # A rewind needs only the first message, or a later message if hooks have blocked the first.
 _MOST_REMEMBERED = 100
 
 
+class TurnState(Enum):
+    """State of a message, from creation on."""
+
+    NEW = "new"
+    """Not sent yet."""
+    RUNNING = "running"
+    """Sent; the CLI works on it."""
+    DROPPED = "dropped"
+    """The conversation was rewound to before it; the CLI has not ended it yet."""
+    LEFT = "left"
+    """The reader has left; the CLI has not ended it yet."""
+    ENDED = "ended"
+    """The CLI has ended it, and the result is unread."""
+    OVER = "over"
+    """Nothing more has to be done for it."""
+
+
+class TurnEvent(Enum):
+    """Cause of a change of state."""
+
+    SEND = "send"
+    """It is written to the CLI."""
+    END = "end"
+    """The result arrives, or the process ends."""
+    READ = "read"
+    """The reader has received the result."""
+    LEAVE = "leave"
+    """The reader leaves, or is cancelled."""
+    DROP = "drop"
+    """The conversation is rewound to before it."""
+
+
+TRANSITIONS: Mapping[tuple[TurnState, TurnEvent], TurnState] = {
+    (TurnState.NEW, TurnEvent.SEND): TurnState.RUNNING,
+    (TurnState.NEW, TurnEvent.LEAVE): TurnState.OVER,
+    (TurnState.RUNNING, TurnEvent.END): TurnState.ENDED,
+    (TurnState.RUNNING, TurnEvent.LEAVE): TurnState.LEFT,
+    (TurnState.RUNNING, TurnEvent.DROP): TurnState.DROPPED,
+    (TurnState.DROPPED, TurnEvent.END): TurnState.OVER,
+    (TurnState.DROPPED, TurnEvent.LEAVE): TurnState.LEFT,
+    (TurnState.LEFT, TurnEvent.END): TurnState.OVER,
+    (TurnState.ENDED, TurnEvent.READ): TurnState.OVER,
+    (TurnState.ENDED, TurnEvent.LEAVE): TurnState.OVER,
+    (TurnState.ENDED, TurnEvent.DROP): TurnState.OVER,
+}
+"""The next state for a state and an event. All other events leave the state as it is."""
+
+SESSION_STATES: Mapping[TurnState, SessionState] = {
+    TurnState.NEW: "idle",
+    TurnState.RUNNING: "busy",
+    TurnState.DROPPED: "busy",
+    TurnState.LEFT: "dirty",
+    TurnState.ENDED: "busy",
+    TurnState.OVER: "idle",
+}
+"""State of a living session during its last turn. A session whose process has ended is `"dead"`."""
+
+
 class SentMessage:
     """A user message, and the messages that follow it.
 
-    Args:
-        content: The content.
-        asks: True if the model answers, false if the CLI only acknowledges it and appends it to the conversation.
-        verbatim: True if the CLI takes it literally: it reads no `@file` and runs no slash command. CLI 2.1.327.
+    If it `asks`, the model answers; otherwise the CLI acknowledges it and appends it to the conversation. If it is
+    `verbatim`, the CLI takes it literally: it reads no `@file` and runs no slash command. Measured on CLI 2.1.327.
     """
 
     def __init__(self, content: Content, *, asks: bool, verbatim: bool = True) -> None:
@@ -67,15 +129,6 @@ class SentMessage:
     def is_read(self) -> bool:
         """True if the result was delivered."""
         return self._next > 0 and self.messages[self._next - 1] is self.result
-
-    @property
-    def waits_for_reader(self) -> bool:
-        """True if its reader must read or abandon it before another message may be sent."""
-        return self.asks and self.state in (TurnState.RUNNING, TurnState.ENDED)
-
-    def begin_with(self, messages: Iterable[Message]) -> None:
-        """Add messages received before this message was sent."""
-        self.messages.extend(messages)
 
     def put(self, message: Message, spent: Spent) -> None:
         """Add a message from the CLI; the result, which reports `spent`, is the last."""

@@ -21,11 +21,9 @@ from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
 from .core import LeaseTerm, SessionCore
 from .extensions import Extensions, SessionSetup, check_mode
-from .sent_message import Content, SentMessage
-from .spending import Spent
-from .stream import TurnLimits, TurnStream
-from .turn import Turn
-from .turn_state import SESSION_STATES, SessionState
+from .sent_message import SESSION_STATES, Content, SentMessage, SessionState
+from .stream import TurnStream
+from .turn import Spent, Turn
 
 __all__ = ["Session", "SessionState"]
 
@@ -193,13 +191,8 @@ class Session:
         Raises:
             ValueError: The timeout or the cost is an invalid number.
         """
-        core = self._core
-        limits = TurnLimits(
-            turn=core.timeouts.turn if timeout is None else timeout,
-            silence=core.timeouts.silence,
-            max_cost_usd=core.max_cost_usd if max_cost_usd is None else max_cost_usd,
-        )
-        return TurnStream(core, self._term, SentMessage(prompt, asks=True, verbatim=verbatim), limits)
+        sent = SentMessage(prompt, asks=True, verbatim=verbatim)
+        return TurnStream(self._core, self._term, sent, timeout, max_cost_usd)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.
@@ -349,7 +342,7 @@ class Session:
         Raises:
             McpServerFailedError: It failed, or no server has that name.
         """
-        await self._term.call(self._core.extensions.mcp.reconnect, name)
+        await self._term.call(self._core.extensions.mcp.change, "mcp_reconnect", name)
 
     async def toggle_mcp(self, name: str, enabled: bool) -> None:
         """Switch an MCP server on or off. The next request lists its tools, or does not.
@@ -357,7 +350,7 @@ class Session:
         Raises:
             McpServerFailedError: It could not be connected, or no server has that name.
         """
-        await self._term.call(self._core.extensions.mcp.toggle, name, enabled)
+        await self._term.call(self._core.extensions.mcp.change, "mcp_toggle", name, enabled=enabled)
 
     async def close(self) -> None:
         """End the process and delete the private folder, within a few times `timeouts.close`. Idempotent."""
