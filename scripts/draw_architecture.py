@@ -203,7 +203,8 @@ def _meanings() -> Iterable[str]:
     """The docstrings of the states and events, which follow their values in the source."""
     module = sys.modules[TurnState.__module__]
     tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
-    for enum in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+    enums = {TurnState.__name__, TurnEvent.__name__}
+    for enum in (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in enums):
         for value, text in zip(enum.body[1::2], enum.body[2::2], strict=True):
             assert isinstance(value, ast.Assign) and isinstance(text, ast.Expr)  # noqa: S101  # the shape of the enums
             yield f"- *{ast.literal_eval(value.value)}*: {' '.join(ast.literal_eval(text.value).split())}"

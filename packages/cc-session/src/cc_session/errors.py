@@ -176,11 +176,8 @@ def translated() -> Generator[None]:
     """Raise the SDK's errors as `ClaudeCodeError`; others pass."""
     try:
         yield
-    except ClaudeCodeError:
-        raise
     except Exception as error:
-        ours = _ours(error)
-        if ours is None:
+        if isinstance(error, ClaudeCodeError) or (ours := _ours(error)) is None:
             raise
         raise ours from error
 

@@ -84,7 +84,8 @@ class Launch(SessionSetup):
 
     def __post_init__(self) -> None:
         options, prompt, mode = self.options, self.options.system_prompt, self.options.permission_mode
-        can_move = options.cwd is not None and _can_move(options)
+        # Without the user's configuration, in which the CLI records a folder, a process can change its working folder.
+        can_move = options.cwd is not None and is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION
         fixed = replace(
             options,
             system_prompt=None if isinstance(prompt, str) else prompt,
@@ -93,8 +94,8 @@ class Launch(SessionSetup):
             cwd="any" if can_move else options.cwd,
         )
         extensions = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts)
-        key = (*_all_frozen((fixed, *extensions, self._companions())), _environment())
-        object.__setattr__(self, "key", key)
+        environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
+        object.__setattr__(self, "key", (*_all_frozen((fixed, *extensions, self._companions())), *environment))
         prompt = (prompt or None) if isinstance(prompt, str) else None
         settings: dict[str, object] = {"model": options.model, "permission_mode": mode, "system_prompt": prompt}
         if can_move:
@@ -190,16 +191,6 @@ def _frozen(value: object) -> Hashable:
             return (type(value), *_all_frozen([getattr(value, entry.name) for entry in fields(value)]))
         case _:
             return _Same(value)
-
-
-def _environment() -> Hashable:
-    """Return the variables in this process's environment that belong to the key."""
-    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN)))
-
-
-def _can_move(options: ClaudeAgentOptions) -> bool:
-    """Return true if a process can change its working folder: the configuration is not the user's."""
-    return is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION
 
 
 def _model_is_fixed(options: ClaudeAgentOptions) -> bool:

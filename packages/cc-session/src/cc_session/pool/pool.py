@@ -40,7 +40,7 @@ class PoolOwner:
         self._make = make
         self.core = make()
         """The current core."""
-        finalizer = weakref.finalize(face, self._close_soon)
+        finalizer = weakref.finalize(face, lambda: tell_background(self.core.aclose))
         finalizer.atexit = False  # when Python ends, `_close_all` closes all cores together
         _owners.add(self)
 
@@ -48,9 +48,6 @@ class PoolOwner:
         """Make a new core, and return the previous core, which the caller must close."""
         before, self.core = self.core, self._make()
         return before
-
-    def _close_soon(self) -> None:
-        tell_background(self.core.aclose)
 
 
 class SessionPool:

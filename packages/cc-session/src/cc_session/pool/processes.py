@@ -39,10 +39,6 @@ class Processes:
         """Clean processes, the longest unused first."""
         return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
 
-    def count(self, key: Hashable) -> int:
-        """Return the number of ready processes with this key."""
-        return sum(worker.launch.key == key for worker in self.workers)
-
     def coming(self) -> Counter[Hashable]:
         """Return the number of processes per key that are starting, or whose reset will soon end."""
         since = time.monotonic() - _RESET_SOON_SECONDS
@@ -134,9 +130,10 @@ class Prewarming:
         Not for all calls at once: they might take the places from each other for ever.
         """
         for target in self._unfinished():
-            missing = target.count - self._processes.count(target.launch.key)
+            key = target.launch.key
+            missing = target.count - sum(worker.launch.key == key for worker in self._processes.workers)
             if missing > 0:
-                return [target.launch] * (missing - [*self._processes.starting.values()].count(target.launch.key))
+                return [target.launch] * (missing - [*self._processes.starting.values()].count(key))
             target.done.set_result(None)
         return []
 

@@ -262,7 +262,11 @@ class CLIProcess(Transport):
 
     async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
         begun: list[bytes] = []  # start of an incomplete line
-        while chunk := await _received(stdout):
+        while True:
+            try:
+                chunk = await stdout.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
             *lines, rest = chunk.split(b"\n")
             for line in lines:
                 yield b"".join((*begun, line))
@@ -290,14 +294,6 @@ class CLIProcess(Transport):
         self.last_words.take(line)
         if self._caller_stderr is not None:
             self._caller_stderr(line)
-
-
-async def _received(stdout: ByteReceiveStream) -> bytes:
-    """Return new bytes; empty at the end."""
-    try:
-        return await stdout.receive()
-    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        return b""
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

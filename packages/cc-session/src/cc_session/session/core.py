@@ -214,7 +214,7 @@ class SessionCore:
         changes = self.settings.missing(wanted)
         if "cwd" in changes:
             await self._move(str(changes["cwd"]))
-        if "system_prompt" in changes and not self.settings.is_known("model"):  # its request names the model
+        if "system_prompt" in changes and "model" in self.settings.unknown:  # its request names the model
             model: dict[str, JsonValue] = {"model": cast("str | None", wanted.get("model"))}
             await self.connection.request("apply_flag_settings", {"settings": model})
         for subtype, fields in control_requests(changes, self.settings["model"]):
@@ -305,8 +305,7 @@ class LeaseTerm:
     A caller may use a leased session after the lease by mistake, or from another thread as the lease ends. So each call
     checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
 
-    Args:
-        is_lease: False for the caller that has opened the session, whose access does not end before the session.
+    The caller that has opened the session has no lease; its access does not end before the session.
     """
 
     def __init__(self, *, is_lease: bool = True) -> None:
