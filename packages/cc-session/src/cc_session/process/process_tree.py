@@ -1,4 +1,4 @@
-"""All direct and indirect child processes of a CLI: tools, their children, MCP servers. Their search, and the end.
+"""All child processes of a CLI, direct and indirect: tools, their children, MCP servers. And the watchdog over them.
 
 The CLI gives each command that a tool runs a new process group, and a command can detach from the process tree, as
 daemons do. So the search also uses two marks, which all child processes inherit: an environment variable, and on Linux
