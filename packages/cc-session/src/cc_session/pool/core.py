@@ -78,7 +78,7 @@ class PoolCore:
         self._figures = Figures()
 
     async def acquire(self, lease: Lease) -> Worker:
-        """Return a clean process. Always `give_back()` the lease, also after an error. Raises as `SessionPool.lease()`."""
+        """Return a clean process. Raise as `SessionPool.lease()`. Also after an error, `give_back()` the lease."""
         self._prewarming.is_on = True
         lease.asked_at = time.monotonic()
         waits, failures = False, 0
