@@ -3,7 +3,7 @@
     uv run scripts/draw_architecture.py [--check]
 
 A package, or a folder in it (a room), stands above all that it imports. The states of a turn come from the table in
-`cc_session.session.turn_state`.
+`cc_session.session.sent_message`.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import grimp
 
-from cc_session.session.turn_state import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
+from cc_session.session.sent_message import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
 from workspace import ROOT
 
 PAGE = ROOT / "docs" / "architecture.md"
@@ -145,7 +145,8 @@ def _meanings() -> Iterable[str]:
     """Yield the docstrings of states and events, which follow the values in the source."""
     module = sys.modules[TurnState.__module__]
     tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
-    for enum in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+    enums = {TurnState.__name__, TurnEvent.__name__}
+    for enum in (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in enums):
         for value, text in zip(enum.body[1::2], enum.body[2::2], strict=True):
             assert isinstance(value, ast.Assign) and isinstance(text, ast.Expr)  # noqa: S101
             yield f"- *{ast.literal_eval(value.value)}*: {' '.join(ast.literal_eval(text.value).split())}"

@@ -1,6 +1,6 @@
 """The page about the architecture, from imports and docstrings."""
 
-from cc_session.session.turn_state import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
+from cc_session.session.sent_message import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
 from draw_architecture import Part, levels, main
 
 

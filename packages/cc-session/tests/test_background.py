@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_session.event_loop import BackgroundLoop
+from cc_session.background import BackgroundLoop
 
 from .conftest import FakeCLI
 

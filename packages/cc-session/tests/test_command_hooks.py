@@ -15,8 +15,7 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_session import HookResult, Session, command_hook
-from cc_session.hooks.callbacks import CallbackRunner
-from cc_session.hooks.calls import for_the_cli
+from cc_session.hooks.calls import CallbackRunner, for_the_cli
 
 from .conftest import ask, bash, cancelled, is_alive, until, use
 

@@ -15,9 +15,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Hook, HookResult, Session, Turn, TurnError, hook
-from cc_session.background import caller_loop
-from cc_session.hooks.callbacks import CallbackRunner
-from cc_session.hooks.calls import for_the_cli
+from cc_session.hooks.calls import CallbackRunner, for_the_cli
 from cc_session.hooks.hook import OnError
 
 from . import conftest
@@ -286,8 +284,7 @@ def test_a_late_call_runs_on_the_loop_of_its_turn_s_caller() -> None:
     async def call() -> None:
         runner = CallbackRunner(None)
         for loop, turn in ((first, "one"), (second, "two")):
-            caller_loop.set(loop)
-            runner.remember()
+            runner.loop = loop
             await runner.call(turn, look, {})
         await runner.call("one", look, {})
         await runner.call(None, look, {})  # as an old CLI sends it

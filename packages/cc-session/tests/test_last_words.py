@@ -1,6 +1,6 @@
 """Last words: stderr lines that are not a log."""
 
-from cc_session.process.last_words import LastWords
+from cc_session.process.cli_process import LastWords
 
 SENDING = """\
 [Anthropic SDK DEBUG] [log_3e634b] sending request {

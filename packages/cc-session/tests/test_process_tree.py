@@ -11,7 +11,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from cc_session.process.memory import Memory, memory_of
+from cc_session.process.cli_process import memory_of
 from cc_session.process.process_tree import MARK, descendants, end_all, limit_of, set_limit
 
 if sys.platform == "win32":
@@ -102,4 +102,3 @@ def test_memory_is_told_of_processes_that_there_are(start: Start) -> None:
     assert memories.keys() == {os.getpid()}
     memory = memories[os.getpid()]
     assert memory.own > 1 < memory.shared
-    assert Memory(2.0, 1.0).resident == 3.0

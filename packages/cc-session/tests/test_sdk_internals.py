@@ -17,7 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
-from cc_session.process.sdk_errors import translated
+from cc_session.errors import translated
 from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 from .conftest import FakeCLI

@@ -5,8 +5,7 @@ Built on claude-agent-sdk. Knows processes, frames and events; does not know the
 
 from .errors import HooksDisabledError, McpServerFailedError, QueueTimeoutError, SessionBusyError, TurnTimeoutError
 from .hooks.command import CommandFailedError, command_hook
-from .hooks.hook import Hook, HookResult, hook
-from .hooks.matchers import EVENTS
+from .hooks.hook import EVENTS, Hook, HookResult, hook
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .policy.policy import Ask, Policy, Verdict
 from .policy.rules import Rule
@@ -14,13 +13,11 @@ from .pool.launch import LeaseOverrides
 from .pool.limits import PoolLimits
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
-from .process.frames import Content
 from .process.options import sealed_options
+from .session.sent_message import Content
 from .session.session import Session, SessionState
-from .session.spending import Spent
 from .session.stream import TurnStream
-from .session.turn import Turn
-from .session.turn_errors import TurnError, TurnErrorKind
+from .session.turn import Spent, Turn, TurnError, TurnErrorKind
 from .timeouts import Timeouts
 
 __all__ = [

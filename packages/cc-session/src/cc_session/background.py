@@ -3,6 +3,10 @@
 The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So a Python
 process has a single loop for them, started at the first use, which callers from any thread and any asyncio loop reach
 here. Sessions are unknown here: `at_exit` registers work for the end of the loop.
+
+A forked child has no such loop, and all CLI processes belong to its parent. Each module with such state drops it in the
+child by `in_forked_child`: this module, and in `process/` `connection.py`, `cli_process.py` and `process_tree.py`.
+`pool/pool.py` lets a pool go on in the child with new processes.
 """
 
 import asyncio
@@ -12,6 +16,7 @@ import logging
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
@@ -21,10 +26,10 @@ from typing import Any, ParamSpec, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from .event_loop import BackgroundLoop
-from .fork_safety import in_forked_child
-
-__all__ = ["at_exit", "caller_loop", "on_background", "run_on_background", "start_on_background", "tell_background"]
+__all__ = [
+    "BackgroundLoop", "at_exit", "caller_loop", "in_forked_child", "on_background", "run_on_background",
+    "start_on_background", "tell_background",
+]  # fmt: skip
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +39,46 @@ logger = logging.getLogger(__name__)
 # Sessions close at the same time, each within a few seconds; the interpreter must end even if one of them hangs.
 _EXIT_SECONDS = 15.0
 
+# asyncio's standard loop, whatever event loop policy the program has. A policy such as uvloop's may be installed at any
+# time. Before Python 3.14 asyncio asks the policy for the watcher that notices the end of a child process. uvloop's
+# policy has none, so that processes could not be started any more.
+if sys.platform == "win32":
+    BackgroundLoop = asyncio.ProactorEventLoop
+elif sys.version_info >= (3, 14):
+    BackgroundLoop = asyncio.SelectorEventLoop
+else:
+    _unix: Any = asyncio.unix_events
+
+    class BackgroundLoop(asyncio.SelectorEventLoop):
+        """asyncio's loop with a private child watcher, the default kind in this Python version.
+
+        The override replaces the only method that asks the policy. `tests/test_background.py` notices when it changes;
+        with a plain `SelectorEventLoop`, processes start under policies that have a watcher.
+        """
+
+        def __init__(self) -> None:
+            super().__init__()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._watcher = asyncio.DefaultEventLoopPolicy().get_child_watcher()
+
+        async def _make_subprocess_transport(
+            self, protocol: Any, args: Any, shell: Any, stdin: Any, stdout: Any, stderr: Any, bufsize: Any, **more: Any
+        ) -> Any:
+            loop: Any = self
+            ready = self.create_future()
+            transport = _unix._UnixSubprocessTransport(
+                self, protocol, args, shell, stdin, stdout, stderr, bufsize, waiter=ready, **more
+            )
+            self._watcher.add_child_handler(transport.get_pid(), loop._child_watcher_callback, transport)
+            try:
+                await ready
+            except BaseException:
+                transport.close()
+                await transport._wait()
+                raise
+            return transport
+
 
 class _Background:
     """The running thread, with a portal and a loop."""
@@ -41,16 +86,11 @@ class _Background:
     def __init__(self) -> None:
         # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child without it.
         started: Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]] = Future()
-        self._thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
+        self.thread.start()
         self.portal, self.loop = started.result()
         # The loop itself keeps only weak references to its tasks.
         self._tasks: set[asyncio.Task[object]] = set()
-
-    @property
-    def is_this_thread(self) -> bool:
-        """True if the caller runs on the loop."""
-        return threading.current_thread() is self._thread
 
     def call(self, loop: asyncio.AbstractEventLoop | None, function: Callable[[], Awaitable[T]]) -> Future[T]:
         """Start a call for a caller on `loop`; runs on any thread."""
@@ -76,7 +116,7 @@ class _Background:
                 logger.exception("Cleaning up the Claude Code background thread failed")
         # Cancel running tasks: their waiting callers would never be resumed.
         self.portal.start_task_soon(self.portal.stop, True)
-        self._thread.join(_EXIT_SECONDS)
+        self.thread.join(_EXIT_SECONDS)
 
 
 def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") -> None:
@@ -137,7 +177,7 @@ def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwar
         RuntimeError: This is the background loop's thread, which cannot wait for itself.
     """
     background = _background()
-    if background.is_this_thread:
+    if threading.current_thread() is background.thread:
         raise RuntimeError("The thread that runs Claude Code's hooks and tools cannot wait for it; use `await`")
 
     future = background.call(None, functools.partial(function, *args, **kwargs))
@@ -190,6 +230,12 @@ def _after_fork_in_child() -> None:
     if sys.version_info < (3, 12) and hasattr(policy := _loop_policy(), "_local"):
         # As later versions do: two processes with the same loop take each other's events.
         policy._local = type(policy._local)()
+
+
+def in_forked_child(function: Callable[[], object]) -> None:
+    """Call `function` in each forked child, in the order of registration."""
+    if sys.platform != "win32":
+        os.register_at_fork(after_in_child=function)
 
 
 atexit.register(_stop)

@@ -2,15 +2,15 @@
 
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .mcp.names import PLAIN_NAMES_ENV, check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
-from .mcp.tool_server import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
+from .mcp.servers import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
 from .policy.rules import is_known_tool
 from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
 from .pool.limits import refuse_keywords
-from .pool.owner import PoolOwner
+from .pool.pool import PoolOwner
 from .pool.worker import PooledSession, Worker
-from .process.cli_file import bundled_cli, find_cli, login_advice
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
+from .process.options import bundled_cli, find_cli, login_advice
 from .process.settings import SettingValues, variable
 
 __all__ = [

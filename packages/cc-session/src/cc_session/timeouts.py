@@ -58,12 +58,7 @@ class Timeouts:
 
 
 def checked_seconds(value: object, name: str) -> float:
-    """Return a number of seconds that is valid for a wait.
-
-    Raises:
-        ValueError: It is not positive and finite.
-        TypeError: It is not a number.
-    """
+    """Return a number of seconds; raise `ValueError` if it is not positive and finite, `TypeError` if not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"the timeout {name!r} must be a number of seconds, not {value!r}")
     if not (value > 0 and math.isfinite(value)):

@@ -9,9 +9,8 @@ from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 from typing_extensions import override
 
 from cc_session import HookResult, Policy, Rule, SessionPool, Timeouts, hook
-from cc_session.pool.changes import Changes
 from cc_session.pool.core import Lease
-from cc_session.pool.worker import Worker
+from cc_session.pool.worker import Changes, Worker
 from cc_types import CLIConnectionError, ControlRequestError
 
 from .conftest import FULL, OPTIONS, Make, Starter, all_rest, figures, launch, lent, use

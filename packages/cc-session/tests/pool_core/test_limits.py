@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cc_session import PoolLimits, SessionPool
-from cc_session.process.memory import Memory
+from cc_session.process.cli_process import Memory
 
 from .conftest import (
     Make,

@@ -9,7 +9,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_session.pool.core import Lease
-from cc_session.process.memory import Memory
+from cc_session.process.cli_process import Memory
 from cc_types import ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 from ..conftest import until

@@ -2,21 +2,42 @@
 
 An exception would reach the CLI, which prints kilobytes of source code about it. So this module turns a failure into a
 decision. The CLI also blocks when it gets no answer, in case this process hangs.
+
+`CallbackRunner` calls the caller's functions from the background loop. A coroutine function runs on the event loop of
+the turn's caller, where its resources live. Any other function runs in a new thread, so that it delays nothing else,
+however long it takes. These calls have no time limit: the calling code sets one and cancels the call.
 """
 
 import asyncio
+import contextvars
+import inspect
 import logging
-from collections.abc import Mapping
-from typing import Any, cast
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
 
 from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
 
-from .callbacks import CallbackRunner
 from .hook import Hook, HookResult
 
-__all__ = ["denied", "for_the_cli", "keeping_in_memory"]
+__all__ = ["CallbackRunner", "denied", "for_the_cli", "in_thread", "keeping_in_memory", "mark_of_programs"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+mark_of_programs: ContextVar[Mapping[str, str]] = ContextVar("mark_of_programs", default=MappingProxyType({}))
+"""Environment variables for a hook program, so that it ends with the session that calls it."""
+
+# Exceptions that would stop the background loop, or that a future does not accept.
+_NOT_FOR_US = (asyncio.CancelledError, SystemExit, KeyboardInterrupt, StopIteration)
+
+# A turn's hooks are called during the turn, or shortly after an abandoned turn.
+_TURNS_REMEMBERED = 100
 
 # Extra wait of the CLI, so that our timeout comes first, and gives the reason.
 _CLI_WAITS_LONGER_SECONDS = 2.0
@@ -29,28 +50,119 @@ _ELICITATIONS = frozenset({"Elicitation", "ElicitationResult"})
 _BLOCKED_TO_GO_ON = frozenset({"Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"})
 
 # Events that report a past action.
-_NEVER_BLOCKED = frozenset(
-    {
-        "CwdChanged", "DirectoryAdded", "FileChanged", "InstructionsLoaded", "MessageDisplay", "Notification",
-        "PermissionDenied", "PostCompact", "PostModelSwitch", "PostToolUseFailure", "SessionEnd", "SessionStart",
-        "Setup", "StopFailure", "SubagentStart", "WorktreeRemove",
-    }
-)  # fmt: skip
-
-_WITH_CONTEXT = frozenset(
-    {
-        "Notification", "PostModelSwitch", "PostToolBatch", "PostToolUse", "PostToolUseFailure", "PreToolUse",
-        "SessionStart", "Stop", "SubagentStart", "SubagentStop", "UserPromptExpansion", "UserPromptSubmit",
-    }
-)  # fmt: skip
-
-_FIELDS = frozenset(
-    {
-        "async", "async_", "asyncTimeout", "continue", "continue_", "decision", "hookSpecificOutput", "reason",
-        "stopReason", "suppressOutput", "systemMessage",
-    }
-)  # fmt: skip
+_NEVER_BLOCKED = frozenset((
+    "CwdChanged", "DirectoryAdded", "FileChanged", "InstructionsLoaded", "MessageDisplay", "Notification",
+    "PermissionDenied", "PostCompact", "PostModelSwitch", "PostToolUseFailure", "SessionEnd", "SessionStart", "Setup",
+    "StopFailure", "SubagentStart", "WorktreeRemove",
+))  # fmt: skip
+_WITH_CONTEXT = frozenset((
+    "Notification", "PostModelSwitch", "PostToolBatch", "PostToolUse", "PostToolUseFailure", "PreToolUse",
+    "SessionStart", "Stop", "SubagentStart", "SubagentStop", "UserPromptExpansion", "UserPromptSubmit",
+))  # fmt: skip
+_FIELDS = frozenset((
+    "async", "async_", "asyncTimeout", "continue", "continue_", "decision", "hookSpecificOutput", "reason",
+    "stopReason", "suppressOutput", "systemMessage",
+))  # fmt: skip
 _DECISIONS = frozenset({"allow", "ask", "defer", "deny"})
+
+
+class QuitError(RuntimeError):
+    """A callback raised an exception in `_NOT_FOR_US`."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"it raised {error!r}")
+
+
+class CallbackRunner:
+    """Calls functions on the event loop of the session's caller; one caller at a time has a turn."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.loop = loop
+        """Loop of the caller of the turn that began last."""
+        self._loops: OrderedDict[str, asyncio.AbstractEventLoop | None] = OrderedDict()
+        self.mark: Mapping[str, str] = {}
+        """Environment variable that makes called programs end with the session."""
+
+    async def call_here(self, _turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
+        """Call as `call()`, but run a coroutine function on this loop; set `mark_of_programs`."""
+        mark_of_programs.set(self.mark)
+        return await CallbackRunner(None).call(None, function, *args)
+
+    async def call(self, turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
+        """Call a function, and await its result if it is awaitable.
+
+        `turn` is the CLI's `prompt_id`: a late call about an earlier turn goes to that turn's caller. An old CLI sends
+        no id; then the last turn counts.
+        """
+        loop = self._loop_of(turn)
+        if not _is_async(function):
+            result = await in_thread(function, *args)
+            return await _awaited(loop, result) if inspect.isawaitable(result) else cast(T, result)
+        return await _awaited(loop, cast("Callable[..., Awaitable[T]]", function), *args)
+
+    def _loop_of(self, turn: str | None) -> asyncio.AbstractEventLoop | None:
+        if turn is None:
+            return self.loop
+        loop = self._loops.setdefault(turn, self.loop)
+        if len(self._loops) > _TURNS_REMEMBERED:
+            self._loops.popitem(last=False)
+        return loop
+
+
+async def _awaited(
+    loop: asyncio.AbstractEventLoop | None, work: Awaitable[T] | Callable[..., Awaitable[T]], *args: object
+) -> T:
+    async def run() -> T:
+        try:
+            return await (work(*args) if callable(work) else work)
+        except _NOT_FOR_US as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            raise QuitError(error) from error
+
+    if loop is None or loop is asyncio.get_running_loop():
+        return await run()
+    coroutine = run()
+    try:
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError:  # the loop was closed
+        coroutine.close()
+        raise
+    return await asyncio.wrap_future(future)
+
+
+async def in_thread(function: Callable[..., T], *args: object) -> T:
+    """Call a function in a new thread, which does not end with a cancelled call, nor delay an exit."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if outcome.done():
+            return
+        if error is None:
+            outcome.set_result(cast(T, result))
+        else:
+            outcome.set_exception(error)
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = context.run(function, *args)
+        except _NOT_FOR_US as error:
+            failure = QuitError(error)
+        except BaseException as error:
+            failure = error
+        with suppress(RuntimeError):  # the loop was closed; no task waits any more
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="claude-code-callback", daemon=True).start()
+    return await outcome
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher:

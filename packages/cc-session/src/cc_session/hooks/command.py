@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from claude_agent_sdk import HookJSONOutput
 
-from .callbacks import mark_of_programs
+from .calls import mark_of_programs
 from .hook import Hook, HookResult, HookReturn, OnError
 
 __all__ = ["CommandFailedError", "command_hook"]

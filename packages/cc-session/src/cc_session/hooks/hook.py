@@ -1,11 +1,24 @@
 """Hooks: the caller's functions that the CLI calls on an event and waits for, and their results.
 
-`hooks/calls.py` calls them, and enforces the timeout of each.
+`hooks/calls.py` calls them, and enforces the timeout of each. This module also checks a hook's event and matcher before
+the CLI sees them: a matcher that the CLI cannot read silently never matches, and the CLI drops an unknown event. The
+CLI's rules, from the code and from runs of 2.1.329:
+
+- None, an empty text and `*` match everything.
+- A text with letters, digits, `_`, `-`, spaces, `|` and `,` only is a list of exact names, split at `|` or `,`: `Bash`,
+  or `Edit|Write`. `bash` and `Bas` do not match `Bash`.
+- Anything else is a JavaScript regular expression, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
+
+A tool has the usual name, an MCP tool `mcp__server__tool`. Other subjects depend on the event: the reason for a session
+start, the type of a sub-agent, etc.
 """
 
 import inspect
+import re
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from claude_agent_sdk import HookJSONOutput
@@ -13,9 +26,8 @@ from claude_agent_sdk import HookJSONOutput
 from cc_types import JsonValue
 
 from ..timeouts import checked_seconds
-from .matchers import check_event, check_matcher
 
-__all__ = ["MAX_SECONDS", "Hook", "HookResult", "HookReturn", "OnError", "hook"]
+__all__ = ["EVENTS", "MAX_SECONDS", "Hook", "HookResult", "HookReturn", "OnError", "hook"]
 
 OnError: TypeAlias = Literal["block", "continue"]
 """Effect of a failed hook on the call, the prompt or the event's other subject."""
@@ -24,6 +36,39 @@ InputT = TypeVar("InputT", bound=Mapping[str, Any])
 
 MAX_SECONDS = 2_000_000.0
 """Longest timeout of a hook, 23 days. The CLI's clock treats a longer timeout as none at all."""
+
+# Events whose subject a matcher cannot select.
+_WITHOUT_MATCHER = frozenset((
+    "PostToolBatch", "UserPromptSubmit", "Stop", "TeammateIdle", "TaskCreated", "TaskCompleted", "WorktreeCreate",
+    "WorktreeRemove", "CwdChanged", "MessageDisplay",
+))  # fmt: skip
+
+_EVENT_NAMES = (
+    "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionDenied", "PermissionRequest",
+    "Notification", "UserPromptSubmit", "UserPromptExpansion", "SessionStart", "SessionEnd", "Stop", "StopFailure",
+    "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PreModelSwitch", "PostModelSwitch", "Setup",
+    "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
+    "InstructionsLoaded", "WorktreeCreate", "WorktreeRemove", "CwdChanged", "FileChanged", "DirectoryAdded",
+    "MessageDisplay",
+)  # fmt: skip
+
+EVENTS: Mapping[str, bool] = MappingProxyType({name: name not in _WITHOUT_MATCHER for name in _EVENT_NAMES})
+"""The CLI's events by name; true if a hook on the event can have a matcher."""
+
+# Events for which the CLI allows fewer characters in a name; any other text is a regular expression.
+_FEW_CHARACTERS = frozenset({"FileChanged", "StopFailure"})
+_NAMES = re.compile(r"[A-Za-z0-9_|, -]*")
+_FEW_NAMES = re.compile(r"[A-Za-z0-9_|]*")
+
+# Syntax that JavaScript lacks or reads differently: Python's groups and flags, possessive quantifiers, an open lower
+# bound, and anchors that are plain letters there. Escapes and classes are skipped.
+_PYTHON_ONLY = re.compile(
+    r"""
+    \\(?P<anchor>[AZ]) | \\. | \[\^?\]?(?:\\.|[^\]\\])*\] |
+    (?P<group>\(\?(?!:|=|!|<=|<!)) | (?P<possessive>[*+?}]\+) | (?P<bound>\{,)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +134,8 @@ class Hook(Generic[InputT]):
     """True if a coroutine function runs on the background loop, and not on the caller's."""
 
     def __post_init__(self) -> None:
-        check_event(self.event)
-        check_matcher(self.event, self.matcher)
+        _check_event(self.event)
+        _check_matcher(self.event, self.matcher)
         if checked_seconds(self.timeout, "hook") > MAX_SECONDS:
             raise ValueError(f"the timeout of a hook is at most {MAX_SECONDS:,.0f} seconds, not {self.timeout:,.0f}")
         if self.on_error not in ("block", "continue"):
@@ -141,11 +186,41 @@ def hook(
         re.error: The matcher is not a regular expression.
         TypeError: The function does not take one argument.
     """
-    check_event(event)
-    check_matcher(event, matcher)
+    _check_event(event)
+    _check_matcher(event, matcher)
 
     def decorate(function: HookFunction[InputT]) -> Hook[InputT]:
         inspect.signature(function).bind({})
         return Hook(event, function, matcher, timeout, on_error)
 
     return decorate
+
+
+def _check_event(event: str) -> None:
+    if event not in EVENTS:
+        raise ValueError(f"the CLI has no hook event {event!r}; it has {', '.join(EVENTS)}")
+
+
+def _check_matcher(event: str, matcher: str | None) -> None:
+    """Raise if the CLI would not read a matcher as intended; None is everything."""
+    if matcher in (None, "", "*"):
+        return
+    if not EVENTS[event]:
+        raise ValueError(f"{event} has nothing that a matcher could match, and the CLI would ignore it: {matcher!r}")
+    names = _FEW_NAMES if event in _FEW_CHARACTERS else _NAMES
+    if not names.fullmatch(matcher):
+        _check_expression(matcher)
+    elif not matcher.strip(" |,"):
+        raise ValueError(f"the matcher {matcher!r} names nothing, so it would never match")
+
+
+def _check_expression(expression: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # about set operations, which neither language has here
+        re.compile(expression)
+    for match in _PYTHON_ONLY.finditer(expression):
+        if match.lastgroup is not None:
+            raise ValueError(
+                f"the CLI matches with JavaScript's regular expressions, where {match.group()!r} in {expression!r} "
+                "means something else or nothing"
+            )

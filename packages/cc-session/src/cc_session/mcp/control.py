@@ -94,15 +94,8 @@ class McpControl:
         answer = await self._connection.request("mcp_status", {}, seconds)
         return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
 
-    async def reconnect(self, name: str) -> None:
-        """Reconnect a server."""
-        await self._change("mcp_reconnect", name)
-
-    async def toggle(self, name: str, enabled: bool) -> None:
-        """Switch a server on or off."""
-        await self._change("mcp_toggle", name, enabled=enabled)
-
-    async def _change(self, subtype: str, name: str, **fields: JsonValue) -> None:
+    async def change(self, subtype: str, name: str, **fields: JsonValue) -> None:
+        """Send a control request about a server; raise `McpServerFailedError` if the CLI refuses."""
         try:
             await self._request(subtype, serverName=name, **fields)
         except ControlRequestError as error:

@@ -16,11 +16,7 @@ _REPLACED = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def check_server_name(name: str) -> None:
-    """Raise if the CLI would change a server name in its tool names, or tool names would be ambiguous.
-
-    Raises:
-        ValueError: The name is invalid.
-    """
+    """Raise `ValueError` if the CLI would change a server name in its tool names, or tool names would be ambiguous."""
     if not _SERVER.fullmatch(name):
         raise ValueError(
             f"{name!r} cannot be the name of an MCP server: it has up to 64 letters, digits, '-' and single '_', "

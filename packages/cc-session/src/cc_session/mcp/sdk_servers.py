@@ -5,7 +5,7 @@ of the entries, are private; `tests/test_sdk_internals.py` fails when they chang
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from claude_agent_sdk import ClaudeSDKClient
@@ -52,12 +52,12 @@ class _Bridge(SdkMcpBridge):
             self._greetings.clear()
         if message.get("method") in ("initialize", "notifications/initialized"):
             self._greetings.append(message)
-        return await self._there(lambda: self._inner.handle(message))
+        return await self._there(self._inner.handle(message))
 
     @override
     async def aclose(self) -> None:
         if self._loop is None or not self._loop.is_closed():
-            await self._there(self._inner.aclose)
+            await self._there(self._inner.aclose())
 
     async def _move(self) -> None:
         """Restart the server here with the same handshake, so that the CLI does not notice."""
@@ -66,10 +66,7 @@ class _Bridge(SdkMcpBridge):
         for message in self._greetings:
             await self._inner.handle(message)
 
-    async def _there(self, function: Callable[[], Awaitable[T]]) -> T:
-        async def run() -> T:
-            return await function()
-
+    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None or self._loop is asyncio.get_running_loop():
-            return await function()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), self._loop))
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))

@@ -28,8 +28,7 @@ from claude_agent_sdk import (
     ToolPermissionContext,
 )  # fmt: skip
 
-from ..hooks.callbacks import CallbackRunner, in_thread
-from ..hooks.calls import denied, for_the_cli
+from ..hooks.calls import CallbackRunner, denied, for_the_cli, in_thread
 from ..hooks.hook import Hook, HookResult
 from ..timeouts import Timeouts
 from .policy import Ask, Policy, Verdict
@@ -64,16 +63,13 @@ class PolicyGate:
         self._policy = policy
         self._callback_runner = callback_runner
         self._ask = policy.ask or others_ask
+        self.can_ask = self._ask is not None
+        """True if there is a callback to ask."""
         self._ask_seconds = policy.timeout if policy.timeout is not None else timeouts.permission
         self._seconds = timeouts.hook
         # A policy without conditions is applied at once.
         self._takes_time = any(rule.when is not None for rule in policy.rules)
         self._calls: OrderedDict[tuple[str, str], _Call] = OrderedDict()
-
-    @property
-    def can_ask(self) -> bool:
-        """True if there is a callback to ask."""
-        return self._ask is not None
 
     def hook(self) -> HookMatcher:
         """Return the hook that all calls pass."""

@@ -55,8 +55,7 @@ def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
 def is_known_tool(name: str) -> bool:
     """Return true if some CLI has a built-in tool with this name; true also for MCP tools and names with `*`.
 
-    Raises:
-        ValueError: The name is probably misspelt: it is close to a tool name.
+    Raise `ValueError` if the name is close to a tool name, and so probably misspelt.
     """
     if name in _TOOLS or name in _RENAMED or is_mcp_name(name) or "*" in name:
         return True

@@ -22,8 +22,7 @@ from ..session.turn import Turn
 from ..timeouts import time_limit
 from .launch import Launch
 from .limits import PoolLimits
-from .prewarm import Prewarming, WarmTarget
-from .processes import Processes
+from .processes import Prewarming, Processes, WarmTarget
 from .stats import Figures, PoolStats
 from .worker import Worker
 
@@ -79,12 +78,7 @@ class PoolCore:
         self._figures = Figures()
 
     async def acquire(self, lease: Lease) -> Worker:
-        """Return a clean process. Always `give_back()` the lease, also after an error.
-
-        Raises:
-            QueueTimeoutError: None became free within the launch's `timeouts.queue`.
-            ClaudeCodeError: A process could not be started, or the pool is closed.
-        """
+        """Return a clean process. Raise as `SessionPool.lease()`. Also after an error, `give_back()` the lease."""
         self._prewarming.is_on = True
         lease.asked_at = time.monotonic()
         waits, failures = False, 0
@@ -123,7 +117,7 @@ class PoolCore:
             try:
                 return await ask((await self.acquire(lease)).keep())
             except ProcessExitedError:
-                if retries <= 0 or lease.worker is None or lease.worker.has_answered:
+                if retries <= 0 or lease.worker is None or lease.worker.session.side_effects.answered:
                     raise
                 retries -= 1
             finally:
@@ -326,7 +320,7 @@ class PoolCore:
         except (Exception, asyncio.CancelledError) as error:
             logger.info("A Claude Code process is replaced, since its reset failed: %s", type(error).__name__)
             reason = "dead" if worker.unfit() == "dead" else "reset"
-        if reason is None and worker.memory.resident > self._limits.max_rss_mb:
+        if reason is None and worker.memory.own + worker.memory.shared > self._limits.max_rss_mb:
             reason = "memory"
         if reason is None:
             self._settle(worker)

@@ -1,9 +1,23 @@
-"""Parameters of a lease: for the start of a process, and settings for a running process."""
+"""Parameters of a lease: for the start of a process, and settings for a running process.
+
+The launch key has everything that is fixed at a process's start. Leases with equal keys can share the process.
+Settings that the CLI can change on a warm process without a trace in its requests are left out. Measured on CLI
+2.1.329, by the bodies and headers that a fresh process and a changed process send:
+
+- The model, on an empty conversation; later a `/model` echo would stand in it. But Claude Code's system prompt is
+  written for the model that the process began with.
+- The system prompt, if it is the caller's alone, but a process with a prompt cannot go back to none.
+- MCP servers in addition to the options'.
+- The working folder, if the CLI's configuration is not the user's: the CLI records there that the folder is trusted.
+- The permission mode, among those in `EXACT_MODES`. `auto` and `plan` leave a header or a reminder behind, and
+  `bypassPermissions` has to be allowed at the start.
+"""
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypedDict, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
@@ -12,14 +26,27 @@ from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromp
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
-from ..process.options import sealed_options
+from ..process.login import Login, login_of
+from ..process.options import is_sealed, sealed_options
 from ..process.settings import EXACT_MODES, SettingValues
 from ..session.extensions import SessionSetup
 from ..timeouts import Timeouts
-from . import launch_key as _keys
-from .changes import prompt_of
 
-__all__ = ["Defaults", "Launch", "LeaseOverrides"]
+__all__ = ["Defaults", "Launch", "LeaseOverrides", "serves_once"]
+
+# Beginnings of this process's environment variables that choose a login or an API. Others are read at the start.
+_LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
+
+# Options with which a conversation does not begin empty, belongs to a named session, or has a token budget that shrinks
+# with each lease.
+_ONCE = (
+    "continue_conversation", "fork_session", "resume", "resume_session_at", "session_id",
+    "session_store", "task_budget",
+)  # fmt: skip
+_ONCE_ARGS = frozenset({"continue", "fork-session", "max-budget-usd", "resume", "session-id", "task-budget"})
+
+# Types with values that are their own frozen copies.
+_PLAIN = (NoneType, int, float, str, bytes)
 
 
 class LeaseOverrides(TypedDict, total=False):
@@ -51,45 +78,35 @@ class Launch(SessionSetup):
 
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
+    settings: SettingValues = field(init=False, repr=False, compare=False)
+    """Settings that a process must have for this launch. The system prompt is one that the process can change; None if
+    there is none, or if it is fixed at the start."""
 
     def __post_init__(self) -> None:
+        options, prompt, mode = self.options, self.options.system_prompt, self.options.permission_mode
+        # Without the user's configuration, in which the CLI records a folder, a process can change its working folder.
+        can_move = options.cwd is not None and is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION
+        fixed = replace(
+            options,
+            system_prompt=None if isinstance(prompt, str) else prompt,
+            model=options.model if _model_is_fixed(options) else None,
+            permission_mode="default" if mode in EXACT_MODES else mode,
+            cwd="any" if can_move else options.cwd,
+        )
         extensions = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts)
-        key = (_keys.frozen((self._fixed(), *extensions, self._companions())), _keys.environment())
-        object.__setattr__(self, "key", key)
+        environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
+        object.__setattr__(self, "key", (*_all_frozen((fixed, *extensions, self._companions())), *environment))
+        prompt = (prompt or None) if isinstance(prompt, str) else None
+        settings: dict[str, object] = {"model": options.model, "permission_mode": mode, "system_prompt": prompt}
+        if can_move:
+            settings["cwd"] = str(options.cwd)
+        if self.mcp_servers is not None:
+            settings["mcp_servers"] = self.mcp_servers
+        object.__setattr__(self, "settings", settings)
 
     def _companions(self) -> object:
         """More values for the key, for launches that start more than a session."""
         return None
-
-    @property
-    def prompt(self) -> str | None:
-        """System prompt that the process can change; None if there is none, or if it is fixed at the start."""
-        return prompt_of(self.options)
-
-    @property
-    def settings(self) -> SettingValues:
-        """Settings that a process must have for this launch."""
-        options = self.options
-        settings: dict[str, object] = {
-            "model": options.model,
-            "permission_mode": options.permission_mode,
-            "system_prompt": self.prompt,
-        }
-        if options.cwd is not None and _keys.can_move(options):
-            settings["cwd"] = str(options.cwd)
-        if self.mcp_servers is not None:
-            settings["mcp_servers"] = self.mcp_servers
-        return settings
-
-    def _fixed(self) -> ClaudeAgentOptions:
-        options, mode = self.options, self.options.permission_mode
-        return replace(
-            options,
-            system_prompt=None if isinstance(options.system_prompt, str) else options.system_prompt,
-            model=options.model if _keys.model_is_fixed(options) else None,
-            permission_mode="default" if mode in EXACT_MODES else mode,
-            cwd="any" if options.cwd is not None and _keys.can_move(options) else options.cwd,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +156,53 @@ def _copy(value: Any) -> Any:
             return [_copy(item) for item in cast("list[Any]", value)]
         case _:
             return value
+
+
+class _Same:
+    """Wrapper for an object that is equal only to itself. Keeps the object alive, so that its id stays unique."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def _all_frozen(values: Iterable[object]) -> list[Hashable]:
+    return [value if isinstance(value, _PLAIN) else _frozen(value) for value in values]
+
+
+def _frozen(value: object) -> Hashable:
+    """Return a hashable copy: containers and dataclasses by content, other objects by identity."""
+    match value:
+        case Path():
+            return str(value)
+        case Mapping():
+            items = cast("Mapping[Hashable, object]", value)
+            return ("mapping", *zip(items, _all_frozen(items.values()), strict=True))
+        case Sequence():
+            return ("sequence", *_all_frozen(cast("Sequence[object]", value)))
+        case Set():
+            return frozenset(_all_frozen(cast("Set[object]", value)))
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return (type(value), *_all_frozen([getattr(value, entry.name) for entry in fields(value)]))
+        case _:
+            return _Same(value)
+
+
+def _model_is_fixed(options: ClaudeAgentOptions) -> bool:
+    """Return true if a process that began with another model would send other requests."""
+    has_own_prompt = options.system_prompt is None or isinstance(options.system_prompt, str)
+    # Settings can name a model for processes without `model`; after a failure a fallback model may stay.
+    has_settings = options.setting_sources != [] or options.settings is not None
+    return not has_own_prompt or has_settings or options.fallback_model is not None
+
+
+def serves_once(options: ClaudeAgentOptions) -> bool:
+    """Return true if a process can never serve a second lease."""
+    return any(getattr(options, name) not in (None, False) for name in _ONCE) or bool(
+        _ONCE_ARGS & options.extra_args.keys()
+    )

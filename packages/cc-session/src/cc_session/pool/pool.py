@@ -1,30 +1,53 @@
 """A pool of warm sessions: each lease gets an empty conversation in a running process.
 
-This is the facade for all threads and loops; `pool/core.py` controls the processes on the background loop.
+This is the facade for all threads and loops; `pool/core.py` controls the processes on the background loop. A core, the
+processes and their loop belong to one process of the operating system. So a forked child gets a new core, and the
+parent's continues in the parent.
 """
 
+import asyncio
 import functools
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import weakref
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Never, Self, Unpack
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-from ..background import on_background, run_on_background, tell_background
+from ..background import at_exit, in_forked_child, on_background, run_on_background, tell_background
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
-from ..process.frames import Content
+from ..session.sent_message import Content
 from ..session.session import Session
 from ..session.turn import Turn
 from ..timeouts import Timeouts
 from .core import Lease, PoolCore
 from .launch import Defaults, LeaseOverrides
 from .limits import PoolLimits, refuse_keywords
-from .owner import PoolOwner
 from .stats import PoolStats
 
-__all__ = ["SessionPool", "query"]
+__all__ = ["PoolOwner", "SessionPool", "query"]
+
+
+class PoolOwner:
+    """Holds the core of `face`, which any thread may use. The processes end when `face` is garbage-collected.
+
+    So `make` must not refer to `face`.
+    """
+
+    def __init__(self, face: object, make: Callable[[], PoolCore]) -> None:
+        self._make = make
+        self.core = make()
+        """The current core."""
+        finalizer = weakref.finalize(face, lambda: tell_background(self.core.aclose))
+        finalizer.atexit = False  # when Python ends, `_close_all` closes all cores together
+        _owners.add(self)
+
+    def renew(self) -> PoolCore:
+        """Make a new core, and return the previous core, which the caller must close."""
+        before, self.core = self.core, self._make()
+        return before
 
 
 class SessionPool:
@@ -235,3 +258,22 @@ async def query(
     """
     overrides = LeaseOverrides() if timeouts is None else LeaseOverrides(timeouts=timeouts)
     return await (pool or _default_pool()).run(prompt, options=options, **overrides)
+
+
+_owners: "weakref.WeakSet[PoolOwner]" = weakref.WeakSet()
+
+
+async def _close_all() -> None:
+    # Before the sessions are closed: otherwise a pool would start others in their place.
+    cores = [owner.core for owner in [*_owners] if not owner.core.is_closed]
+    await asyncio.gather(*(core.aclose() for core in cores), return_exceptions=True)
+
+
+def _renew_all() -> None:
+    for owner in [*_owners]:
+        if not owner.core.is_closed:
+            owner.renew()
+
+
+at_exit(_close_all)
+in_forked_child(_renew_all)

@@ -1,19 +1,21 @@
 """A pool's processes, and the choice among them: for a lease, for eviction, and after the idle timeout.
 
-Pure: nothing here starts or ends a process, or awaits.
+Also the processes that are missing ahead of need: for `prewarm` in the pool's limits, and for calls to `warm()`. Pure:
+nothing here starts or ends a process, or awaits.
 """
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 
-from ..process.memory import memory_of
+from ..process.cli_process import memory_of
 from .launch import Launch
 from .limits import PoolLimits
 from .worker import Worker
 
-__all__ = ["Processes"]
+__all__ = ["Prewarming", "Processes", "WarmTarget"]
 
 # A waiting lease starts another process rather than wait for a reset that takes longer than a start.
 _RESET_SOON_SECONDS = 0.5
@@ -37,23 +39,11 @@ class Processes:
         """Clean processes, the longest unused first."""
         return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
 
-    def count(self, key: Hashable) -> int:
-        """Return the number of ready processes with this key."""
-        return sum(worker.launch.key == key for worker in self.workers)
-
-    def count_idle(self, key: Hashable) -> int:
-        """Return the number of clean processes with this key."""
-        return sum(worker.launch.key == key for worker in self.idle)
-
-    def starting_by_key(self) -> Counter[Hashable]:
-        """Return the number of starting processes per key."""
-        return Counter(self.starting.values())
-
     def coming(self) -> Counter[Hashable]:
         """Return the number of processes per key that are starting, or whose reset will soon end."""
         since = time.monotonic() - _RESET_SOON_SECONDS
         resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
-        return self.starting_by_key() + Counter(worker.launch.key for worker in resetting)
+        return Counter(self.starting.values()) + Counter(worker.launch.key for worker in resetting)
 
     def busy_seconds(self) -> list[float]:
         """Return the seconds since the lease or reset of each process that is not clean."""
@@ -113,3 +103,65 @@ class Processes:
         shared = max((worker.memory.shared for worker in self.workers), default=0)
         starting = (len(self.starting) + 1) * guess
         return sum(worker.memory.own for worker in others) + starting + shared <= self._limits.max_total_mb
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmTarget:
+    """A call to `warm()`: the wanted number of processes, leased ones included."""
+
+    launch: Launch
+    count: int
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """Set when there are so many, or a start has failed."""
+
+
+class Prewarming:
+    """Wanted processes of a pool: `count` idle ones for `launch()`, which the login may change, and targets."""
+
+    def __init__(self, processes: Processes, launch: Callable[[], Launch], count: int) -> None:
+        self._processes, self._launch, self._count = processes, launch, count
+        self.is_on = False
+        """True from the first lease on; false after a failed start, until the next lease."""
+        self.targets: list[WarmTarget] = []
+
+    def missing_for_targets(self) -> list[Launch]:
+        """Return the starts that the first unfinished call to `warm()` needs; finish the calls before it.
+
+        Not for all calls at once: they might take the places from each other for ever.
+        """
+        for target in self._unfinished():
+            key = target.launch.key
+            missing = target.count - sum(worker.launch.key == key for worker in self._processes.workers)
+            if missing > 0:
+                return [target.launch] * (missing - [*self._processes.starting.values()].count(key))
+            target.done.set_result(None)
+        return []
+
+    def missing_ahead(self) -> list[Launch]:
+        """Return the starts that `prewarm` needs."""
+        if not self.is_on or not self._count:
+            return []
+        launch = self._launch()
+        idle = sum(worker.launch.key == launch.key for worker in self._processes.idle)
+        ready = idle + self._processes.coming()[launch.key]
+        return [launch] * (self._count - ready)
+
+    def reserve(self) -> Counter[Hashable]:
+        """Return the number of idle processes per key that the idle timeout does not end."""
+        reserve = Counter({self._launch().key: self._count})
+        for target in self._unfinished():
+            reserve[target.launch.key] = max(reserve[target.launch.key], target.count)
+        return reserve
+
+    def fail(self, key: Hashable, error: Exception) -> bool:
+        """Report a failed start to a call that waits for such a process; return false if there is none."""
+        for target in self._unfinished():
+            if target.launch.key == key:
+                target.done.set_exception(error)
+                return True
+        if key == self._launch().key:  # would fail again and again
+            self.is_on = False
+        return False
+
+    def _unfinished(self) -> list[WarmTarget]:
+        return [target for target in self.targets if not target.done.done()]

@@ -6,28 +6,30 @@ cannot be undone; then only a fresh process is exact. Lives on the background lo
 
 import asyncio
 import datetime
+import logging
 import os
 import time
 from contextlib import suppress
-from dataclasses import replace
-from typing import Literal, Self, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, Self, TypeAlias, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk.types import SystemPromptCustom
 
 from cc_types import CLIConnectionError, ControlRequestError
 
-from ..process.memory import Memory
+from ..process.cli_process import Memory
 from ..process.observer import SideEffects
+from ..process.options import find_cli
 from ..process.settings import Settings, SettingValues
-from ..session.core import SessionCore
+from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
-from ..session.lease import LeaseTerm
 from ..session.session import Session
-from . import launch_key as _keys
-from .changes import Changes, without_snapshot
-from .launch import Launch
+from .launch import Launch, serves_once
 
-__all__ = ["PooledSession", "Worker", "WorkerState"]
+__all__ = ["Changes", "PooledSession", "Worker", "WorkerState"]
+
+logger = logging.getLogger(__name__)
 
 # A killed or hanging process gives no answer. The check takes a millisecond, so it is skipped after a recent answer.
 _SURE_SECONDS = 0.05
@@ -39,11 +41,6 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 
 class PooledSession(Session):
     """A session that can be leased. The additional methods are for the background loop only."""
-
-    @classmethod
-    async def start(cls, launch: Launch) -> Self:
-        """Call `open()` with the arguments in `launch`."""
-        return cls(await SessionCore.open(Extensions(launch)))
 
     @property
     def side_effects(self) -> SideEffects:
@@ -84,6 +81,56 @@ class PooledSession(Session):
             await self._core.wait_for_end()
 
 
+@dataclass
+class Changes:
+    """A CLI's abilities to change system prompt and working folder while it runs; assumed until probed.
+
+    The control request `set_model` has a field for the system prompt, which the CLI calls internal. The CLI sends the
+    new prompt from the next turn on, if it keeps no snapshot of the first; the SDK has an option for that. Measured on
+    CLI 2.1.81 to 2.1.330, with an API key and an OAuth token: 2.1.214 and newer take prompts, versions up to 2.1.212
+    only at the start. A CLI that takes prompts refuses an empty prompt; others ignore the field. A CLI without
+    `set_cwd` refuses the request.
+    """
+
+    of_prompt: bool = True
+    of_folder: bool = True
+    _are_probed: bool = False
+    _has_warned: bool = False
+
+    @classmethod
+    def of(cls, options: ClaudeAgentOptions) -> "Changes":
+        """Return the record for the CLI in `options`."""
+        path = find_cli(None if options.cli_path is None else str(options.cli_path))
+        return _by_path.setdefault(path, cls())
+
+    async def probe_prompt(self, session: Session, model: object) -> None:
+        """Probe once if a process takes another prompt; raise if it does not. An old CLI sets `model` again."""
+        if not self._are_probed:
+            try:
+                await session.control(
+                    "set_model", model=cast("str | None", model), system_prompt="", only_if_model_is_current=True
+                )
+                self.of_prompt = False
+            except ControlRequestError:
+                pass
+            self._are_probed = True
+        if not self.of_prompt:
+            raise CLIConnectionError(reason="The process keeps the system prompt with which it started")
+
+    def warn(self, session: Session) -> None:
+        """Log once that each system prompt needs a separate process."""
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "Claude Code %s takes a system prompt only at the start, so each prompt starts a process. Version "
+                "2.1.214 and newer change it while they run (claude-agent-sdk 0.2.122).",
+                session.info.get("claude_code_version", "in this version"),
+            )
+
+
+_by_path: dict[str | None, Changes] = {}
+
+
 class Worker:
     """A process in a pool."""
 
@@ -113,7 +160,8 @@ class Worker:
     @staticmethod
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
         """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
-        return await PooledSession.start(replace(launch, options=without_snapshot(options)))
+        launch = replace(launch, options=_without_snapshot(options))
+        return PooledSession(await SessionCore.open(Extensions(launch)))
 
     def begin(self, launch: Launch) -> None:
         """Begin a lease; only its pool may do so."""
@@ -139,11 +187,6 @@ class Worker:
         return self.session.pid if self.session.is_running else None
 
     @property
-    def has_answered(self) -> bool:
-        """True if an answer has begun to arrive in this lease."""
-        return self.session.side_effects.answered
-
-    @property
     def is_of_another_day(self) -> bool:
         """True if the CLI would report a changed date to the model, unlike a fresh process."""
         return self._day != datetime.date.today()
@@ -155,11 +198,11 @@ class Worker:
         changes = self.session.settings.missing(launch.settings)
         if "cwd" in changes and not self._changes.of_folder:
             return False
-        if "system_prompt" not in changes or (launch.prompt is not None and self._changes.of_prompt):
+        if "system_prompt" not in changes:
             return True
-        if launch.prompt is not None:
+        if changes["system_prompt"] is not None and not self._changes.of_prompt:
             self._changes.warn(self.session)
-        return False
+        return changes["system_prompt"] is not None and self._changes.of_prompt
 
     def matches(self, launch: Launch) -> bool:
         """Return true if the process has the settings of `launch`, which it fits."""
@@ -167,7 +210,7 @@ class Worker:
 
     def is_like(self, launch: Launch) -> bool:
         """Return true if both have a system prompt, or none: a process that never had a prompt serves all leases."""
-        return (self.session.settings["system_prompt"] is None) == (launch.prompt is None)
+        return (self.session.settings["system_prompt"] is None) == (launch.settings["system_prompt"] is None)
 
     async def prepare(self, launch: Launch) -> None:
         """Check that the process answers, and apply the settings of `launch`."""
@@ -176,12 +219,7 @@ class Worker:
         self.session.side_effects.clear()
 
     async def apply(self, wanted: SettingValues) -> bool:
-        """Set the settings that are not confirmed; return false if there are none.
-
-        Raises:
-            ControlRequestError: The CLI refused.
-            ClaudeCodeError: The process failed, or cannot change the setting.
-        """
+        """Set the settings that are not confirmed; return false if there are none. Raise if the process cannot."""
         missing = self.session.settings.missing(wanted)
         if "system_prompt" in missing:
             await self._changes.probe_prompt(self.session, self.session.settings["model"])
@@ -223,9 +261,10 @@ class Worker:
     @property
     def is_untouched(self) -> bool:
         """True if the lease left nothing to undo."""
+        side_effects = self.session.side_effects
         return (
             self.session.state == "idle"
-            and self.session.side_effects.is_empty
+            and not (side_effects.has_conversation or side_effects.called_tools or side_effects.others)
             and not self.session.settings.missing(self._wanted(self.launch))
             and not self._term.calls
         )
@@ -239,7 +278,7 @@ class Worker:
             return "date"
         if self.is_untouched:
             return None
-        if _keys.serves_once(self.launch.options):
+        if serves_once(self.launch.options):
             return "fresh"
         if side_effects.others:
             return "changed"
@@ -274,3 +313,11 @@ def _forgets_tools(options: ClaudeAgentOptions) -> bool:
     Built-in tools keep a working folder, tasks and more; and attachments include a count of tokens, which continues.
     """
     return options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"
+
+
+def _without_snapshot(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    """Return options with which a process takes other system prompts, unless the first is Claude Code's or a file."""
+    prompt = options.system_prompt or ""  # None is an empty prompt, too
+    if not isinstance(prompt, str):
+        return options
+    return replace(options, system_prompt=SystemPromptCustom(type="custom", prompt=prompt, snapshot=False))

@@ -1,4 +1,4 @@
-"""The CLI process: spawned by the SDK, read, watched and ended by us.
+"""The CLI process: spawned by the SDK, read, watched, measured and ended by us.
 
 The only module that uses the SDK's private subprocess transport. No public API starts the CLI with the options on the
 command line and also gives the process id, the exit code and a way to end the process at once.
@@ -7,30 +7,30 @@ command line and also gives the process id, the exit code and a way to end the p
 
 import json
 import os
+import re
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
+import psutil
 from anyio.abc import ByteReceiveStream, Process
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 from claude_agent_sdk._internal.transport import subprocess_cli
 from pydantic_core import from_json
 from typing_extensions import override
 
+from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
-from ..fork_safety import in_forked_child
-from .last_words import LastWords
-from .process_tree import descendants, end_all, set_limit
-from .watchdog import Watchdog
+from .process_tree import Watchdog, descendants, end_all, set_limit
 
-__all__ = ["CLIProcess", "Phase"]
+__all__ = ["CLIProcess", "LastWords", "Memory", "Phase", "memory_of"]
 
 Phase = Literal["connect", "turn", "control"] | None
 """A process's activity, for errors: starting, answering a prompt or a control request; None if idle."""
@@ -40,6 +40,9 @@ _MAX_LINE_BYTES = 256 * 1024 * 1024
 
 # The last lines say why; a CLI that fails can print kilobytes of source code.
 _STDERR_LINES = 40
+_LOG_ENTRY = re.compile(r"\[Anthropic SDK \w+\] |\d{4}-\d\d-\d\dT[\d:.]+Z \[[A-Z]+\] ")
+# An entry with an object continues on indented lines, up to a brace.
+_LOG_CONTINUATION = (" ", "\t", "}")
 
 # A process that has closed stdout has ended or soon will. The exit code and the last stderr lines come in a moment, or
 # never: a child process can hold the pipes open.
@@ -51,6 +54,56 @@ _DESCENDANTS_SECONDS = 0.1
 
 # A process that ends during a turn takes 20 ms, or waits for something that is irrelevant to us.
 _TURN_SECONDS = 0.2
+
+_MB = 1e6
+
+
+class LastWords:
+    """Last stderr lines that are not a log, since the last `forget()`, for the error that reports the process's end.
+
+    With debug logging the CLI writes two logs to stderr: the CLI's, and the log of the API client inside it, with the
+    headers of each request. They do not explain an end, and a header can hold a secret. Measured on CLI 2.1.329.
+    """
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._is_in_log = False
+
+    def take(self, line: str) -> None:
+        """Read a line."""
+        is_continued = self._is_in_log and line.startswith(_LOG_CONTINUATION)
+        self._is_in_log = is_continued or _LOG_ENTRY.match(line) is not None
+        if not self._is_in_log:
+            self._lines.append(line)
+
+    def forget(self) -> None:
+        """Drop the lines so far, which belong to an earlier request."""
+        self._lines.clear()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A process's resident memory, in megabytes (10^6 bytes)."""
+
+    own: float
+    """Unshared memory."""
+    shared: float = 0.0
+    """Memory mapped from files; processes that run the same program share most of it. 0 except on Linux."""
+
+
+def memory_of(pids: Iterable[int]) -> dict[int, Memory]:
+    """Return the memory of all processes that can be measured. It takes microseconds."""
+    memories: dict[int, Memory] = {}
+    for pid in pids:
+        with suppress(psutil.Error):
+            # Not `memory_full_info()`: it takes 7 ms and stops the process meanwhile.
+            info = psutil.Process(pid).memory_info()
+            shared = getattr(info, "shared", 0)
+            memories[pid] = Memory((info.rss - shared) / _MB, shared / _MB)
+    return memories
 
 
 class CLIProcess(Transport):
@@ -209,7 +262,11 @@ class CLIProcess(Transport):
 
     async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
         begun: list[bytes] = []  # start of an incomplete line
-        while chunk := await _received(stdout):
+        while True:
+            try:
+                chunk = await stdout.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
             *lines, rest = chunk.split(b"\n")
             for line in lines:
                 yield b"".join((*begun, line))
@@ -237,14 +294,6 @@ class CLIProcess(Transport):
         self.last_words.take(line)
         if self._caller_stderr is not None:
             self._caller_stderr(line)
-
-
-async def _received(stdout: ByteReceiveStream) -> bytes:
-    """Return new bytes; empty at the end."""
-    try:
-        return await stdout.receive()
-    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        return b""
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -13,15 +13,13 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Trans
 
 from cc_types import ControlTimeoutError, JsonValue
 
-from ..background import at_exit
-from ..errors import CLIConnectionError, MessageParseError
-from ..fork_safety import in_forked_child
+from ..background import at_exit, in_forked_child
+from ..errors import CLIConnectionError, MessageParseError, translated
 from ..timeouts import Timeouts, time_limit
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport, ignore_outcome
 from .private_folder import PrivateFolder
 from .process_tree import MARK
-from .sdk_errors import translated
 
 __all__ = ["CLIConnection", "wait_until_closed"]
 
@@ -61,6 +59,8 @@ class CLIConnection:
                     advice = "Make room in the folder for temporary files, or raise the limit of open files."
                     raise CLIConnectionError(reason=reason, advice=advice) from error
                 raise
+        self.process = transport if isinstance(transport, CLIProcess) else None
+        """The process, if it runs on this machine."""
         self.transport = ControlTransport(transport, options)
         self.client = ClaudeSDKClient(client_options, transport=self.transport)
         self._connecting: asyncio.Task[None] | None = None
@@ -76,11 +76,6 @@ class CLIConnection:
         self.death: Exception | None = None
         """The same, unless the connection was closed."""
         _open_connections.add(self)
-
-    @property
-    def process(self) -> CLIProcess | None:
-        """The process, if it runs on this machine."""
-        return self.transport.inner if isinstance(self.transport.inner, CLIProcess) else None
 
     @property
     def mark(self) -> dict[str, str]:

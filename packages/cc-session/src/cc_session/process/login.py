@@ -43,6 +43,7 @@ _URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
 # The beginning of the OAuth tokens that `claude setup-token` makes.
 _SUBSCRIPTION_TOKEN = "sk-ant-oat"  # noqa: S105 - no token
 
+_LOGIN_VARIABLES = (*CLOUD_VARIABLES, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -85,16 +86,14 @@ _CLOUDS = {
 
 def login_of(env: Mapping[str, str]) -> Login:
     """Return the login of a CLI that is started with `env` on top of this process's environment."""
-
-    def value(name: str) -> str:
-        return env.get(name, os.environ.get(name, "")).strip()
-
-    if clouds := [name for name in CLOUD_VARIABLES if value(name).lower() not in _OFF]:
-        return _CLOUDS.get(clouds[0], Login.CLOUD)
-    bearer = value("ANTHROPIC_AUTH_TOKEN")
+    values = {name: env.get(name, os.environ.get(name, "")).strip() for name in _LOGIN_VARIABLES}
+    for name in CLOUD_VARIABLES:
+        if values[name].lower() not in _OFF:
+            return _CLOUDS.get(name, Login.CLOUD)
+    bearer = values["ANTHROPIC_AUTH_TOKEN"]
     if bearer.startswith(_SUBSCRIPTION_TOKEN):  # sent beside an API key, too; measured on CLI 2.1.329
         return Login.SUBSCRIPTION
-    if value("ANTHROPIC_API_KEY"):
+    if values["ANTHROPIC_API_KEY"]:
         return Login.API_KEY
     return Login.GATEWAY if bearer else Login.SUBSCRIPTION
 
@@ -116,8 +115,7 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 def api_address(env: Mapping[str, str]) -> str:
     """Return the API's address for display: without path and password, with the variables that it comes from.
 
-    Args:
-        env: The CLI's environment, on top of this process's.
+    The CLI has `env` on top of this process's environment.
     """
     variables = {**os.environ, **env}
     login = login_of(env)

@@ -61,11 +61,6 @@ class SideEffects:
         self.has_conversation = self.answered = self.called_tools = False
         self.others.clear()
 
-    @property
-    def is_empty(self) -> bool:
-        """True if there are no effects."""
-        return not (self.has_conversation or self.called_tools or self.others)
-
 
 class Observer:
     """Observes the traffic with a process."""

@@ -1,18 +1,21 @@
-"""Sealed configuration: Claude Code as a model, with nothing from the machine or the user in it.
+"""The CLI to run, and its sealed configuration: a model, with nothing from the machine or the user in it.
 
 A sealed process has no built-in tools, reads no settings, no CLAUDE.md and no MCP configuration, takes prompt text as
 data, keeps no transcript, does not think, retry, compact or fall back by itself, and answers a message with exactly
 one API call. The caller enables other features of Claude Code by name.
 """
 
+import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import claude_agent_sdk
 from claude_agent_sdk import ClaudeAgentOptions
 
 from .login import login_of
 
-__all__ = ["is_sealed", "sealed_options"]
+__all__ = ["bundled_cli", "find_cli", "is_sealed", "login_advice", "sealed_options"]
 
 # Each variable disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
@@ -96,3 +99,20 @@ def sealed_options(
         cli_path=cli_path,
         extra_args=extra_args,
     )
+
+
+def bundled_cli() -> str:
+    """Return the path to the CLI in the SDK's wheel; a wheel for all platforms has none."""
+    name = "claude.exe" if sys.platform == "win32" else "claude"
+    return str(Path(claude_agent_sdk.__file__).parent / "_bundled" / name)
+
+
+def find_cli(path: str | None = None) -> str | None:
+    """Return the CLI for sessions: `path`, else the SDK's CLI, else `claude` on PATH; None if there is none."""
+    bundled = bundled_cli()
+    return path or (bundled if Path(bundled).is_file() else shutil.which("claude"))
+
+
+def login_advice() -> str:
+    """Return a sentence that says how to log in. A user's CLIs share the login."""
+    return f"Set ANTHROPIC_API_KEY, or run {find_cli() or 'claude'} in a terminal and type /login."

@@ -170,16 +170,10 @@ def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
         return {}
     try:
         text = settings if _is_json(settings) else (Path(cwd) / settings.strip()).read_text(encoding="utf-8-sig")
-        loaded = json.loads(text)
+        if not isinstance(loaded := json.loads(text), dict):
+            raise ValueError("they are not a JSON object")
     except (OSError, ValueError) as error:
-        raise _unreadable(str(error)) from error
-    if not isinstance(loaded, dict):
-        raise _unreadable("they are not a JSON object")
+        reason = f"The settings cannot be read: {error}"
+        advice = "They go to Claude Code in a private file, so give `settings` as a JSON object or as the path of one."
+        raise CLIConnectionError(reason=reason, advice=advice) from error
     return cast("dict[str, Any]", loaded)
-
-
-def _unreadable(reason: str) -> CLIConnectionError:
-    return CLIConnectionError(
-        reason=f"The settings cannot be read: {reason}",
-        advice="They go to Claude Code in a private file, so give `settings` as a JSON object or as the path of one.",
-    )

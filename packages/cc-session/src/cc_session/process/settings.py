@@ -55,13 +55,14 @@ class Settings:
             "cwd": options.cwd and str(options.cwd),
         }
         self._confirmed: dict[str, object] = {}
-        self._unknown: set[str] = set()
+        self.unknown: set[str] = set()
+        """Settings whose value is not confirmed."""
         self._requests: dict[str, dict[str, JsonValue]] = {}
 
     def sent(self, request_id: str, request: Mapping[str, JsonValue]) -> None:
         """Record a control request that is about to be written."""
         values = settings_in(request)
-        self._unknown |= values.keys()
+        self.unknown |= values.keys()
         for other in self._requests.values():
             # With two requests at the same time, neither answer proves the value of a setting that both change.
             for name in values.keys() & other.keys():
@@ -73,27 +74,23 @@ class Settings:
         values = self._requests.pop(request_id, {})
         if is_success:
             self._confirmed |= values
-            self._unknown -= values.keys()
+            self.unknown -= values.keys()
 
     @contextmanager
     def changing(self, name: str, value: object) -> Generator[None]:
         """Record a change by several messages. It is confirmed if the block ends without an exception."""
-        self._unknown.add(name)
+        self.unknown.add(name)
         yield
         self._confirmed[name] = value
-        self._unknown.discard(name)
+        self.unknown.discard(name)
 
     def missing(self, wanted: SettingValues) -> dict[str, object]:
         """Return the wanted settings that are not confirmed."""
-        return {name: value for name, value in wanted.items() if not self.is_known(name) or self[name] != value}
-
-    def is_known(self, name: str) -> bool:
-        """Return true if the value of a setting is confirmed."""
-        return name not in self._unknown
+        return {name: value for name, value in wanted.items() if name in self.unknown or self[name] != value}
 
     def at_start(self) -> dict[str, object]:
         """Return the start values of all settings that have changed since, or may have changed."""
-        return {name: self._start.get(name) for name in self._confirmed.keys() | self._unknown}
+        return {name: self._start.get(name) for name in self._confirmed.keys() | self.unknown}
 
     def begin(self) -> None:
         """Take the confirmed values for the start values: the session has been set up."""

@@ -1,37 +1,40 @@
 """Session logic on the background loop: send messages to the process and deliver the answers to their readers.
 
-`Session` is the facade for all threads and loops. Do not await anything in here from another loop.
+`Session` is the facade for all threads and loops. Do not await a `SessionCore` method from another loop, except through
+a `LeaseTerm`.
 """
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage, Transport
 from claude_agent_sdk.types import ConversationResetMessage
 
 from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
 
+from ..background import caller_loop, on_background
 from ..errors import CLIConnectionError, SessionBusyError
 from ..policy.gate import without_warnings
 from ..process.connection import CLIConnection
-from ..process.frames import Content, assistant_frame, frame_line, user_frame
 from ..process.settings import SettingValues, control_requests
 from ..timeouts import time_limit
 from .extensions import Extensions
-from .history import History
-from .sent_message import SentMessage
-from .spending import CostLedger
-from .turn_state import TurnEvent, TurnState
+from .sent_message import Content, History, SentMessage, TurnEvent, TurnState, assistant_line
+from .turn import CostLedger
 
 if TYPE_CHECKING:
     from ..mcp.servers import McpServer
 
-__all__ = ["SessionCore"]
+__all__ = ["LeaseTerm", "SessionCore"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # An interrupt in a turn's first milliseconds is lost; the CLI's answer says so. Others take about 20 ms.
 _QUEUED_SECONDS = 0.005
@@ -77,7 +80,7 @@ class SessionCore:
 
     async def add_user(self, content: Content) -> str:
         """Append a user message and wait until the CLI has accepted it."""
-        sent = SentMessage(user_frame(content, ask=False), asks=False)
+        sent = SentMessage(content, asks=False)
         async with self._within_control_timeout("user message"):
             await self.begin(sent)
             # A frame written before the CLI's result of no turns may overtake this one.
@@ -87,13 +90,13 @@ class SessionCore:
 
     async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
         """Append an assistant message, to which the CLI sends no answer."""
-        frame = assistant_frame(content, model=model, input_tokens=input_tokens)
-        line = frame_line(frame)
+        uuid = str(uuid4())
+        line = assistant_line(uuid, content, model=model, input_tokens=input_tokens)
         async with self._within_control_timeout("assistant message"):
             await self._vacate()
             self.history.add_assistant()
             await self.connection.write(line)
-        return cast(str, frame["uuid"])
+        return uuid
 
     async def begin(self, sent: SentMessage, *, is_turn: bool = False) -> None:
         """Send a message when the CLI has finished the message before it."""
@@ -102,11 +105,11 @@ class SessionCore:
             raise asyncio.CancelledError
         sent.enter(TurnEvent.SEND)
         self.sent = sent
-        self.extensions.callback_runner.remember()
+        self.extensions.callback_runner.loop = caller_loop.get()
         if sent.asks:
             self.connection.set_phase("turn")
             self.turns += is_turn
-            sent.begin_with(self._between)
+            sent.messages.extend(self._between)
             self._between.clear()
         self.history.add_user(sent.uuid, is_command=sent.is_command)
         await self.connection.write(sent.line)
@@ -170,7 +173,7 @@ class SessionCore:
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo."""
         await self.wait_for_end()
-        sent = SentMessage(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
+        sent = SentMessage("/clear", asks=True, verbatim=False)
         try:
             async with self._within_control_timeout("/clear"):
                 await self.begin(sent)
@@ -211,7 +214,7 @@ class SessionCore:
         changes = self.settings.missing(wanted)
         if "cwd" in changes:
             await self._move(str(changes["cwd"]))
-        if "system_prompt" in changes and not self.settings.is_known("model"):  # its request names the model
+        if "system_prompt" in changes and "model" in self.settings.unknown:  # its request names the model
             model: dict[str, JsonValue] = {"model": cast("str | None", wanted.get("model"))}
             await self.connection.request("apply_flag_settings", {"settings": model})
         for subtype, fields in control_requests(changes, self.settings["model"]):
@@ -283,7 +286,7 @@ class SessionCore:
         """Wait until the CLI has finished the last message; raise if a caller still has to read the answer to it."""
         self.connection.check()
         while (sent := self.sent) is not None:
-            if sent.waits_for_reader:
+            if sent.asks and sent.state in (TurnState.RUNNING, TurnState.ENDED):
                 raise SessionBusyError()
             async with self._within_control_timeout("user message"):
                 await sent.has_ended.wait()
@@ -294,3 +297,46 @@ class SessionCore:
     def _within_control_timeout(self, subtype: str) -> AbstractAsyncContextManager[None]:
         seconds = self.timeouts.control
         return time_limit(seconds, partial(ControlTimeoutError, subtype=subtype, seconds=seconds))
+
+
+class LeaseTerm:
+    """A caller's access to a session, which all calls pass on their way to the background loop.
+
+    A caller may use a leased session after the lease by mistake, or from another thread as the lease ends. So each call
+    checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
+
+    The caller that has opened the session has no lease; its access does not end before the session.
+    """
+
+    def __init__(self, *, is_lease: bool = True) -> None:
+        self._is_lease = is_lease
+        self.end: CLIConnectionError | None = None
+        """Error that later calls raise."""
+        self.calls: set[asyncio.Future[Any]] = set()
+        """Running calls in a lease."""
+
+    def finish(self) -> None:
+        """End the lease and cancel running calls."""
+        self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another session.")
+        for call in self.calls:
+            call.cancel()
+
+    async def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await `function(*args, **kwargs)` on the background loop; raise if the lease ends or has ended."""
+        if not self._is_lease:
+            return await on_background(function, *args, **kwargs)
+        return await on_background(self._call, partial(function, *args, **kwargs))
+
+    async def _call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self.end is not None:
+            raise self.end
+        call = asyncio.ensure_future(function())
+        self.calls.add(call)
+        call.add_done_callback(self.calls.discard)
+        try:
+            return await call
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self.end is None or (caller is not None and caller.cancelling()):
+                raise
+            raise self.end from None

@@ -23,8 +23,7 @@ from claude_agent_sdk.types import HookEvent
 from cc_types import ControlRequestError, JsonValue
 
 from ..errors import HooksDisabledError
-from ..hooks.callbacks import CallbackRunner
-from ..hooks.calls import for_the_cli, keeping_in_memory
+from ..hooks.calls import CallbackRunner, for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
 from ..mcp.control import McpControl
 from ..mcp.servers import McpServer, wire_servers
@@ -145,7 +144,7 @@ class Extensions:
 
     def __init__(self, setup: SessionSetup) -> None:
         options, policy, hooks, mcp_servers = setup.options, setup.policy, setup.hooks, setup.mcp_servers
-        self.timeouts = setup.timeouts
+        self._setup, self.timeouts = setup, setup.timeouts
         if options.permission_mode is not None:
             check_mode(options.permission_mode)
         if not_hooks := [hook for hook in hooks if type(hook) is not Hook]:
@@ -153,11 +152,9 @@ class Extensions:
         self._loop = asyncio.get_running_loop()
         self.callback_runner = CallbackRunner(self._loop)
         """Calls hooks and permission callbacks."""
-        self._require_mcp = setup.require_mcp
         self._has_policy = policy is not None
         self._has_hooks = bool(policy is not None or hooks or options.hooks)
         self._initial_servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
-        self._servers = mcp_servers
         if mcp_servers is not None:
             wire_servers(mcp_servers, taken=self._initial_servers.keys())
         # A caller adds a server to a sealed process only for its tools, so these are allowed.
@@ -186,7 +183,7 @@ class Extensions:
 
         With `require`, a server that is not ready is an error; None takes the value for the first servers.
         """
-        require = self._require_mcp if require is None else require
+        require = self._setup.require_mcp if require is None else require
         checked = wire_servers(servers, taken=self._initial_servers.keys())
         with self.settings.changing("mcp_servers", dict(servers)):
             return await self.mcp.replace(checked, require=require, loop=loop)
@@ -200,8 +197,8 @@ class Extensions:
         if self._has_hooks:
             await _turn_hooks_on(connection, has_policy=self._has_policy)
         self.settings = connection.transport.settings
-        if self._servers:
-            await self.serve(self._servers, loop=self._loop)
+        if self._setup.mcp_servers:
+            await self.serve(self._setup.mcp_servers, loop=self._loop)
         # Initial state, not a change by a caller.
         self.settings.begin()
         connection.transport.observer.side_effects.clear()

@@ -1,30 +1,110 @@
-"""A message sent to the CLI, and the CLI's messages until it has finished the work on it.
+"""Messages sent to the CLI: their states, the CLI's messages until it has finished the work on each, and the history.
 
-Pure bookkeeping on the background loop. Received messages may be read from any thread.
+Two sides change a message's state: the CLI, which ends the message, and the reader in this process, which reads the
+result, leaves early, or rewinds the conversation to before the message. Pure bookkeeping on the background loop.
+Received messages may be read from any thread.
 """
 
 import asyncio
+import json
 import threading
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Mapping
+from enum import Enum
+from typing import Literal, TypeAlias
+from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage
 
-from ..process.frames import Frame, frame_line
-from .spending import Spent
-from .turn_state import TRANSITIONS, TurnEvent, TurnState
+from cc_types import ControlRequestError, JsonValue
 
-__all__ = ["SentMessage"]
+from .turn import Spent
+
+__all__ = [
+    "SESSION_STATES", "TRANSITIONS", "Content", "History", "SentMessage", "SessionState", "TurnEvent", "TurnState",
+    "assistant_line",
+]  # fmt: skip
+
+Content: TypeAlias = str | list[dict[str, JsonValue]]
+"""A message's `content`, as in the Messages API."""
+SessionState = Literal["idle", "busy", "dirty", "dead"]
+
+# A rewind needs only the first message, or a later message if hooks have blocked the first.
+_MOST_REMEMBERED = 100
+
+
+class TurnState(Enum):
+    """State of a message, from creation on."""
+
+    NEW = "new"
+    """Not sent yet."""
+    RUNNING = "running"
+    """Sent; the CLI works on it."""
+    DROPPED = "dropped"
+    """The conversation was rewound to before it; the CLI has not ended it yet."""
+    LEFT = "left"
+    """The reader has left; the CLI has not ended it yet."""
+    ENDED = "ended"
+    """The CLI has ended it, and the result is unread."""
+    OVER = "over"
+    """Nothing more has to be done for it."""
+
+
+class TurnEvent(Enum):
+    """Cause of a change of state."""
+
+    SEND = "send"
+    """It is written to the CLI."""
+    END = "end"
+    """The result arrives, or the process ends."""
+    READ = "read"
+    """The reader has received the result."""
+    LEAVE = "leave"
+    """The reader leaves, or is cancelled."""
+    DROP = "drop"
+    """The conversation is rewound to before it."""
+
+
+TRANSITIONS: Mapping[tuple[TurnState, TurnEvent], TurnState] = {
+    (TurnState.NEW, TurnEvent.SEND): TurnState.RUNNING,
+    (TurnState.NEW, TurnEvent.LEAVE): TurnState.OVER,
+    (TurnState.RUNNING, TurnEvent.END): TurnState.ENDED,
+    (TurnState.RUNNING, TurnEvent.LEAVE): TurnState.LEFT,
+    (TurnState.RUNNING, TurnEvent.DROP): TurnState.DROPPED,
+    (TurnState.DROPPED, TurnEvent.END): TurnState.OVER,
+    (TurnState.DROPPED, TurnEvent.LEAVE): TurnState.LEFT,
+    (TurnState.LEFT, TurnEvent.END): TurnState.OVER,
+    (TurnState.ENDED, TurnEvent.READ): TurnState.OVER,
+    (TurnState.ENDED, TurnEvent.LEAVE): TurnState.OVER,
+    (TurnState.ENDED, TurnEvent.DROP): TurnState.OVER,
+}
+"""The next state for a state and an event. All other events leave the state as it is."""
+
+SESSION_STATES: Mapping[TurnState, SessionState] = {
+    TurnState.NEW: "idle",
+    TurnState.RUNNING: "busy",
+    TurnState.DROPPED: "busy",
+    TurnState.LEFT: "dirty",
+    TurnState.ENDED: "busy",
+    TurnState.OVER: "idle",
+}
+"""State of a living session during its last turn. A session whose process has ended is `"dead"`."""
 
 
 class SentMessage:
-    """A user message that asks the model, or is only acknowledged by the CLI, and the messages that follow it."""
+    """A user message, and the messages that follow it.
 
-    def __init__(self, frame: Frame, *, asks: bool, is_command: bool = False) -> None:
-        self.uuid = cast(str, frame["uuid"])
-        self.line = frame_line(frame)
+    If it `asks`, the model answers; otherwise the CLI acknowledges it and appends it to the conversation. If it is
+    `verbatim`, the CLI takes it literally: it reads no `@file` and runs no slash command. Measured on CLI 2.1.327.
+    """
+
+    def __init__(self, content: Content, *, asks: bool, verbatim: bool = True) -> None:
+        self.uuid = str(uuid4())
+        flags = {"client_composed": True} if verbatim else dict[str, bool]()
+        if not asks:
+            flags["shouldQuery"] = False
+        self.line = _line("user", self.uuid, {"role": "user", "content": content}, flags)
         self.asks = asks
-        self.is_command = is_command
+        self.is_command = not verbatim and _is_command(content)
         self.messages: list[Message] = []
         """Messages received, in order. The list only grows."""
         self.result: ResultMessage | None = None
@@ -49,15 +129,6 @@ class SentMessage:
     def is_read(self) -> bool:
         """True if the result was delivered."""
         return self._next > 0 and self.messages[self._next - 1] is self.result
-
-    @property
-    def waits_for_reader(self) -> bool:
-        """True if its reader must read or abandon it before another message may be sent."""
-        return self.asks and self.state in (TurnState.RUNNING, TurnState.ENDED)
-
-    def begin_with(self, messages: Iterable[Message]) -> None:
-        """Add messages received before this message was sent."""
-        self.messages.extend(messages)
 
     def put(self, message: Message, spent: Spent) -> None:
         """Add a message from the CLI; the result, which reports `spent`, is the last."""
@@ -123,3 +194,88 @@ class SentMessage:
         uuids = {result.user_message_uuid, *(result.user_message_uuids or ())} - {None}
         # An old CLI sends no uuids.
         return self.uuid in uuids if uuids else result.origin is None
+
+
+class History:
+    """User messages of a conversation, in order, as far as a rewind needs them, and the content before the first.
+
+    A rewind to the first user message empties a conversation. Content before that message would stay, so a reset must
+    know that there is none. Measured on CLI 2.1.329.
+    """
+
+    def __init__(self, *, is_resumed: bool) -> None:
+        self.last_sent: str | None = None
+        """Last message sent, even if it was dropped since then."""
+        self._uuids: list[str] = []
+        self.is_resumed = is_resumed
+        """True if the conversation was begun in an earlier session."""
+        self._before = "messages of an earlier session" if is_resumed else None
+
+    @property
+    def first(self) -> str | None:
+        """First user message that is still in the conversation."""
+        return self._uuids[0] if self._uuids else None
+
+    def add_user(self, uuid: str, *, is_command: bool) -> None:
+        """Record a sent message. A command may leave an echo before it."""
+        if is_command and not self._uuids:
+            self._before = self._before or "the echo of a command"
+        if len(self._uuids) < _MOST_REMEMBERED:
+            self._uuids.append(uuid)
+        self.last_sent = uuid
+
+    def add_assistant(self) -> None:
+        """Record a sent assistant message."""
+        if not self._uuids:
+            self._before = self._before or "an assistant message"
+
+    def clear(self) -> None:
+        """Record that a command has cleared the conversation, with an echo at the beginning."""
+        self._uuids.clear()
+        self._before = "the echo of a command"
+
+    def rewind(self, uuid: str) -> None:
+        """Record that a message was dropped, and all after it."""
+        if uuid in self._uuids:
+            del self._uuids[self._uuids.index(uuid) :]
+
+    def drop_first(self) -> None:
+        """Record that the first message never entered the conversation."""
+        del self._uuids[0]
+
+    def check_can_be_emptied(self) -> None:
+        """Raise if dropping all user messages would leave content."""
+        if self._before is not None:
+            raise ControlRequestError(
+                subtype="rewind_conversation",
+                message=f"the conversation begins with {self._before}, which a rewind does not drop",
+            )
+
+
+def assistant_line(uuid: str, content: Content, *, model: str, input_tokens: int) -> str:
+    """Return the line for an earlier assistant message."""
+    message = {
+        "id": f"msg_{uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [{"type": "text", "text": content}] if isinstance(content, str) else content,
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        # The CLI counts context by it; the real cost was counted when the model made the message.
+        "usage": {"input_tokens": input_tokens, "output_tokens": 0},
+    }
+    return _line("assistant", uuid, message)
+
+
+def _line(kind: str, uuid: str, message: Mapping[str, object], flags: Mapping[str, bool] | None = None) -> str:
+    frame = {"type": kind, "message": message, "parent_tool_use_id": None, "session_id": "default", "uuid": uuid}
+    return json.dumps(frame | dict(flags or {})) + "\n"
+
+
+def _is_command(content: Content) -> bool:
+    """Return true if the CLI may treat a message as a command, unless it is sent with `verbatim`."""
+    if not isinstance(content, str):
+        texts = [block.get("text") for block in content if block.get("type") == "text"]
+        content = str(texts[-1]) if texts else ""
+    return content.lstrip().startswith("/")

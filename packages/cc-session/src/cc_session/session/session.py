@@ -17,17 +17,13 @@ from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..process.cli_process import CLIProcess
-from ..process.frames import Content, is_command, user_frame
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
-from .core import SessionCore
+from .core import LeaseTerm, SessionCore
 from .extensions import Extensions, SessionSetup, check_mode
-from .lease import LeaseTerm
-from .sent_message import SentMessage
-from .spending import Spent
-from .stream import TurnLimits, TurnStream
-from .turn import Turn
-from .turn_state import SESSION_STATES, SessionState
+from .sent_message import SESSION_STATES, Content, SentMessage, SessionState
+from .stream import TurnStream
+from .turn import Spent, Turn
 
 __all__ = ["Session", "SessionState"]
 
@@ -195,15 +191,8 @@ class Session:
         Raises:
             ValueError: The timeout or the cost is an invalid number.
         """
-        core = self._core
-        limits = TurnLimits(
-            turn=core.timeouts.turn if timeout is None else timeout,
-            silence=core.timeouts.silence,
-            max_cost_usd=core.max_cost_usd if max_cost_usd is None else max_cost_usd,
-        )
-        frame = user_frame(prompt, ask=True, verbatim=verbatim)
-        sent = SentMessage(frame, asks=True, is_command=not verbatim and is_command(prompt))
-        return TurnStream(core, self._term, sent, limits)
+        sent = SentMessage(prompt, asks=True, verbatim=verbatim)
+        return TurnStream(self._core, self._term, sent, timeout, max_cost_usd)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.
@@ -353,7 +342,7 @@ class Session:
         Raises:
             McpServerFailedError: It failed, or no server has that name.
         """
-        await self._term.call(self._core.extensions.mcp.reconnect, name)
+        await self._term.call(self._core.extensions.mcp.change, "mcp_reconnect", name)
 
     async def toggle_mcp(self, name: str, enabled: bool) -> None:
         """Switch an MCP server on or off. The next request lists its tools, or does not.
@@ -361,7 +350,7 @@ class Session:
         Raises:
             McpServerFailedError: It could not be connected, or no server has that name.
         """
-        await self._term.call(self._core.extensions.mcp.toggle, name, enabled)
+        await self._term.call(self._core.extensions.mcp.change, "mcp_toggle", name, enabled=enabled)
 
     async def close(self) -> None:
         """End the process and delete the private folder, within a few times `timeouts.close`. Idempotent."""

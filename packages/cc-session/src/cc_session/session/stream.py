@@ -5,7 +5,6 @@ import functools
 import logging
 import math
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, cast
 
@@ -14,31 +13,13 @@ from claude_agent_sdk import Message, ResultMessage, StreamEvent, UserMessage
 from ..background import on_background, tell_background
 from ..errors import TurnTimeoutError
 from ..timeouts import checked_seconds, time_limit
-from .core import SessionCore
-from .lease import LeaseTerm
-from .sent_message import SentMessage
-from .turn import Turn
-from .turn_errors import turn_error
-from .turn_state import TurnEvent, TurnState
+from .core import LeaseTerm, SessionCore
+from .sent_message import SentMessage, TurnEvent, TurnState
+from .turn import Turn, turn_error
 
-__all__ = ["TurnLimits", "TurnStream"]
+__all__ = ["TurnStream"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnLimits:
-    """Limits on a turn: duration and silence in seconds, and cost in US dollars."""
-
-    turn: float | None
-    silence: float | None
-    max_cost_usd: float | None
-
-    def __post_init__(self) -> None:
-        if self.turn is not None:
-            checked_seconds(self.turn, "turn")
-        if self.max_cost_usd is not None and not 0 <= self.max_cost_usd < math.inf:
-            raise ValueError(f"max_cost_usd must be an amount of US dollars, not {self.max_cost_usd!r}")
 
 
 class TurnStream(AsyncIterator[Message]):
@@ -49,9 +30,18 @@ class TurnStream(AsyncIterator[Message]):
     its process is discarded. A cancelled caller does not wait.
     """
 
-    def __init__(self, core: SessionCore, term: LeaseTerm, sent: SentMessage, limits: TurnLimits) -> None:
+    def __init__(
+        self, core: SessionCore, term: LeaseTerm, sent: SentMessage, seconds: float | None, max_cost_usd: float | None
+    ) -> None:
         """Use `Session.stream()`."""
-        self._core, self._term, self._sent, self._limits = core, term, sent, limits
+        self._core, self._term, self._sent = core, term, sent
+        self._limits: dict[Literal["turn", "silence"], float | None] = {
+            "turn": core.timeouts.turn if seconds is None else checked_seconds(seconds, "turn"),
+            "silence": core.timeouts.silence,
+        }
+        self._max_cost_usd = core.max_cost_usd if max_cost_usd is None else max_cost_usd
+        if self._max_cost_usd is not None and not 0 <= self._max_cost_usd < math.inf:
+            raise ValueError(f"max_cost_usd must be an amount of US dollars, not {self._max_cost_usd!r}")
         self._watchers: list[asyncio.Task[None]] = []
         self._is_over = False
 
@@ -121,10 +111,10 @@ class TurnStream(AsyncIterator[Message]):
             return
         self._leave_soon()
         if not isinstance(error, asyncio.CancelledError):
-            await on_background(self._leave_and_wait)
+            await on_background(self._leave, None, waits=True)
 
     def _checked_turn(self) -> Turn:
-        if (error := turn_error(self.turn, max_cost_usd=self._limits.max_cost_usd)) is not None:
+        if (error := turn_error(self.turn, max_cost_usd=self._max_cost_usd)) is not None:
             raise error
         return self.turn
 
@@ -138,7 +128,7 @@ class TurnStream(AsyncIterator[Message]):
 
     async def _begin(self) -> None:
         """Send the prompt when the session is free."""
-        seconds = self._limits.turn
+        seconds = self._limits["turn"]
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
             async with time_limit(seconds, functools.partial(self._timeout, "turn")):
@@ -146,10 +136,10 @@ class TurnStream(AsyncIterator[Message]):
         except TurnTimeoutError:
             self._core.leave(self._sent)
             raise
-        if deadline is not None or self._limits.silence is not None:
+        if deadline is not None or self._limits["silence"] is not None:
             self._watchers.append(asyncio.ensure_future(self._watch_time(deadline)))
-        if self._limits.max_cost_usd is not None:
-            self._watchers.append(asyncio.ensure_future(self._watch_cost(self._limits.max_cost_usd)))
+        if self._max_cost_usd is not None:
+            self._watchers.append(asyncio.ensure_future(self._watch_cost(self._max_cost_usd)))
 
     async def _run(self) -> Turn:
         if self._sent.state is TurnState.NEW:
@@ -158,23 +148,21 @@ class TurnStream(AsyncIterator[Message]):
         self._core.finish(self._sent)
         return self._checked_turn()
 
-    async def _leave(self, error: Exception | None = None) -> None:
+    async def _leave(self, error: Exception | None = None, *, waits: bool = False) -> None:
         """End the turn, if it runs; a reader gets `error`."""
         for watcher in self._watchers:
             watcher.cancel()
         self._core.leave(self._sent, error)
-
-    async def _leave_and_wait(self) -> None:
-        await self._leave()
-        await self._core.wait_for_end()
+        if waits:
+            await self._core.wait_for_end()
 
     async def _watch_time(self, deadline: float | None) -> None:
         """Abandon the turn when it takes too long, or is silent for too long."""
-        loop = asyncio.get_running_loop()
+        loop, silence = asyncio.get_running_loop(), self._limits["silence"]
         while True:
             waits = [] if deadline is None else [deadline - loop.time()]
-            if self._limits.silence is not None:
-                waits.append(self._limits.silence - self._core.connection.transport.observer.silent_for())
+            if silence is not None:
+                waits.append(silence - self._core.connection.transport.observer.silent_for())
             if min(waits) <= 0:
                 break
             try:
@@ -208,7 +196,7 @@ class TurnStream(AsyncIterator[Message]):
                 return 0.0  # an old CLI; the result has the cost
 
     def _timeout(self, limit: Literal["turn", "silence"]) -> TurnTimeoutError:
-        seconds = getattr(self._limits, limit)
+        seconds = cast(float, self._limits[limit])
         return TurnTimeoutError(limit=limit, seconds=seconds, messages=self._sent.messages)
 
 

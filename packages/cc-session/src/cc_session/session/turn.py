@@ -1,23 +1,60 @@
-"""The outcome of one turn of a session.
+"""The outcome of one turn of a session: the turn, its usage and cost, and the failure of a turn in a working process.
 
 An interrupted turn's result leaves out the tokens for the running API call, or for all calls. But each call's events
 and messages have its usage, and the messages repeat it for each content block: so it counts once per message id.
+
+A failure is classified by the result and the CLI's messages before it. The result's `subtype` is not enough: a turn
+that ended with an API error has the subtype `success`, and a prompt that a hook blocked is not even an error. Measured
+on CLI 2.1.329.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Self, cast
+from dataclasses import asdict, dataclass, field
+from typing import Self, TypeAlias, cast
 
-from claude_agent_sdk import AssistantMessage, Message, RateLimitEvent, ResultMessage, StreamEvent
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    RateLimitEvent,
+    ResultError,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+)
+from typing_extensions import override
 
 from cc_convert import convert_sdk_messages_to_cli_response
-from cc_types import CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
+from cc_types import ClaudeCodeError, CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
+from cc_types.failures import BY_CLI_NAME, BY_KIND, Failure, FailureKind, failure_of, plan_limit_advice
 
-from .spending import Spent
+from ..errors import MessageParseError
+from ..process.options import login_advice
 
-__all__ = ["Turn"]
+__all__ = ["CostLedger", "Spent", "Turn", "TurnError", "TurnErrorKind", "turn_error"]
+
+TurnErrorKind: TypeAlias = FailureKind
+"""Kind of failure; `"other"` is any kind without a name here."""
+
+# Words with which the CLI reports that the context window has no room for an answer.
+_NO_ROOM = "context window limit"
+
+# Fields in a `ModelUsage` that are not consumed amounts.
+_NO_AMOUNTS = frozenset({"context_window", "max_output_tokens"})
+
+# Prices are per million tokens; smaller amounts are noise from float subtraction. In US dollars.
+_DIGITS = 12
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Money and tokens."""
+
+    cost_usd: float = 0.0
+    """In US dollars, by the CLI's estimate."""
+    models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+    """Tokens and cost by model name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +149,167 @@ def _take(calls: dict[str, dict[str, int]], message_id: str, usage: object) -> N
             value = cast("Mapping[str, object]", usage).get(count)
             if isinstance(value, int):
                 call[count] = max(call.get(count, 0), value)
+
+
+class TurnError(ClaudeCodeError, ResultError):
+    """A turn failed. The session can be used afterwards.
+
+    As a `claude_agent_sdk.ResultError` it also has the result's `subtype`, `errors`, `result`, `api_error_status`,
+    `terminal_reason` and `session_id`.
+    """
+
+    kind: TurnErrorKind
+    """Kind of failure."""
+    turn: Turn
+    """The failed turn: messages, text, usage and cost."""
+
+    def __init__(self, *, kind: TurnErrorKind, turn: Turn) -> None:
+        self.kind = kind
+        self.turn = turn
+        reason = _reason(turn) or kind
+        status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
+        sentence = f"The turn failed ({kind}{status}): {reason.rstrip('.')}. {_advice(kind, turn)}"
+        # Not `super()`: the SDK's constructor takes the sentence and the facts, ours only the sentence.
+        ResultError.__init__(self, sentence, data=asdict(turn.result))
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status, if the API answered with an error."""
+        return self.turn.result.api_error_status
+
+    @property
+    def retryable(self) -> bool:
+        """True if the same prompt may succeed later, unchanged."""
+        return BY_KIND[self.kind].is_retryable
+
+    @override
+    def __repr__(self) -> str:
+        return f"TurnError(kind={self.kind!r}, status={self.status}, message={str(self)!r})"
+
+
+def turn_error(turn: Turn, *, max_cost_usd: float | None = None) -> TurnError | None:
+    """Return the error if a turn failed or exceeded the cost limit."""
+    if max_cost_usd is not None and turn.cost_usd > max_cost_usd:
+        return TurnError(kind="budget", turn=turn)
+    kind = _kind(turn)
+    return None if kind is None else TurnError(kind=kind, turn=turn)
+
+
+def _kind(turn: Turn) -> TurnErrorKind | None:
+    result = turn.result
+    failure = BY_CLI_NAME.get(result.subtype) or BY_CLI_NAME.get(result.terminal_reason or "")
+    if failure is not None:
+        return failure.kind
+    if not result.is_error:
+        return _hook_kind(turn)
+    if result.stop_reason == "refusal":
+        return "refusal"
+    if _NO_ROOM in turn.text:
+        return "too_long"
+    failure = _cli_failure(turn) if result.api_error_status is None else failure_of(result.api_error_status)
+    return "other" if failure is None else failure.kind
+
+
+def _hook_kind(turn: Turn) -> TurnErrorKind | None:
+    """Return the kind if a hook stopped the prompt, which the CLI does not count as an error."""
+    if turn.result.num_turns > 0:
+        return None
+    outcomes = [m.data.get("prompt_submit_outcome") for m in turn.messages if isinstance(m, SystemMessage)]
+    kinds = [str(cast("dict[str, object]", outcome).get("kind")) for outcome in outcomes if isinstance(outcome, dict)]
+    if "blocked_by_hook" in kinds:
+        return "prompt_blocked"
+    return "hook_stopped" if any("hook" in kind for kind in kinds) else None
+
+
+def _cli_failure(turn: Turn) -> Failure | None:
+    names = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
+    return BY_CLI_NAME.get(names[-1]) if names else None
+
+
+def _advice(kind: TurnErrorKind, turn: Turn) -> str:
+    if kind == "auth":
+        return f"{login_advice()} Or check what the account may do."
+    limits = turn.rate_limits if kind == "rate_limit" else None
+    if limits is not None and limits.exhausted_until is not None:
+        return plan_limit_advice(limits, limits.exhausted_until)
+    return BY_KIND[kind].advice
+
+
+def _reason(turn: Turn) -> str:
+    """Return the CLI's explanation. The model's text does not explain a failure."""
+    result = turn.result
+    if result.is_error and (result.errors or result.result):
+        return "; ".join(result.errors or ()) or (result.result or "").strip()
+    return (result.result or "").strip() if result.num_turns == 0 else result.terminal_reason or ""
+
+
+class CostLedger:
+    """Turns the CLI's totals into differences, which are never negative and add up to the session's spending.
+
+    The totals grow over the CLI's session and start again at `/clear`.
+    """
+
+    def __init__(self) -> None:
+        self.cost_usd = 0.0
+        """Cost since the session was opened, across clears, in US dollars."""
+        self._session_id: str | None = None
+        self.total_usd = 0.0
+        """The CLI's total in the last result, in US dollars."""
+        self._models: Mapping[str, ModelUsage] = {}
+        self.last = Spent()
+        """Amount that the last result added."""
+
+    def begin_at(self, usage: Mapping[str, JsonValue]) -> None:
+        """Record the answer to `get_usage` as spent before this session was opened."""
+        match usage:
+            case {"session": {"total_cost_usd": int() | float() as total, "model_usage": {**models}}}:
+                self.total_usd = float(total)
+                try:
+                    self._models = {name: ModelUsage.model_validate(model) for name, model in models.items()}
+                except ValueError as error:
+                    raise MessageParseError(reason=f"The usage of the session is invalid: {error}") from error
+            case _:
+                pass  # an old CLI
+
+    def forget(self) -> None:
+        """Count from zero; the CLI's totals continue."""
+        self.cost_usd = 0.0
+        self.last = Spent()
+
+    def take(self, result: ResultMessage) -> None:
+        """Record the totals of a result."""
+        if self._session_id not in (None, result.session_id):
+            # A cleared conversation continues under another id, with new totals.
+            self.total_usd, self._models = 0.0, dict[str, ModelUsage]()
+        self._session_id = result.session_id
+        self.last = Spent()
+        if result.total_cost_usd == self.total_usd and not result.num_turns:
+            return  # the answer to a message without a question
+        totals = convert_sdk_messages_to_cli_response([result])
+        cost = max(totals.total_cost_usd or 0.0, self.total_usd)
+        models = {**self._models, **(totals.model_usage or {})}
+        self.last = Spent(round(cost - self.total_usd, _DIGITS), _difference(models, self._models))
+        self.cost_usd = round(self.cost_usd + self.last.cost_usd, _DIGITS)
+        self.total_usd, self._models = cost, models
+
+
+def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+    differences = {name: _less(usage, before.get(name)) for name, usage in now.items()}
+    return {name: usage for name, usage in differences.items() if any(_amounts(usage).values())}
+
+
+def _less(usage: ModelUsage, before: ModelUsage | None) -> ModelUsage:
+    if before is None:
+        return usage
+    amounts = _amounts(before)
+    return usage.model_copy(
+        update={name: max(0, round(amount - amounts.get(name, 0), _DIGITS)) for name, amount in _amounts(usage).items()}
+    )
+
+
+def _amounts(usage: ModelUsage) -> dict[str, float]:
+    return {
+        name: value
+        for name in ModelUsage.model_fields
+        if name not in _NO_AMOUNTS and isinstance(value := getattr(usage, name), int | float)
+    }
