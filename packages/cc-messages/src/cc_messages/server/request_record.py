@@ -4,7 +4,9 @@ import time
 from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
-from starlette.types import Message, Send
+from starlette.types import Message, Scope, Send
+
+from .usage_meter import Usage
 
 if TYPE_CHECKING:
     from ..context.request_context import RequestReport
@@ -21,8 +23,9 @@ _CLIENT_CLOSED_REQUEST = 499
 class RequestRecord:
     """Facts about a request, and ASGI's `send` for it, from whose messages they come."""
 
-    def __init__(self, path: str, send: Send) -> None:
-        self.path = path
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
         self.client = ""
         """The client's name; empty without a valid token."""
         self.status = _CLIENT_CLOSED_REQUEST
@@ -32,6 +35,9 @@ class RequestRecord:
         self.first_event_seconds: float | None = None
         """The time to the first event of a stream; None without a stream or an event."""
         self.report: RequestReport | None = None
+        self.model = ""
+        """The model that the request names, if it was parsed."""
+        self.usage = Usage()
         self.has_begun = False
         """True if a response has begun."""
         self.has_ended = False

@@ -53,7 +53,8 @@ class UsageMeter:
 
     def __init__(self, report: Callable[[Usage], None]) -> None:
         self._report = report
-        self._reported = Usage()
+        self.reported = Usage()
+        """The request's usage so far."""
 
     def __call__(self, message: Mapping[str, JsonValue]) -> None:
         """Report how much usage a message adds to that of the last call."""
@@ -61,10 +62,10 @@ class UsageMeter:
         if counts is None:
             return
         cost = cost_of(counts)
-        if cost is None and not self._reported.requests:
+        if cost is None and not self.reported.requests:
             logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
         cache_write = counts.cache_write_5m + counts.cache_write_1h
         dollars = math.inf if cost is None else cost
         usage = Usage(1, counts.input, counts.output, counts.cache_read, cache_write, dollars)
-        added, self._reported = usage - self._reported, usage
+        added, self.reported = usage - self.reported, usage
         self._report(added)
