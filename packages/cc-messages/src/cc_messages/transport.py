@@ -236,6 +236,11 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return self._launches.login is Login.SUBSCRIPTION
 
     @property
+    def api_origin(self) -> str:
+        """Scheme, host and port of the API that the processes ask; empty for a cloud provider's own address."""
+        return self._launches.api_origin
+
+    @property
     def limits(self) -> RateLimits | None:
         """Limits in the last response with any, and their `age`; None before that. Makes no request."""
         return self._limits.last

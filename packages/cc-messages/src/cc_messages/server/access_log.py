@@ -24,7 +24,7 @@ def log_request(record: RequestRecord) -> None:
         _shown(record.path),
         _shown(record.model) or "-",
         record.status,
-        usage.input + usage.cache_read + usage.cache_write,
+        usage.all_input,
         usage.output,
         record.seconds * 1000,
     )

@@ -7,7 +7,7 @@ sends the answers, and `server/admission.py` decides about clients.
 import asyncio
 import logging
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
 from urllib.parse import quote
@@ -34,6 +34,7 @@ from .connections import trust_connection
 from .json_values import check_values
 from .request_body import RequestBody
 from .request_record import RequestRecord
+from .spans import request_span
 from .usage_meter import Usage, UsageMeter
 
 __all__ = ["Gate"]
@@ -113,11 +114,14 @@ class Gate:
             content = await body.read()
             await run_on_body(check_values, content)
             request = _as_request(scope, content)
+            span = nullcontext()
             if (request.method, request.url.path) == ("POST", "/v1/messages"):
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
-            await self._answer(client, request, receive, record)
+                span = request_span(request, record, self._transport.api_origin)
+            with span:
+                await self._answer(client, request, receive, record)
 
     async def _answer(self, client: Client, request: httpx2.Request, receive: Receive, record: RequestRecord) -> None:
         loop, ledger = asyncio.get_running_loop(), self._admission.ledger
@@ -150,7 +154,8 @@ class Gate:
             try:
                 await _unless(leaving(), relay(self._transport, request, deliver, self._ping_seconds))
             finally:
-                record.report, record.model, record.usage = context.report, context.model, meter.reported
+                record.report, record.model = context.report, context.model
+                record.usage, record.response = meter.reported, meter.message
 
     async def _metrics_response(self, scope: Scope) -> Response:
         if self._metrics is None:

@@ -1,6 +1,7 @@
 """The record of an HTTP request, from the messages to the client. Knows ASGI and the API's errors."""
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
@@ -9,6 +10,8 @@ from starlette.types import Message, Scope, Send
 from .usage_meter import Usage
 
 if TYPE_CHECKING:
+    from cc_types import JsonValue
+
     from ..context.request_context import RequestReport
 
 __all__ = ["RequestRecord"]
@@ -38,6 +41,8 @@ class RequestRecord:
         self.model = ""
         """The model that the request names, if it was parsed."""
         self.usage = Usage()
+        self.response: Mapping[str, JsonValue] = {}
+        """The API's message without its content, if there is one."""
         self.has_begun = False
         """True if a response has begun."""
         self.has_ended = False

@@ -40,6 +40,8 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 class PooledSession(Session):
     """A session that can be leased. The additional methods are for the background loop only."""
 
+    _has_spans = False  # the request or lease has them
+
     @classmethod
     async def start(cls, launch: Launch) -> Self:
         """Call `open()` with the arguments in `launch`."""

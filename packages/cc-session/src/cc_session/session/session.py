@@ -41,6 +41,8 @@ class Session:
     control requests may come from others meanwhile.
     """
 
+    _has_spans = True
+
     def __init__(self, core: SessionCore, term: LeaseTerm | None = None) -> None:
         """Use `Session.open()`."""
         self._core = core
@@ -203,7 +205,7 @@ class Session:
         )
         frame = user_frame(prompt, ask=True, verbatim=verbatim)
         sent = SentMessage(frame, asks=True, is_command=not verbatim and is_command(prompt))
-        return TurnStream(core, self._term, sent, limits)
+        return TurnStream(core, self._term, sent, limits, has_span=self._has_spans)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.

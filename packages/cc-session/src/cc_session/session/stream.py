@@ -5,6 +5,7 @@ import functools
 import logging
 import math
 from collections.abc import AsyncIterator
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, cast
@@ -17,6 +18,7 @@ from ..timeouts import checked_seconds, time_limit
 from .core import SessionCore
 from .lease import LeaseTerm
 from .sent_message import SentMessage
+from .spans import turn_span
 from .turn import Turn
 from .turn_errors import turn_error
 from .turn_state import TurnEvent, TurnState
@@ -49,9 +51,13 @@ class TurnStream(AsyncIterator[Message]):
     its process is discarded. A cancelled caller does not wait.
     """
 
-    def __init__(self, core: SessionCore, term: LeaseTerm, sent: SentMessage, limits: TurnLimits) -> None:
+    def __init__(
+        self, core: SessionCore, term: LeaseTerm, sent: SentMessage, limits: TurnLimits, *, has_span: bool
+    ) -> None:
         """Use `Session.stream()`."""
         self._core, self._term, self._sent, self._limits = core, term, sent, limits
+        self._span = turn_span(lambda: self.turn if sent.is_read else None) if has_span else nullcontext()
+        self._open_span = ExitStack()
         self._watchers: list[asyncio.Task[None]] = []
         self._is_over = False
 
@@ -72,11 +78,12 @@ class TurnStream(AsyncIterator[Message]):
 
     async def to_end(self) -> Turn:
         """Send the prompt, unless already sent, skip the messages, and return the turn. Raises as `Session.run()`."""
-        try:
-            return await self._term.call(self._run)
-        except asyncio.CancelledError:
-            self._leave_soon()
-            raise
+        with self._span if self._sent.state is TurnState.NEW else nullcontext():
+            try:
+                return await self._term.call(self._run)
+            except asyncio.CancelledError:
+                self._leave_soon()
+                raise
 
     async def __aenter__(self) -> Self:
         """Send the prompt.
@@ -85,11 +92,14 @@ class TurnStream(AsyncIterator[Message]):
             SessionBusyError: A turn runs.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
-        try:
-            await self._term.call(self._begin)
-        except asyncio.CancelledError:
-            self._leave_soon()
-            raise
+        with ExitStack() as stack:
+            stack.enter_context(self._span)
+            try:
+                await self._term.call(self._begin)
+            except asyncio.CancelledError:
+                self._leave_soon()
+                raise
+            self._open_span = stack.pop_all()
         return self
 
     async def __anext__(self) -> Message:
@@ -115,8 +125,9 @@ class TurnStream(AsyncIterator[Message]):
         return sent.take()
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open_span.__exit__(kind, error, trace)
         if self._sent.is_read:
             return
         self._leave_soon()
