@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from anthropic import AsyncAnthropic
 from anyio import to_thread
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -27,7 +28,7 @@ def exporting() -> tuple[InMemorySpanExporter, InstrumentationSettings]:
     return exporter, InstrumentationSettings(tracer_provider=tracing)
 
 
-async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> None:
+async def test_a_span_names_the_way_and_the_price(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-06, MODEL-71: scenarios compare the other attributes with `AnthropicModel`."""
     exporter, instrumentation = exporting()
     traced = InstrumentedModel(model, instrumentation)
@@ -35,11 +36,49 @@ async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> Non
     [span] = [span for span in exporter.get_finished_spans() if span.name.startswith("chat ")]
     attributes = dict(span.attributes or {})
     assert attributes["gen_ai.provider.name"] == "claude-code"
-    assert attributes["server.address"] == "api.anthropic.com"
+    # The address that the CLI asks.
+    assert f"http://{attributes['server.address']}:{attributes['server.port']}" == loopback.url
     assert attributes["gen_ai.response.id"] == result.response.provider_response_id
     assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
     assert result.response.usage.cost is not None
     assert attributes["operation.cost"] == pytest.approx(float(result.response.usage.cost))  # pyright: ignore[reportUnknownMemberType]
+
+
+async def test_a_request_is_a_single_span(loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MODEL-103: no second by the API client, whose own instrumentation stays on elsewhere."""
+    exporter, tracing = InMemorySpanExporter(), TracerProvider()
+    tracing.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", tracing)
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+        traced = InstrumentedModel(ClaudeCodeModel(provider=provider))
+        await Agent(traced).run("Hello.")
+        async with Agent(traced).run_stream("And you?") as run:
+            await run.get_output()
+    names = [span.name for span in exporter.get_finished_spans()]
+    assert [name for name in names if "claude" in name or "anthropic" in name] == ["chat claude-sonnet-5"] * 2, names
+    exporter.clear()
+    async with AsyncAnthropic(api_key="key", base_url=loopback.url) as direct:
+        await direct.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "Hello."}])
+    assert [span.name for span in exporter.get_finished_spans()] == ["anthropic.messages.create"]
+
+
+@pytest.mark.parametrize(
+    ("env", "address"),
+    [
+        ({"ANTHROPIC_API_KEY": "key"}, "https://api.anthropic.com"),
+        ({"ANTHROPIC_BASE_URL": "https://me:secret@gateway:8443/v1?key=x"}, "https://gateway:8443"),
+        ({"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BASE_URL": "http://unused"}, ""),
+        ({"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BEDROCK_BASE_URL": "http://b:1"}, "http://b:1"),
+    ],
+)
+def test_a_span_names_the_address_that_is_asked(
+    env: dict[str, str], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MODEL-103: prices are still looked up by the API's own address."""
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    model = ClaudeCodeModel(provider=(provider := ClaudeCodeProvider(env=env)))
+    assert model.base_url == address
+    assert provider.base_url.startswith("https://api.anthropic.com")
 
 
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:

@@ -116,6 +116,38 @@ def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, mak
         assert not [child for child in family if child.is_running()]
 
 
+def test_an_access_log_can_be_had_alone(shared_api: LoopbackServer) -> None:
+    """MSG-122"""
+    with serving({**shared_api.env(), "CC_MESSAGES_TOKEN": "t"}, "--access-log") as command:
+        with command.client("t") as claude:
+            answered(claude)
+        command.process.terminate()
+        code, _, errors = command.ends()
+    assert (code, errors.count("\n")) == (0, 1)
+    assert f" INFO cc_messages.access: default POST /v1/messages {MODEL} 200 input=" in errors
+
+
+def test_a_missing_login_is_warned_of(
+    serve: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """MSG-124: the CLI says whether it has a login; it is not asked if the environment has one."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    assert serve("--port", "0")[2] == ""
+    assert not (tmp_path / "claude").exists()
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    code, _, errors = serve("--port", "0")
+    assert (code, errors.count("\n")) == (0, 1)
+    assert "warning: Claude Code is not logged in. Set ANTHROPIC_API_KEY, or run" in errors
+    silent = tmp_path / "cli"
+    silent.write_text("#!/bin/sh\necho text\n")
+    silent.chmod(0o700)
+    for path in (silent, tmp_path / "none"):
+        assert serve("--port", "0", "--cli-path", path)[2] == ""
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-fake")
+    assert serve("--port", "0")[2] == ""
+
+
 def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer, tmp_path: Path) -> None:
     """MSG-42: the option wins over the environment."""
     file = tmp_path / "token"
@@ -162,6 +194,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
     monkeypatch.setattr("asyncio.run", close)
     monkeypatch.delenv("CC_MESSAGES_TOKEN", raising=False)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
 
     def run(*arguments: object) -> tuple[int, str, str]:
         code = command_line.main(["serve", *map(str, arguments)])
@@ -176,6 +209,7 @@ def test_clients_that_cannot_be_served_are_refused_at_the_start(
 ) -> None:
     """MSG-100, MSG-102"""
     path = clients_file('[clients.alice]\ntoken = "of-alice"\n[clients.bob]\ntoken = "of-bob"\n')
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
     options = ["--port", "0", "--clients", path]
     for arguments, complaint in (
         (options, "the login is a subscription, which serves its owner alone"),

@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 NoteLimits: TypeAlias = Callable[[RateLimits], object]
 
-_EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+# Some proxies buffer a stream without the second header.
+_EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
 # Events with the API's counts.

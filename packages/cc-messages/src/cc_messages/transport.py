@@ -31,7 +31,7 @@ from .api.limits import LimitCallback, LimitWatch
 from .api.models import catalogue, find, page, resolve
 from .api.passed_headers import check_headers, passed_headers
 from .api.request import parse_object, run_on_body
-from .api.response import document, error_response
+from .api.response import MethodNotAllowedError, document, error_response
 from .context.request_context import current_context
 from .process.launch import LaunchBuilder
 from .process.request_process import RequestProcess
@@ -46,6 +46,7 @@ ERROR_EXTENSION = "claude_code_error"
 
 _MODELS = "/v1/models"
 _LIMITS = "/v1/limits"
+_METHODS = {"/v1/messages": "POST", "/v1/messages/count_tokens": "POST", _MODELS: "GET", _LIMITS: "GET"}
 
 # All ids that the API knows begin with it; other names may be Claude Code's aliases.
 _IDS_BEGIN = "claude-"
@@ -119,6 +120,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
                 case "GET", path if path == _LIMITS:
                     return self._show_limits()
                 case method, path:
+                    if allowed := _METHODS.get(_MODELS if path.startswith(f"{_MODELS}/") else path):
+                        raise MethodNotAllowedError(method, path, allowed)
                     raise APIError(status=404, message=f"{method} {path} is not served by Claude Code")
         except APIError as error:
             return error_response(error)
@@ -149,6 +152,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             places_breakpoints=self.cache_breakpoints,
         )
         parsed = await run_on_body(parse, await request.aread())
+        if parsed.context is not None:
+            parsed.context.model = parsed.model
         response = ResponseStream()
         timeout = request.extensions.get("timeout", {}).get("read")
         note = partial(self._limits.note, loop=asyncio.get_running_loop())
@@ -229,6 +234,11 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     def uses_subscription(self) -> bool:
         """True if processes that are started now use a subscription's login, which is for the subscriber alone."""
         return self._launches.login is Login.SUBSCRIPTION
+
+    @property
+    def api_origin(self) -> str:
+        """Scheme, host and port of the API that the processes ask; empty for a cloud provider's own address."""
+        return self._launches.api_origin
 
     @property
     def limits(self) -> RateLimits | None:

@@ -81,6 +81,11 @@ class ClaudeCodeModel(AnthropicModel):
         self._agent_tools: AgentTools | None = None
 
     @property
+    def base_url(self) -> str:
+        """The API's address for spans, without path; empty for a cloud provider's own address."""
+        return cast(ClaudeCodeProvider, self._provider).transport.api_origin
+
+    @property
     def batch_max_requests(self) -> int | None:
         """Maximum size of a batch: None, since Claude Code has no batches."""
         return None

@@ -110,6 +110,8 @@ class ClaudeCodeProvider(AnthropicProvider):
             base_url="https://api.anthropic.com",
             http_client=httpx2.AsyncClient(transport=self._transport, event_hooks=hooks),
             max_retries=max_retries,
+            # A request has pydantic-ai's span; the client's own would be a second.
+            open_telemetry=False,
         )
         AnthropicProvider.__init__(self, anthropic_client=client)
 

@@ -1,7 +1,7 @@
 """`/v1/models`: the models that Claude Code lists, as the API would list them. Pure functions.
 
 Claude Code lists a few models by an alias, each with its id; clients can request both. It has no dates and limits, so
-those fields have the API's values for "unknown".
+those fields are absent: the official client returns None for them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,6 @@ __all__ = ["Model", "catalogue", "find", "page", "resolve"]
 
 Model = dict[str, JsonValue]
 
-_UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 _DEFAULT_LIMIT = 20
 _MAX_LIMIT = 1000
 
@@ -69,18 +68,7 @@ def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonVal
 
 
 def _model(identity: str, name: str) -> Model:
-    return {
-        "type": "model",
-        "id": identity,
-        "display_name": name,
-        "created_at": _UNKNOWN_DATE,
-        "lifecycle": "active",
-        "deprecated_at": None,
-        "line": None,
-        "capabilities": None,
-        "max_input_tokens": None,
-        "max_tokens": None,
-    }
+    return {"type": "model", "id": identity, "display_name": name, "lifecycle": "active"}
 
 
 def _limit(text: str | None) -> int:

@@ -8,14 +8,25 @@ from cc_types import APIError, JsonValue
 
 from .failure import error_body
 
-__all__ = ["REQUEST_ID", "document", "error_headers", "error_response"]
+__all__ = ["REQUEST_ID", "MethodNotAllowedError", "document", "error_headers", "error_response"]
 
 REQUEST_ID = "request-id"
 
 
+class MethodNotAllowedError(APIError):
+    """Raised if a path does not have a request's method; `allowed` are the methods that it has."""
+
+    def __init__(self, method: str, path: str, allowed: str) -> None:
+        message = f"{path} does not allow {method}: use {allowed}"
+        super().__init__(status=405, error_type="invalid_request_error", message=message)
+        self.allowed = allowed
+
+
 def error_headers(error: APIError) -> dict[str, str]:
-    """Return the API's headers for an error: request id, and wait before a retry, if known."""
+    """Return the headers for an error: request id, wait before a retry, and allowed methods, if known."""
     headers = {} if error.request_id is None else {REQUEST_ID: error.request_id}
+    if isinstance(error, MethodNotAllowedError):
+        headers["allow"] = error.allowed
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:.15g}"
     return headers

@@ -28,7 +28,9 @@ _VERSION = "2023-06-01"
 # Counting takes the API some hundred milliseconds; a caller can set another timeout.
 _TIMEOUT_SECONDS = 60.0
 
-_PASSED_ON = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry")
+_PASSED_ON = (
+    "anthropic-organization-id", "content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, repr=False)

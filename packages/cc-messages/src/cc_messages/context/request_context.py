@@ -93,6 +93,8 @@ class RequestContext:
         self.claude_code_tools = claude_code_tools
         self.report: RequestReport | None = None
         """The last request's report; None before its process was ready."""
+        self.model = ""
+        """The model that the last request names; empty before its body was parsed."""
         self._on_message = on_message
         self._on_usage = on_usage
         self._loop = asyncio.get_running_loop()

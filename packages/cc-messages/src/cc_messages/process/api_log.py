@@ -41,7 +41,9 @@ _ERROR = re.compile(
     r"\[ERROR\] (?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
 )
 _AWS_REQUEST_ID = "x-amzn-requestid"
-_PASSED_ON = re.compile(rf"{_AWS_REQUEST_ID}|request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-.*")
+_PASSED_ON = re.compile(
+    rf"{_AWS_REQUEST_ID}|request-id|retry-after(-ms)?|x-should-retry|anthropic-(organization-id|ratelimit-.*)"
+)
 
 # After these the CLI may retry the request in another form. It may after a 401, too, but with a new login.
 _REFUSALS = frozenset({400, 404})

@@ -11,7 +11,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from typing_extensions import override
 
 from cc_session import McpServer, Timeouts, sealed_options
-from cc_session.internals import Launch, Login, login_of
+from cc_session.internals import Launch, Login, api_origin, login_of
 
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.token_count import APIAccess
@@ -82,6 +82,11 @@ class LaunchBuilder:
     def login(self) -> Login:
         """The login of a process started now."""
         return login_of(self._env)
+
+    @property
+    def api_origin(self) -> str:
+        """The API's scheme, host and port."""
+        return api_origin(self._env)
 
     @property
     def api(self) -> APIAccess:

@@ -3,12 +3,13 @@
 Lives on the server's event loop. Every refusal is an error in the API's form.
 """
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 
-from cc_types import APIError
+from cc_types import APIError, JsonValue
 
 from .clients import Client, ClientTable
 from .usage_ledger import RETRY_SECONDS, UsageLedger
@@ -73,16 +74,25 @@ class Admission:
         """Check that a client has budget left: the request that crosses it is answered, the next is refused."""
         if not client.has_budget:
             return
-        try:
-            usage = await self.ledger.today(client.name)
-        except sqlite3.Error as error:
-            message = f"This server cannot count the usage of its clients: {error}"
-            raise APIError(status=503, message=message, retry_after=RETRY_SECONDS) from error
+        usage = await self._today(client)
         dollars, tokens = client.dollars_per_day, client.tokens_per_day
         if dollars is not None and usage.dollars >= dollars:
             raise self._spent(402, client, f"${usage.dollars:,.4f} of ${dollars:,.4f}")
         if tokens is not None and usage.tokens >= tokens:
             raise self._spent(429, client, f"{usage.tokens:,} of {tokens:,} tokens")
+
+    async def usage_report(self, client: Client) -> dict[str, JsonValue]:
+        """Return a client's usage in this UTC day, its limits, and what is left of them."""
+        usage = await self._today(client)
+        dollars = round(usage.dollars, 6) if math.isfinite(usage.dollars) else None
+        return {
+            "client": client.name,
+            "resets_at": self.ledger.store.day_end().isoformat(),
+            "requests": {"used": usage.requests, "in_progress": self.in_progress[client.name]},
+            "max_requests": client.max_requests,
+            "tokens": _budget(usage.tokens, client.tokens_per_day),
+            "dollars": _budget(dollars, client.dollars_per_day),
+        }
 
     async def usage(self) -> dict[str, UsageTotal]:
         """Return each client's usage in this UTC day; without clients whose usage cannot be read."""
@@ -92,12 +102,25 @@ class Admission:
                 totals[client.name] = await self.ledger.today(client.name)
         return totals
 
+    async def _today(self, client: Client) -> UsageTotal:
+        try:
+            return await self.ledger.today(client.name)
+        except sqlite3.Error as error:
+            message = f"This server cannot count the usage of its clients: {error}"
+            raise APIError(status=503, message=message, retry_after=RETRY_SECONDS) from error
+
     def _spent(self, status: int, client: Client, amount: str) -> BudgetSpentError:
         return BudgetSpentError(
             status=status,
             message=f"The client {client.name} has used {amount} of today's budget, which begins anew at 00:00 UTC",
             retry_after=round(self.ledger.store.seconds_left()),
         )
+
+
+def _budget(used: float | None, limit: float | None) -> dict[str, JsonValue]:
+    """Return usage, limit and remainder. Dollars are None after an answer without a price; then nothing remains."""
+    remaining = None if limit is None else 0.0 if used is None else max(0, round(limit - used, 6))
+    return {"used": used, "limit": limit, "remaining": remaining}
 
 
 def _busy(message: str) -> APIError:

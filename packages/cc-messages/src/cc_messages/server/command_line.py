@@ -6,26 +6,31 @@ The outermost layer: arguments, the token, the socket, signals and printing.
 import argparse
 import asyncio
 import ipaddress
+import json
 import logging
 import os
 import socket
 import stat
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from cc_session import PoolLimits
-from cc_session.internals import on_background
+from cc_session.internals import find_cli, login_advice, on_background
 
 from ..transport import ClaudeCodeTransport
+from .access_log import ACCESS_LOGGER
 from .app import TOKEN_VARIABLE, create_app, new_token
 
 __all__ = ["main"]
 
 _MEGABYTE = 1024 * 1024
+# The answer takes a fifth of a second.
+_LOGIN_SECONDS = 10.0
 
 _DESCRIPTION = """\
 Serve the Anthropic Messages API, answered by Claude Code with its login or with ANTHROPIC_API_KEY, until Ctrl-C.
@@ -49,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit code: 0, 1 if the server cannot be started, 2 if the arguments are wrong."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if options.access_log:
+        logging.getLogger(ACCESS_LOGGER).setLevel(logging.INFO)
     try:
         return _serve(options)
     except (_Refused, ImportError, ValueError) as error:
@@ -91,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     claude.add_argument("--cwd", type=Path, metavar="DIR", help="where its own tools work (an empty private folder)")
     levels = ("debug", "info", "warning", "error")
     claude.add_argument("--log-level", choices=levels, default="warning", help="what is logged to stderr (warning)")
+    claude.add_argument(
+        "--access-log", action="store_true", help="log a line for each request, as with --log-level info"
+    )
     return parser
 
 
@@ -124,6 +134,8 @@ def _serve(options: argparse.Namespace) -> int:
 
     with _listen(options.host, options.port) as listener:
         _check_no_circle(listener)
+        if transport.uses_subscription:  # any other login is in the environment
+            _check_login(find_cli(options.cli_path and str(options.cli_path)))
         _announce(listener, app.state.token if token is None else None)
         asyncio.run(run(listener))
     return 0
@@ -209,6 +221,18 @@ def _check_no_circle(listener: socket.socket) -> None:
         return
     if is_circle:
         raise _Refused(f"ANTHROPIC_BASE_URL is {address}, which is this server itself: unset it, or take another port")
+
+
+def _check_login(cli: str | None) -> None:
+    """Warn if Claude Code has no login. A CLI that is missing or does not say is no reason for it."""
+    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
+        command = [cli or "", "auth", "status", "--json"]
+        answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LOGIN_SECONDS).stdout
+        match json.loads(answer):
+            case {"loggedIn": False}:
+                sys.stderr.write(f"cc-messages: warning: Claude Code is not logged in. {login_advice()}\n")
+            case _:
+                pass
 
 
 def _is_loopback(host: str) -> bool:

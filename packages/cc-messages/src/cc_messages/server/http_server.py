@@ -7,7 +7,7 @@ sends the answers, and `server/admission.py` decides about clients.
 import asyncio
 import logging
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
 from urllib.parse import quote
@@ -23,9 +23,10 @@ from cc_types import APIError
 
 from ..api.cost import has_price
 from ..api.request import run_on_body
-from ..api.response import error_response
+from ..api.response import MethodNotAllowedError, error_response
 from ..context.request_context import request_context
 from ..transport import ClaudeCodeTransport
+from .access_log import log_request
 from .admission import Admission, BudgetSpentError
 from .asgi_response import relay, send_response
 from .clients import Client
@@ -33,6 +34,7 @@ from .connections import trust_connection
 from .json_values import check_values
 from .request_body import RequestBody
 from .request_record import RequestRecord
+from .spans import request_span
 from .usage_meter import Usage, UsageMeter
 
 __all__ = ["Gate"]
@@ -41,6 +43,9 @@ logger = logging.getLogger(__name__)
 
 # Headers that describe a request. The client's token is for this server alone.
 _PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type", b"traceparent", b"tracestate"})
+
+# The server's own paths; the transport has the others.
+_METHODS = {"/healthz": "GET, HEAD", "/metrics": "GET", "/v1/usage": "GET"}
 
 _NO_METRICS = "/metrics needs prometheus-client: pip install 'cc-messages[server,metrics]'"
 
@@ -71,7 +76,7 @@ class Gate:
         if (response := _open_to_all(scope)) is not None:
             await response(scope, receive, send)
             return
-        record = RequestRecord(scope["path"], send)
+        record = RequestRecord(scope, send)
         body = RequestBody(scope, receive, self._max_body_bytes)
         try:
             await self._serve(scope, body, receive, record)
@@ -84,6 +89,7 @@ class Gate:
             await body.drain()
             await send_response(_refusal(error, body), record, self._ping_seconds)
         finally:
+            log_request(record)
             if self._metrics is not None:
                 self._metrics.count_request(record)
 
@@ -93,20 +99,29 @@ class Gate:
         client = self._admission.client(_tokens(scope))
         record.client = client.name
         trust_connection(scope)
-        to_metrics = (scope["method"], scope["path"]) == ("GET", "/metrics")
-        self._admission.check_access(client, to_metrics=to_metrics)
-        if to_metrics:
-            await self._show_metrics(scope, receive, record)
+        method, path = scope["method"], scope["path"]
+        self._admission.check_access(client, to_metrics=(method, path) == ("GET", "/metrics"))
+        if allowed := _METHODS.get(path):
+            if method != "GET":
+                raise MethodNotAllowedError(method, path, allowed)
+            if path == "/metrics":
+                response = await self._metrics_response(scope)
+            else:
+                response = JSONResponse(await self._admission.usage_report(client))
+            await response(scope, receive, record)
             return
         with self._admission.place(client):
             content = await body.read()
             await run_on_body(check_values, content)
             request = _as_request(scope, content)
+            span = nullcontext()
             if (request.method, request.url.path) == ("POST", "/v1/messages"):
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
-            await self._answer(client, request, receive, record)
+                span = request_span(request, record, self._transport.api_origin)
+            with span:
+                await self._answer(client, request, receive, record)
 
     async def _answer(self, client: Client, request: httpx2.Request, receive: Receive, record: RequestRecord) -> None:
         loop, ledger = asyncio.get_running_loop(), self._admission.ledger
@@ -126,7 +141,8 @@ class Gate:
                 raise ClientDisconnect
             await record(message)
 
-        with request_context(on_usage=UsageMeter(count)) as context:
+        meter = UsageMeter(count)
+        with request_context(on_usage=meter) as context:
 
             async def leaving() -> None:
                 while (await receive())["type"] != "http.disconnect":
@@ -138,14 +154,15 @@ class Gate:
             try:
                 await _unless(leaving(), relay(self._transport, request, deliver, self._ping_seconds))
             finally:
-                record.report = context.report
+                record.report, record.model = context.report, context.model
+                record.usage, record.response = meter.reported, meter.message
 
-    async def _show_metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _metrics_response(self, scope: Scope) -> Response:
         if self._metrics is None:
             raise APIError(status=404, message=_NO_METRICS)
         accept = Headers(scope=scope).get("accept", "")
         content, content_type = self._metrics.write(accept, await self._admission.usage())
-        await Response(content, headers={"content-type": content_type})(scope, receive, send)
+        return Response(content, headers={"content-type": content_type})
 
 
 async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, None, None]) -> None:

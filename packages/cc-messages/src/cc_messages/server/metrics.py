@@ -34,6 +34,7 @@ _PATHS = {
     "/v1/messages": "messages",
     "/v1/messages/count_tokens": "count_tokens",
     "/v1/limits": "limits",
+    "/v1/usage": "usage",
     "/metrics": "metrics",
 }
 _ERRORS = BY_TYPE.keys() | {"client_left"}

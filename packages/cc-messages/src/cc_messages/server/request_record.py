@@ -1,12 +1,17 @@
 """The record of an HTTP request, from the messages to the client. Knows ASGI and the API's errors."""
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
-from starlette.types import Message, Send
+from starlette.types import Message, Scope, Send
+
+from .usage_meter import Usage
 
 if TYPE_CHECKING:
+    from cc_types import JsonValue
+
     from ..context.request_context import RequestReport
 
 __all__ = ["RequestRecord"]
@@ -21,8 +26,9 @@ _CLIENT_CLOSED_REQUEST = 499
 class RequestRecord:
     """Facts about a request, and ASGI's `send` for it, from whose messages they come."""
 
-    def __init__(self, path: str, send: Send) -> None:
-        self.path = path
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
         self.client = ""
         """The client's name; empty without a valid token."""
         self.status = _CLIENT_CLOSED_REQUEST
@@ -32,6 +38,11 @@ class RequestRecord:
         self.first_event_seconds: float | None = None
         """The time to the first event of a stream; None without a stream or an event."""
         self.report: RequestReport | None = None
+        self.model = ""
+        """The model that the request names, if it was parsed."""
+        self.usage = Usage()
+        self.response: Mapping[str, JsonValue] = {}
+        """The API's message without its content, if there is one."""
         self.has_begun = False
         """True if a response has begun."""
         self.has_ended = False

@@ -28,10 +28,14 @@ class Usage:
     """US dollars by the list prices; infinite if the model has no price."""
 
     @property
+    def all_input(self) -> int:
+        """The input tokens, with those read from and written to the cache."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
     def total(self) -> UsageTotal:
-        """The same, with tokens of all kinds in one number."""
-        tokens = self.input + self.output + self.cache_read + self.cache_write
-        return UsageTotal(self.requests, tokens, self.dollars)
+        """The same, with tokens of all kinds in a single number."""
+        return UsageTotal(self.requests, self.all_input + self.output, self.dollars)
 
     def __sub__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -53,18 +57,22 @@ class UsageMeter:
 
     def __init__(self, report: Callable[[Usage], None]) -> None:
         self._report = report
-        self._reported = Usage()
+        self.reported = Usage()
+        """The request's usage so far."""
+        self.message: Mapping[str, JsonValue] = {}
+        """The API's last message that had counts, without its content."""
 
     def __call__(self, message: Mapping[str, JsonValue]) -> None:
         """Report how much usage a message adds to that of the last call."""
         counts = usage_of(message)
         if counts is None:
             return
+        self.message = message
         cost = cost_of(counts)
-        if cost is None and not self._reported.requests:
+        if cost is None and not self.reported.requests:
             logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
         cache_write = counts.cache_write_5m + counts.cache_write_1h
         dollars = math.inf if cost is None else cost
         usage = Usage(1, counts.input, counts.output, counts.cache_read, cache_write, dollars)
-        added, self._reported = usage - self._reported, usage
+        added, self.reported = usage - self.reported, usage
         self._report(added)

@@ -113,11 +113,13 @@ class UsageStore:
         with self._lock:
             return UsageTotal(*(row or ())) + self._unwritten.get(key, UsageTotal())
 
+    def day_end(self) -> datetime:
+        """Return the end of this UTC day, when budgets begin anew."""
+        return datetime.combine(self._now().date() + timedelta(days=1), datetime.min.time(), UTC)
+
     def seconds_left(self) -> float:
-        """Return the seconds to the end of this UTC day, when budgets begin anew."""
-        now = self._now()
-        midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
-        return (midnight - now).total_seconds()
+        """Return the seconds to the end of this UTC day."""
+        return (self.day_end() - self._now()).total_seconds()
 
     def _add(self, amounts: dict[tuple[str, str], UsageTotal]) -> None:
         with self._lock:

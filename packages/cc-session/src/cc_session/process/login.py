@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of", "without_login"]
+__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "api_origin", "login_of", "without_login"]
 
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
@@ -118,16 +118,26 @@ def api_address(env: Mapping[str, str]) -> str:
     The CLI has `env` on top of this process's environment.
     """
     variables = {**os.environ, **env}
-    login = login_of(env)
-    variable = _ADDRESSES.get(login, "ANTHROPIC_BASE_URL")
-    if origin := _origin(variables.get(variable, "")):
-        address = f"{origin} (from {variable})"
-    else:
-        address = "https://api.anthropic.com" if login not in (*_ADDRESSES, Login.CLOUD) else "the cloud provider's API"
+    variable = _ADDRESSES.get(login_of(env), "ANTHROPIC_BASE_URL")
+    address = api_origin(env) or "the cloud provider's API"
+    if _origin(variables.get(variable, "")):
+        address += f" (from {variable})"
     for proxy in _PROXIES:
         if origin := _origin(variables.get(proxy, "")):
             return f"{address}, through the proxy {origin} (from {proxy})"
     return address
+
+
+def api_origin(env: Mapping[str, str]) -> str:
+    """Return the API's scheme, host and port; empty for a cloud provider's own address.
+
+    Args:
+        env: The CLI's environment, on top of this process's.
+    """
+    login = login_of(env)
+    variable = _ADDRESSES.get(login, "ANTHROPIC_BASE_URL")
+    default = "" if login in (*_ADDRESSES, Login.CLOUD) else "https://api.anthropic.com"
+    return _origin(env.get(variable, os.environ.get(variable, ""))) or default
 
 
 def _origin(url: str) -> str:

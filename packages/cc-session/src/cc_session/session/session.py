@@ -37,6 +37,8 @@ class Session:
     control requests may come from others meanwhile.
     """
 
+    _has_spans = True
+
     def __init__(self, core: SessionCore, term: LeaseTerm | None = None) -> None:
         """Use `Session.open()`."""
         self._core = core
@@ -192,7 +194,7 @@ class Session:
             ValueError: The timeout or the cost is an invalid number.
         """
         sent = SentMessage(prompt, asks=True, verbatim=verbatim)
-        return TurnStream(self._core, self._term, sent, timeout, max_cost_usd)
+        return TurnStream(self._core, self._term, sent, timeout, max_cost_usd, has_span=self._has_spans)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.

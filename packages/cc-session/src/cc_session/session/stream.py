@@ -5,6 +5,7 @@ import functools
 import logging
 import math
 from collections.abc import AsyncIterator
+from contextlib import ExitStack, nullcontext
 from types import TracebackType
 from typing import Literal, Self, cast
 
@@ -15,6 +16,7 @@ from ..errors import TurnTimeoutError
 from ..timeouts import checked_seconds, time_limit
 from .core import LeaseTerm, SessionCore
 from .sent_message import SentMessage, TurnEvent, TurnState
+from .spans import turn_span
 from .turn import Turn, turn_error
 
 __all__ = ["TurnStream"]
@@ -31,7 +33,14 @@ class TurnStream(AsyncIterator[Message]):
     """
 
     def __init__(
-        self, core: SessionCore, term: LeaseTerm, sent: SentMessage, seconds: float | None, max_cost_usd: float | None
+        self,
+        core: SessionCore,
+        term: LeaseTerm,
+        sent: SentMessage,
+        seconds: float | None,
+        max_cost_usd: float | None,
+        *,
+        has_span: bool,
     ) -> None:
         """Use `Session.stream()`."""
         self._core, self._term, self._sent = core, term, sent
@@ -42,6 +51,8 @@ class TurnStream(AsyncIterator[Message]):
         self._max_cost_usd = core.max_cost_usd if max_cost_usd is None else max_cost_usd
         if self._max_cost_usd is not None and not 0 <= self._max_cost_usd < math.inf:
             raise ValueError(f"max_cost_usd must be an amount of US dollars, not {self._max_cost_usd!r}")
+        self._span = turn_span(lambda: self.turn if sent.is_read else None) if has_span else nullcontext()
+        self._open_span = ExitStack()
         self._watchers: list[asyncio.Task[None]] = []
         self._is_over = False
 
@@ -62,11 +73,12 @@ class TurnStream(AsyncIterator[Message]):
 
     async def to_end(self) -> Turn:
         """Send the prompt, unless already sent, skip the messages, and return the turn. Raises as `Session.run()`."""
-        try:
-            return await self._term.call(self._run)
-        except asyncio.CancelledError:
-            self._leave_soon()
-            raise
+        with self._span if self._sent.state is TurnState.NEW else nullcontext():
+            try:
+                return await self._term.call(self._run)
+            except asyncio.CancelledError:
+                self._leave_soon()
+                raise
 
     async def __aenter__(self) -> Self:
         """Send the prompt.
@@ -75,11 +87,14 @@ class TurnStream(AsyncIterator[Message]):
             SessionBusyError: A turn runs.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
-        try:
-            await self._term.call(self._begin)
-        except asyncio.CancelledError:
-            self._leave_soon()
-            raise
+        with ExitStack() as stack:
+            stack.enter_context(self._span)
+            try:
+                await self._term.call(self._begin)
+            except asyncio.CancelledError:
+                self._leave_soon()
+                raise
+            self._open_span = stack.pop_all()
         return self
 
     async def __anext__(self) -> Message:
@@ -105,8 +120,9 @@ class TurnStream(AsyncIterator[Message]):
         return sent.take()
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open_span.__exit__(kind, error, trace)
         if self._sent.is_read:
             return
         self._leave_soon()
