@@ -18,7 +18,7 @@ _NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Limits on a session's waits, in seconds. None, where allowed, is no limit.
+    """Limits on a session's waits, in seconds. None, where allowed, means no limit.
 
     Raises:
         ValueError: A limit is not a positive, finite number.

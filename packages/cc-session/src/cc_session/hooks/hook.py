@@ -111,7 +111,7 @@ class HookResult:
 
 
 HookReturn: TypeAlias = HookResult | HookJSONOutput
-"""Return value of a hook: a `HookResult`, or an output as the SDK's hooks have it; `{}` is no opinion."""
+"""Return value of a hook: a `HookResult`, or an output as the SDK's hooks have it; `{}` decides nothing."""
 
 HookFunction: TypeAlias = Callable[[InputT], Awaitable[HookReturn] | HookReturn]
 

@@ -25,7 +25,7 @@ class PoolLimits:
     max_rss_mb: float = 400
     """Resident memory, in megabytes, at which a returned process is replaced."""
     max_total_mb: float | None = None
-    """Total memory, in megabytes, at which no more processes are started; shared pages count once. None is no
+    """Total memory, in megabytes, at which no more processes are started; shared pages count once. None means no
     limit."""
     idle_seconds: float = 300
     """Time without a lease after which a process is ended, except the processes that `prewarm` keeps."""

@@ -129,7 +129,7 @@ class CLIConnection:
     def set_phase(self, phase: Phase) -> None:
         """Set the process's activity, which error messages name and on which the way to end it depends."""
         if self._phase == "turn" and self.process is not None:
-            self.process.last_words.forget()  # they were not fatal
+            self.process.last_words.forget()  # lines that were not fatal
         self._phase = phase
         self._count_requests(0)
 
