@@ -9,12 +9,16 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode, Tracer
 
-from cc_loopback import LoopbackServer
+from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, SessionPool, TurnError, query
 
 from .conftest import say
 
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
+
+
+def priced(_: JsonObject) -> Reply:
+    return {"content": "Fine.", "usage": USAGE}
 
 
 class Spans:
@@ -42,7 +46,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
 
 async def test_a_turn_is_a_span(server: LoopbackServer, session: Session, spans: Spans) -> None:
     """SES-100: whole or streamed, as a child of the caller's span."""
-    server.respond = lambda _: {"content": "Fine.", "usage": USAGE}
+    server.respond = priced
     with spans.tracer.start_as_current_span("outer") as outer:
         turn = await session.run("Hello.")
         async with session.stream("And now?") as stream:

@@ -224,7 +224,7 @@ def _check_no_circle(listener: socket.socket) -> None:
 
 
 def _check_login(cli: str | None) -> None:
-    """Warn if Claude Code has no login. A CLI that is missing or does not say is no reason for it."""
+    """Warn if Claude Code has no login; do nothing if the CLI is missing or does not answer."""
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):
         command = [cli or "", "auth", "status", "--json"]
         answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LOGIN_SECONDS).stdout
