@@ -40,8 +40,8 @@ def claude_code_profile(model_name: str) -> ModelProfile:
     """Return a model's profile, by id or alias, without features that Claude Code does not transmit."""
     model_id = resolve_alias(model_name)
     profile = merge_profile(AnthropicProvider.model_profile(model_id), _THROUGH_CLAUDE_CODE)
-    # pydantic-ai looks up the size itself, by the name that it got.
-    if model_id != model_name and (tokens := _context_window(model_name, model_id)) is not None:
+    # pydantic-ai looks up the size by name and address, and the address may be a gateway's.
+    if (tokens := _context_window(model_name, model_id)) is not None:
         profile = merge_profile(profile, ModelProfile(context_window=tokens))
     return profile
 

@@ -9,6 +9,8 @@ from typing import Never, Self
 
 import httpx2
 from anthropic import AsyncAnthropic
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -24,7 +26,7 @@ from .retry_waits import RetryWaits
 __all__ = ["ClaudeCodeProvider", "default_provider"]
 
 # The CLI reads this format, whichever format the application uses elsewhere.
-_TRACE_CONTEXT = TraceContextTextMapPropagator()
+_TRACE_CONTEXT = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
 
 
 class ClaudeCodeProvider(AnthropicProvider):
@@ -187,7 +189,7 @@ def _patch_sdk() -> None:
 
 
 async def _prepare(request: httpx2.Request) -> None:
-    """Add the current trace context to the request."""
+    """Add the current trace context and its baggage to the request."""
     _patch_sdk()
     if "traceparent" not in request.headers:
         _TRACE_CONTEXT.inject(request.headers)

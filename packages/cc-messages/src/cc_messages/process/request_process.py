@@ -58,6 +58,7 @@ class RequestProcess(Worker):
         self, launch: RequestLaunch, session: PooledSession, log: APILog, plan: RequestPlan, resources: AsyncExitStack
     ) -> None:
         super().__init__(launch, session)
+        session.has_spans = False  # the request has one
         self.log = log
         """Log entries about the last API call."""
         self.on_limits: Callable[[RateLimits], object] | None = None

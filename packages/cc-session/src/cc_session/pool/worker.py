@@ -42,8 +42,6 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 class PooledSession(Session):
     """A session that can be leased. The additional methods are for the background loop only."""
 
-    _has_spans = False  # the request or lease has them
-
     @property
     def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""

@@ -37,7 +37,8 @@ class Session:
     control requests may come from others meanwhile.
     """
 
-    _has_spans = True
+    has_spans = True
+    """True if its turns have spans."""
 
     def __init__(self, core: SessionCore, term: LeaseTerm | None = None) -> None:
         """Use `Session.open()`."""
@@ -194,7 +195,7 @@ class Session:
             ValueError: The timeout or the cost is an invalid number.
         """
         sent = SentMessage(prompt, asks=True, verbatim=verbatim)
-        return TurnStream(self._core, self._term, sent, timeout, max_cost_usd, has_span=self._has_spans)
+        return TurnStream(self._core, self._term, sent, timeout, max_cost_usd, has_span=self.has_spans)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.
