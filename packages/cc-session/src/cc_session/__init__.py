@@ -8,6 +8,7 @@ from .errors import (
     McpServerFailedError,
     QueueTimeoutError,
     SessionBusyError,
+    StartFailedError,
     TurnTimeoutError,
 )
 from .hooks.command import CommandFailedError, command_hook
@@ -32,7 +33,7 @@ from .timeouts import Timeouts
 __all__ = [
     "EVENTS", "Ask", "CommandFailedError", "Content", "HTTPServer", "Hook", "HookResult", "HooksDisabledError",
     "LeaseOverrides", "McpServer", "McpServerFailedError", "Policy", "PoolLimits", "PoolStats", "QueueTimeoutError",
-    "Rule", "SSEServer", "Session", "SessionBusyError", "SessionPool", "SessionState", "Spent", "StdioServer",
-    "Timeouts", "Turn", "TurnError", "TurnErrorKind", "TurnStream", "TurnTimeoutError", "Verdict", "command_hook",
-    "hook", "query", "sealed_options",
+    "Rule", "SSEServer", "Session", "SessionBusyError", "SessionPool", "SessionState", "Spent", "StartFailedError",
+    "StdioServer", "Timeouts", "Turn", "TurnError", "TurnErrorKind", "TurnStream", "TurnTimeoutError", "Verdict",
+    "command_hook", "hook", "query", "sealed_options",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from claude_agent_sdk._internal.transport import subprocess_cli
 from pydantic_core import from_json
 from typing_extensions import override
 
-from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
+from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
 from .last_words import LastWords
 from .process_tree import end_all, family_of, set_limit
 from .watchdog import Watchdog
@@ -45,6 +45,9 @@ _STDERR_LINES = 40
 _EXIT_SECONDS = 0.5
 _STDERR_SECONDS = 0.2
 
+# With it the CLI reports in a result on stdout why it refuses to start.
+_START_RESULTS = {"CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1"}
+
 # Time for the process's descendants to end before they are killed.
 _FAMILY_SECONDS = 0.1
 
@@ -63,7 +66,9 @@ class CLIProcess(Transport):
         """Take the options for the command line, and the folder that must not outlive the process."""
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
-        options = replace(options, stderr=self._on_stderr)
+        options = replace(options, stderr=self._on_stderr, env={**_START_RESULTS, **options.env})
+        self._cli_path = options.cli_path
+        self._start_failure: dict[str, Any] | None = None
         self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
         self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
         self._folder = folder
@@ -132,7 +137,11 @@ class CLIProcess(Transport):
         async for line in self._lines(process.stdout):
             # Some builds write other lines to stdout; a line that looks like a message must be one.
             if line.lstrip().startswith(b"{"):
-                yield _parsed(line)
+                message = _parsed(line)
+                if message.get("startup_failure_reason"):
+                    self._start_failure = message
+                else:
+                    yield message
         if not self._is_closing:
             raise await self._exited(process)
 
@@ -227,7 +236,17 @@ class CLIProcess(Transport):
         if stderr_task is not None:
             with anyio.move_on_after(_STDERR_SECONDS):
                 await stderr_task.wait()
-        return ProcessExitedError(exit_code=process.returncode, stderr_tail=str(self.last_words), phase=self.phase)
+        code, tail = process.returncode, str(self.last_words)
+        if (failure := self._start_failure) is not None:
+            cause, message = failure["startup_failure_reason"], "; ".join(failure.get("errors", ()))
+            return StartFailedError(cause=cause, message=message, exit_code=code, stderr_tail=tail)
+        if self.phase == "connect" and self._cli_path and not tail and code is not None and code >= 0:
+            # Claude Code would say why, but not a program such as /bin/true.
+            message = (
+                f"cli_path={str(self._cli_path)!r} is not Claude Code: it exited with code {code} and said nothing"
+            )
+            return StartFailedError(cause="not_claude_code", message=message, exit_code=code)
+        return ProcessExitedError(exit_code=code, stderr_tail=tail, phase=self.phase)
 
     @property
     def _process(self) -> Process | None:

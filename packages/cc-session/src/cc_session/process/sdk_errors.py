@@ -64,7 +64,7 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
 
 def _reason(error: Exception) -> str:
     """Return the SDK's sentence. At the end it quotes its cause, which may have no text."""
-    words = str(error).strip().rstrip(".")
+    words = str(error).strip().rstrip(". ")
     if words and not words.endswith(":"):
         return words
     cause = type(error.__cause__ or error).__name__
