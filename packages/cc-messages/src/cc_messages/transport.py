@@ -18,6 +18,7 @@ from cc_session.internals import (
     Login,
     PoolCore,
     PoolOwner,
+    check_paths,
     on_background,
     refuse_keywords,
     run_on_background,
@@ -74,6 +75,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     Raises:
         ValueError: A threshold is invalid.
+        CLINotFoundError: `cli_path` does not exist.
+        CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         **others: Never,
     ) -> None:
         refuse_keywords("ClaudeCodeTransport()", others, "pool")
+        check_paths(cwd, cli_path)
         self._pool_limits = PoolLimits.of(pool)
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""

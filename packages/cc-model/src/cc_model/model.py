@@ -30,7 +30,7 @@ from cc_types import CLIConnectionError, CLIResponse
 from .agent_tools import AgentTools
 from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
-from .provider import ClaudeCodeProvider, default_provider
+from .provider import ClaudeCodeProvider, check_provider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
 from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
@@ -64,6 +64,9 @@ class ClaudeCodeModel(AnthropicModel):
             `ResultMessage`, which the request then waits for: some milliseconds. If a stream is left early, the
             `ResultMessage` comes afterwards. If none comes after a complete answer, a warning is logged. It may be a
             coroutine function. Exceptions are logged.
+
+    Raises:
+        TypeError: `provider` is not a `ClaudeCodeProvider`.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class ClaudeCodeModel(AnthropicModel):
         profile: ModelProfileSpec | None = None,
         message_callback: MessageCallback | None = None,
     ) -> None:
+        check_provider(provider)
         name = model_name.removeprefix(PREFIX)
         super().__init__(name, provider=provider or default_provider(), settings=settings, profile=profile)
         self._message_callback = message_callback

@@ -21,7 +21,7 @@ from cc_types import RateLimits
 from .profile import claude_code_profile
 from .retry_waits import RetryWaits
 
-__all__ = ["ClaudeCodeProvider", "default_provider"]
+__all__ = ["ClaudeCodeProvider", "check_provider", "default_provider"]
 
 # The CLI reads this format, whichever format the application uses elsewhere.
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
@@ -54,6 +54,8 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     Raises:
         ValueError: A limit or threshold is not in range, or `prewarm` is greater than `pool`.
+        cc_types.CLINotFoundError: `cli_path` does not exist.
+        cc_types.CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
     """
 
     def __init__(
@@ -177,6 +179,19 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     def __repr__(self) -> str:
         return f"ClaudeCodeProvider({self._transport!r})"
+
+
+def check_provider(provider: object) -> None:
+    """Check that a provider is a `ClaudeCodeProvider`, or None.
+
+    Raises:
+        TypeError: It is another one, or the name of another one.
+    """
+    if provider is not None and not isinstance(provider, ClaudeCodeProvider):
+        raise TypeError(
+            f"provider must be a ClaudeCodeProvider, not {provider!r}: leave it out for the shared one, or use the "
+            "model class of the other provider"
+        )
 
 
 def _patch_sdk() -> None:

@@ -12,13 +12,13 @@ from .pool.leases import Lease
 from .pool.limits import refuse_keywords
 from .pool.owner import PoolOwner
 from .pool.worker import PooledSession, Worker
-from .process.cli_file import bundled_cli, find_cli, login_advice
+from .process.cli_file import bundled_cli, check_paths, find_cli, login_advice
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
 from .process.settings import SettingValues, variable
 
 __all__ = [
     "CLOUD_VARIABLES", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "PoolCore", "PoolOwner",
     "PooledSession", "SettingValues", "Worker", "api_address", "bundled_cli", "calling_freely", "check_length",
-    "find_cli", "is_known_tool", "login_advice", "login_of", "on_background", "refuse_keywords", "run_on_background",
-    "start_on_background", "tell_background", "variable",
+    "check_paths", "find_cli", "is_known_tool", "login_advice", "login_of", "on_background", "refuse_keywords",
+    "run_on_background", "start_on_background", "tell_background", "variable",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from cc_session import PoolLimits
+from cc_types import ClaudeCodeError
 
 from ..transport import ClaudeCodeTransport
 from .app import TOKEN_VARIABLE, create_app, new_token
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         return _serve(options)
-    except (_Refused, ImportError, ValueError) as error:
+    except (_Refused, ImportError, ValueError, ClaudeCodeError) as error:
         sys.stderr.write(f"cc-messages: {error}\n")
         return 1
 

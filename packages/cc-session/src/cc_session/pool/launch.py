@@ -12,6 +12,7 @@ from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromp
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
+from ..process.cli_file import check_paths
 from ..process.options import sealed_options
 from ..process.settings import EXACT_MODES, SettingValues
 from ..timeouts import Timeouts
@@ -107,6 +108,10 @@ class Defaults:
     mcp_servers: Mapping[str, McpServer] | None
     require_mcp: bool
     timeouts: Timeouts
+
+    def __post_init__(self) -> None:
+        if self.options is not None:
+            check_paths(self.options.cwd, self.options.cli_path)
 
     def launch(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
         """Return the launch of a lease with these options, or else ours, and these overrides.

@@ -17,6 +17,7 @@ from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 from ..background import at_exit
 from ..errors import CLIConnectionError, MessageParseError
 from ..timeouts import Timeouts
+from .cli_file import check_paths
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport
 from .private_folder import PrivateFolder
@@ -49,6 +50,7 @@ class CLIConnection:
         self._on_end = on_end
         self._folder: PrivateFolder | None = None
         if transport is None:
+            check_paths(options.cwd, options.cli_path)
             try:
                 self._folder = PrivateFolder()
                 private = self._folder.options(options)
