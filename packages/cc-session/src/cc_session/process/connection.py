@@ -17,6 +17,7 @@ from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 from ..background import at_exit
 from ..errors import CLIConnectionError, MessageParseError
 from ..timeouts import Timeouts
+from .api_host import fail_without_network
 from .cli_file import check_paths
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport
@@ -46,6 +47,7 @@ class CLIConnection:
         on_end: Callable[[Exception], None],
     ) -> None:
         self.timeouts = timeouts
+        self._env = options.env
         self._on_message = on_message
         self._on_end = on_end
         self._folder: PrivateFolder | None = None
@@ -168,21 +170,25 @@ class CLIConnection:
         connecting.add_done_callback(_ignore_outcome)
         # The transport does not tell the SDK why it has ended; the SDK would wait for an answer.
         ended = asyncio.ensure_future(self.transport.ended())
+        failures: list[asyncio.Task[None]] = [ended]
+        if self.process is not None:
+            failures.append(asyncio.ensure_future(fail_without_network(self._env)))
         try:
             with translated():
                 async with asyncio.timeout(self.timeouts.connect):
-                    await asyncio.wait({connecting, ended}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({connecting, *failures}, return_when=asyncio.FIRST_COMPLETED)
                     if not connecting.done():
                         connecting.cancel()
-                        await ended
+                        await next(failure for failure in failures if failure.done())
                     await connecting
         except TimeoutError as error:
             if isinstance(error, ClaudeCodeError):
                 raise
             raise ControlTimeoutError(subtype="initialize", seconds=self.timeouts.connect) from error
         finally:
-            ended.add_done_callback(_ignore_outcome)
-            ended.cancel()
+            for failure in failures:
+                failure.add_done_callback(_ignore_outcome)
+                failure.cancel()
         self.info = cast("dict[str, JsonValue]", await self.client.get_server_info() or {})
         self.set_phase(None)
         self._reading = asyncio.ensure_future(self._read())

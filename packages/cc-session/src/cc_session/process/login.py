@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of", "without_login"]
+__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "api_url", "login_of", "without_login"]
 
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
@@ -100,6 +100,7 @@ def without_login(env: Mapping[str, str]) -> dict[str, str]:
 
 
 _ADDRESSES = {Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL", Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL"}
+_ANTHROPIC = "https://api.anthropic.com"
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
@@ -115,11 +116,21 @@ def api_address(env: Mapping[str, str]) -> str:
     if origin := _origin(known.get(variable, "")):
         address = f"{origin} (from {variable})"
     else:
-        address = "https://api.anthropic.com" if login not in (*_ADDRESSES, Login.CLOUD) else "the cloud provider's API"
+        address = _ANTHROPIC if login not in (*_ADDRESSES, Login.CLOUD) else "the cloud provider's API"
     for proxy in _PROXIES:
         if origin := _origin(known.get(proxy, "")):
             return f"{address}, through the proxy {origin} (from {proxy})"
     return address
+
+
+def api_url(env: Mapping[str, str]) -> str:
+    """Return the URL to which a CLI with `env` connects, of a proxy or the API; empty if this is not known here."""
+    values, login = {**os.environ, **env}, login_of(env)
+    proxies = [values[name] for name in _PROXIES if values.get(name)]
+    if proxies:
+        return "" if values.get("no_proxy") or values.get("NO_PROXY") else proxies[0]
+    default = "" if login in (*_ADDRESSES, Login.CLOUD) else _ANTHROPIC
+    return values.get(_ADDRESSES.get(login, "ANTHROPIC_BASE_URL")) or default
 
 
 def _origin(url: str) -> str:
