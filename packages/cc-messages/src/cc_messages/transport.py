@@ -19,6 +19,7 @@ from cc_session.internals import (
     PoolCore,
     PoolOwner,
     check_paths,
+    login_advice,
     on_background,
     refuse_keywords,
     run_on_background,
@@ -233,6 +234,10 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     def uses_subscription(self) -> bool:
         """True if processes that are started now use a subscription's login, which is for the subscriber alone."""
         return self._launches.login is Login.SUBSCRIPTION
+
+    def login_advice(self) -> str:
+        """Return a sentence that says how to go on after the API has refused the processes' login."""
+        return login_advice(self._launches.env)
 
     @property
     def limits(self) -> RateLimits | None:

@@ -277,7 +277,8 @@ class ClaudeCodeModel(AnthropicModel):
             if self._agent_tools is not None and parameters.function_tools
             else nullcontext()
         )
-        with claude_code_errors(self.model_name):
+        advice = cast(ClaudeCodeProvider, self._provider).transport.login_advice
+        with claude_code_errors(self.model_name, advice):
             async with tools as cli_tools:
                 arguments = (with_own_files(messages, self.system), model_settings, parameters)
                 yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript)
