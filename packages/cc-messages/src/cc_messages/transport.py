@@ -62,7 +62,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     Args:
         pool: The most processes, and so the most requests answered at the same time; more wait. Or all pool limits;
-            `prewarm` holds from the first request, `start()` or `warm()` on.
+            `prewarm` holds from `async with`, `start()`, `warm()` or the first request on.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
         cwd: Working folder for Claude Code's own tools; an empty private folder if None.
         cli_path: The CLI to run; the CLI in claude-agent-sdk's wheel if None.
@@ -220,6 +220,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         run_on_background(self.aclose)
 
     async def __aenter__(self) -> Self:
+        if self._pool_limits.prewarm:
+            self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:

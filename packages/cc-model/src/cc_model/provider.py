@@ -30,13 +30,15 @@ _TRACE_CONTEXT = TraceContextTextMapPropagator()
 class ClaudeCodeProvider(AnthropicProvider):
     """Anthropic client whose requests are answered by Claude Code processes on this machine.
 
-    Models, agents, threads and event loops may share a provider. No process starts before the first request. The
-    processes stay warm between runs; they end after a long idle time, after the last `async with` on the provider (or
-    on a model or an agent that uses it), when the provider is garbage-collected, and with the interpreter.
+    Models, agents, threads and event loops may share a provider. Processes start with the first request, or with
+    `async with` if `prewarm` is set. They stay warm between runs; they end after a long idle time, after the last
+    `async with` on the provider (or on a model or an agent that uses it), when the provider is garbage-collected, and
+    with the interpreter.
 
     Args:
         pool: Maximum number of Claude Code processes, and so of simultaneous requests; more wait. Or all limits, such
-            as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready.
+            as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready, from `async with`, `start()` or the
+            first request on.
         env: Environment variables for the processes, in addition to this process's environment. `ANTHROPIC_API_KEY`, if
             set in either, is the login; otherwise the login is that of the `claude` command.
         cwd: Working directory for Claude Code's own tools; an empty private folder if None.
@@ -165,6 +167,8 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     async def __aenter__(self) -> Self:
         self._users += 1
+        _patch_sdk()
+        await self._transport.__aenter__()
         return self
 
     async def __aexit__(
