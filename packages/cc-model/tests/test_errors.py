@@ -110,4 +110,5 @@ async def test_a_refused_login_gets_one_advice_and_a_short_traceback(
     assert advice in text
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert not [frame for frame in frames if "anthropic" in Path(frame.filename).parts]
+    assert [frame.name for frame in frames if "cc_model" in Path(frame.filename).parts] == ["request"]
     assert caught.value.__cause__ is None

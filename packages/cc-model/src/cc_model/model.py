@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from claude_agent_sdk import Message
 from claude_agent_sdk.types import McpServerConfig
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ModelConnectionError
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -149,7 +149,10 @@ class ClaudeCodeModel(AnthropicModel):
             cc_ipc.ToolNotFoundError: No registered toolset has a function tool.
         """
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
-        response = await self._request(messages, model_settings, model_request_parameters, transcript)
+        try:
+            response = await self._request(messages, model_settings, model_request_parameters, transcript)
+        except ModelAPIError as error:
+            raise error.with_traceback(None) from error.__cause__  # without our frames, which say nothing more
         if transcript is not None:
             await transcript.complete_if_possible()
         return response
