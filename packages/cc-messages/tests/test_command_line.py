@@ -362,3 +362,12 @@ def test_a_missing_extra_is_named(missing: str, serve: Serve, monkeypatch: pytes
     code, output, errors = serve("--port", "0")
     assert (code, output) == (1, "")
     assert "pip install 'cc-messages[server]'" in errors
+
+
+@pytest.mark.parametrize("option", ["--cwd", "--cli-path"])
+def test_a_path_that_does_not_exist_is_refused_at_the_start(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MSG-126"""
+    assert command_line.main(["serve", "--port", "0", option, str(tmp_path / "nowhere")]) == 1
+    assert str(tmp_path / "nowhere") in capsys.readouterr().err

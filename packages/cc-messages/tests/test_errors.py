@@ -1,5 +1,6 @@
 """Each failure is the direct API's error, arrives in time, and has no effect on the next request."""
 
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from cc_loopback import Login, LoopbackServer
+from cc_messages import ClaudeCodeTools, ClaudeCodeTransport
 from cc_messages.api.message import Answer, Event
 from cc_messages.process.request_process import RequestProcess
 from cc_session import Timeouts
@@ -181,7 +183,10 @@ async def test_an_api_that_nobody_serves_is_an_error(connect: Connect) -> None:
 
 async def test_a_missing_cli_is_an_error_that_names_the_place(connect: Connect, tmp_path: Path) -> None:
     """MSG-E02"""
-    client = connect(cli_path=tmp_path / "no-claude", size=1)
+    program = tmp_path / "no-claude"
+    program.touch(0o700)
+    client = connect(cli_path=program, size=1)
+    program.unlink()
     for _ in range(2):
         error = await fails(client, "Hello.")
         assert isinstance(error, CLINotFoundError)
@@ -316,3 +321,16 @@ async def test_a_refused_beta_is_refused_and_not_left_out(client: Client) -> Non
     await client.settled()
     assert len(client.api.requests) <= 2
     await client.answers_exactly("b")
+
+
+def test_paths_are_checked_before_the_first_request(tmp_path: Path) -> None:
+    """MSG-126"""
+    with pytest.raises(CLINotFoundError, match="no-claude"):
+        ClaudeCodeTransport(cli_path=tmp_path / "no-claude")
+    for create in (ClaudeCodeTransport, partial(ClaudeCodeTools, tools=["Read"])):
+        with pytest.raises(CLIConnectionError, match=r"cwd='.*nowhere' is not a folder"):
+            create(cwd=tmp_path / "nowhere")
+    for option in ("tools", "skills"):
+        arguments: dict[str, Any] = {"tools": (), option: "Read"}
+        with pytest.raises(ValueError, match=rf"write {option}=\['Read'\]"):
+            ClaudeCodeTools(**arguments)

@@ -6,8 +6,9 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
+from cc_session import PoolLimits
 
-from .conftest import Connect
+from .conftest import Connect, eventually
 
 
 async def test_any_system_prompt_takes_the_process_that_is_ready(connect: Connect, shared_api: LoopbackServer) -> None:
@@ -41,3 +42,12 @@ def test_a_start_of_no_processes_is_refused() -> None:
     """MSG-84"""
     with pytest.raises(ValueError, match="prewarm is 0"):
         ClaudeCodeTransport().start()
+
+
+async def test_async_with_starts_the_processes() -> None:
+    """MSG-127"""
+    with LoopbackServer() as api:
+        async with ClaudeCodeTransport(env=api.env(), pool=PoolLimits(size=2, prewarm=2)) as transport:
+            await eventually(lambda: transport.stats().idle == 2)
+        async with ClaudeCodeTransport(env=api.env()) as transport:
+            assert transport.stats().starting == 0

@@ -246,7 +246,11 @@ async def test_an_error_of_the_api_arrives_as_it_was(served: Served) -> None:
 
 async def test_a_missing_cli_is_no_reason_to_try_again(serve: Serve, connect: Connect, tmp_path: Path) -> None:
     """MSG-E02"""
-    response = await serve(connect(cli_path=tmp_path / "no-claude")).post()
+    program = tmp_path / "no-claude"
+    program.touch(0o700)
+    server = serve(connect(cli_path=program))
+    program.unlink()
+    response = await server.post()
     assert error_of(response) == (500, "api_error")
     assert response.headers["x-should-retry"] == "false"
     assert "no-claude" in response.json()["error"]["message"]

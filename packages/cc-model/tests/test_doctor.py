@@ -31,12 +31,15 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
     return run
 
 
-def test_every_check_is_ok_on_a_machine_without_problems(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MODEL-86: the figures for memory are those in the documentation."""
+def test_every_check_is_ok_on_a_machine_without_problems(
+    run: Run, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MODEL-86, MODEL-102: the figures for memory are those in the documentation."""
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "deploy.md").read_text("utf-8")
     idle, own = map(int, re.findall(r"an idle process \| (\d+) MB resident, (\d+) MB of it", page)[0])
     planned = int(re.findall(r"plan for \| (\d+) MB each", page)[0])
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-key")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
     code, checks = run("--pool", "3")
     assert code == 0
     assert {check["outcome"] for check in checks.values()} == {"ok"}
@@ -48,9 +51,15 @@ def test_every_check_is_ok_on_a_machine_without_problems(run: Run, monkeypatch: 
         "memory",
         "Claude Code CLI",
         "login",
+        "address",
         "round trip",
     ]
     assert "ANTHROPIC_API_KEY" in checks["login"]["found"]
+    assert "not tried, which takes --online" in checks["login"]["found"]
+    assert checks["address"]["found"].endswith("takes connections; no request was sent")
+    assert not loopback.requests
+    assert main(["doctor"]) == 0
+    assert "the login was not tried: --online asks it" in capsys.readouterr().out
     assert "sk-secret" not in str(checks)
     assert "scripted model" in checks["round trip"]["found"]
     assert f"tested; the newest tested version is {TESTED_CLIS[-1]}" in checks["Claude Code CLI"]["found"]
@@ -67,17 +76,34 @@ def test_a_missing_login_is_a_problem_with_advice(run: Run) -> None:
     assert run("--online")[1]["round trip"]["outcome"] == "skipped"
 
 
-def test_online_the_api_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackServer) -> None:
+def test_online_the_api_is_asked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MODEL-102"""
     for name, value in loopback.env().items():
         monkeypatch.setenv(name, value)
     code, checks = run("--online", "--model", "haiku")
     assert (code, checks["round trip"]["outcome"]) == (0, "ok")
     assert "claude-haiku" in checks["round trip"]["found"]
     assert len(loopback.requests) == 2
+    assert "tried below" in checks["login"]["found"]
+    assert main(["doctor", "--online"]) == 0
+    assert capsys.readouterr().out.endswith("Claude Code can answer here.\n")
     loopback.fail_next(401, message="made-up refusal")
     code, checks = run("--online")
     assert (code, checks["round trip"]["outcome"]) == (1, "problem")
     assert "made-up refusal" in checks["round trip"]["found"]
+
+
+def test_an_address_that_takes_no_connection_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MODEL-102: with a made-up key, which no one has checked."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    code, checks = run()
+    assert (code, checks["address"]["outcome"]) == (1, "problem")
+    assert "http://127.0.0.1:9 (from ANTHROPIC_BASE_URL) cannot be reached" in checks["address"]["found"]
+    monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
+    assert run()[1]["address"]["outcome"] == "skipped"
 
 
 def test_a_missing_cli_is_a_problem(run: Run, tmp_path: Path) -> None:

@@ -27,12 +27,14 @@ print([name for name in UNUSED if name in sys.modules])
 print(hasattr(parse_message, "__wrapped__"))
 """
 REQUEST = """
-import sys
+import os, sys, tempfile
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UserError
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
-agent = Agent(ClaudeCodeModel(provider=ClaudeCodeProvider(cli_path="/no/such/cli")))
+with tempfile.NamedTemporaryFile() as program:
+    os.chmod(program.name, 0o700)
+    agent = Agent(ClaudeCodeModel(provider=ClaudeCodeProvider(cli_path=program.name)))
 print("cc_compat" in sys.modules)
 try:
     agent.run_sync("Hello.")

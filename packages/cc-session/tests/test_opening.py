@@ -41,13 +41,15 @@ async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert "Install a claude-agent-sdk wheel" in str(raised.value)
 
 
-@pytest.mark.parametrize("content", ["#!/bin/sh\n", ""])
-async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"), [("#!/bin/sh\n", "is not an executable file"), ("", "Failed to start Claude Code")]
+)
+async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Path, content: str, message: str) -> None:
     """SES-70, SES-F01: without the permission, or without being a program."""
     program = tmp_path / "claude"
     program.write_text(content)
     program.chmod(0o600 if content else 0o700)
-    with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="Failed to start Claude Code") as raised:
+    with anyio.fail_after(10), pytest.raises(CLIConnectionError, match=message) as raised:
         await Session.open(ClaudeAgentOptions(cli_path=program))
 
     assert str(program) in str(raised.value)
@@ -55,9 +57,10 @@ async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Pat
 
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """SES-F01."""
-    with anyio.fail_after(10), pytest.raises(CLIConnectionError, match=r"Working directory.*nowhere") as raised:
-        await Session.open(ClaudeAgentOptions(cwd=tmp_path / "nowhere"))
+    """SES-F01, SES-96: with its nearest neighbour."""
+    (tmp_path / "somewhere").mkdir()
+    with anyio.fail_after(10), pytest.raises(CLIConnectionError, match=r"cwd='.*somewher'.*somewhere'\?") as raised:
+        await Session.open(ClaudeAgentOptions(cwd=tmp_path / "somewher"))
 
     assert not isinstance(raised.value, CLINotFoundError)
 

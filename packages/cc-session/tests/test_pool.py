@@ -160,13 +160,17 @@ async def test_a_lease_cancelled_at_any_moment_is_given_back(one_process: Sessio
 
 
 async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> None:
-    """SES-F01."""
-    missing = tmp_path / "no-such-claude"
-    async with SessionPool(ClaudeAgentOptions(cli_path=missing), limits=PoolLimits(size=1, prewarm=0)) as pool:
+    """SES-F01, SES-96: a program that has gone since, a folder of the lease, and a path of the pool's own options."""
+    program = tmp_path / "no-such-claude"
+    program.touch(0o700)
+    async with SessionPool(ClaudeAgentOptions(cli_path=program), limits=PoolLimits(size=1, prewarm=0)) as pool:
+        program.unlink()
         await all_raise(CLINotFoundError, pool.run("Hello."), pool.warm(1))
-        with pytest.raises(CLIConnectionError, match="Working directory"):
+        with pytest.raises(CLIConnectionError, match="cwd="):
             await pool.run("Hello.", cwd=tmp_path / "nowhere")
         assert pool.stats().failed_starts == 3
+    with pytest.raises(CLINotFoundError):
+        SessionPool(ClaudeAgentOptions(cli_path=tmp_path / "another"))
 
 
 # --- Threads and event loops ---

@@ -18,6 +18,8 @@ from cc_session.internals import (
     Login,
     PoolCore,
     PoolOwner,
+    check_paths,
+    login_advice,
     on_background,
     refuse_keywords,
     run_on_background,
@@ -61,7 +63,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     Args:
         pool: The most processes, and so the most requests answered at the same time; more wait. Or all pool limits;
-            `prewarm` holds from the first request, `start()` or `warm()` on.
+            `prewarm` holds from `async with`, `start()`, `warm()` or the first request on.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
         cwd: Working folder for Claude Code's own tools; an empty private folder if None.
         cli_path: The CLI to run; the CLI in claude-agent-sdk's wheel if None.
@@ -75,6 +77,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     Raises:
         ValueError: A threshold is invalid.
+        CLINotFoundError: `cli_path` does not exist.
+        CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         **others: Never,
     ) -> None:
         refuse_keywords("ClaudeCodeTransport()", others, "pool")
+        check_paths(cwd, cli_path)
         self._pool_limits = PoolLimits.of(pool)
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""
@@ -220,6 +225,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         run_on_background(self.aclose)
 
     async def __aenter__(self) -> Self:
+        if self._pool_limits.prewarm:
+            self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -234,6 +241,10 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     def uses_subscription(self) -> bool:
         """True if processes that are started now use a subscription's login, which is for the subscriber alone."""
         return self._launches.login is Login.SUBSCRIPTION
+
+    def login_advice(self) -> str:
+        """Return a sentence that says how to go on after the API has refused the processes' login."""
+        return login_advice(self._launches.env)
 
     @property
     def api_origin(self) -> str:

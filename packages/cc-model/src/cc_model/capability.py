@@ -16,7 +16,7 @@ from cc_messages import ClaudeCodeTools
 from cc_session import McpServer, Policy
 
 from .model import PREFIX, ClaudeCodeModel
-from .provider import ClaudeCodeProvider
+from .provider import ClaudeCodeProvider, check_provider
 from .settings import ClaudeCodeModelSettings
 from .tool_approvals import ClaudeCodeToolApprovals, tool_names, with_waiting_calls, without_claude_code_tools
 
@@ -32,6 +32,9 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
     tools: ClaudeCodeTools | None = None
     """Claude Code's own tools that the agent's requests may use; none by default."""
     _models: dict[str, ClaudeCodeModel] = field(default_factory=dict[str, ClaudeCodeModel], init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_provider(self.provider)
 
     async def resolve_model_id(
         self, ctx: ModelResolutionContext[AgentDepsT], *, model_id: KnownModelName | str
@@ -124,20 +127,22 @@ def claude_code(
         max_turns: Maximum number of API calls for a request.
 
     Raises:
-        ValueError: An entry in `tools` is not a tool, an option for tools is set without any tool, or `approvals`
-            without a policy.
+        ValueError: An entry in `tools` is not a tool, `tools` or `skills` is a string, an option for tools is set
+            without any tool, or `approvals` without a policy.
+        TypeError: `provider` is not a `ClaudeCodeProvider`.
+        cc_types.CLIConnectionError: `cwd` is not a folder.
     """
     if not (tools or mcp_servers or agents or skills):
         if policy is not None or approvals or cwd is not None or max_turns is not None:
             raise ValueError("policy, approvals, cwd and max_turns need tools of Claude Code: name some with tools=…")
         return ClaudeCode(provider)
     claude_code_tools = ClaudeCodeTools(
-        tools=tuple(tools),
+        tools=tools,
         policy=policy,
         defers=approvals,
         mcp_servers=dict(mcp_servers or {}),
         agents=dict(agents or {}),
-        skills=tuple(skills),
+        skills=skills,
         cwd=cwd,
         max_turns=max_turns,
     )

@@ -39,8 +39,14 @@ async def _doctor(plan: Plan, *, as_json: bool) -> int:
     if as_json:
         _say(json.dumps({"ok": is_well, "checks": [asdict(check) for check in checks]}, indent=2))
     else:
-        _say("\nClaude Code can answer here." if is_well else "\nFix the problems above first.")
+        _say(f"\n{_summary(plan) if is_well else 'Fix the problems above first.'}")
     return 0 if is_well else 1
+
+
+def _summary(plan: Plan) -> str:
+    if plan.online:
+        return "Claude Code can answer here."
+    return "No problem found. Whether the API takes the login was not tried: --online asks it."
 
 
 def _say(text: str) -> None:
@@ -60,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor",
         help="check whether Claude Code can answer on this machine, and say what to do if not",
-        description="Check Python, packages, CLI, login, sockets, memory, and a round trip.",
+        description="Check Python, packages, CLI, login, address, sockets, memory, and a round trip.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

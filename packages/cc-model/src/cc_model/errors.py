@@ -4,7 +4,7 @@ The layers below do most work: an HTTP status gives `ModelHTTPError` as with any
 fix, and the cause of the client's "Connection error.".
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -68,8 +68,8 @@ class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
 
 
 @contextmanager
-def claude_code_errors(model_name: str) -> Generator[None]:
-    """Convert errors, and add a hint for a fix.
+def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = login_advice) -> Generator[None]:
+    """Convert errors, and add a hint for a fix. `advice_for_login` returns the hint after a refused login.
 
     Raises:
         UserError: There is no Claude Code CLI.
@@ -87,8 +87,8 @@ def claude_code_errors(model_name: str) -> Generator[None]:
             raise ModelTimeoutError(model_name, str(cause), phase="pool") from cause.with_traceback(None)
         if isinstance(cause, PlanLimitError):
             error = _plan_limit_error(error, cause)
-        elif (hint := _hint(error.status_code)) is not None and error.hint is None:
-            error = _with_hint(error, hint, type(error))
+        elif error.hint is None and (hint := _hint(error, advice_for_login)) is not None:
+            error = _with_hint(error, hint or None, type(error))
         # Drop the client's error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
@@ -102,12 +102,15 @@ def claude_code_errors(model_name: str) -> Generator[None]:
         raise ModelConnectionError(model_name, str(cause), phase=error.phase, in_stream=error.in_stream) from cause
 
 
-def _hint(status: int) -> str | None:
-    failure = BY_STATUS.get(status)
+def _hint(error: ModelHTTPError, advice_for_login: Callable[[], str]) -> str | None:
+    """Return the hint for an error; empty if its message has the advice, and None if there is none."""
+    failure = BY_STATUS.get(error.status_code)
     if failure is None:
         return None
-    advice = login_advice() if status == 401 else failure.advice
-    return f"{advice} {_FALLBACK}" if failure.is_retryable else advice
+    if error.status_code == 401:
+        return "" if (advice := advice_for_login()) in str(error) else advice
+    wait = "" if error.retry_after is None else f" The API asks to wait {error.retry_after:g} seconds."
+    return f"{failure.advice}{wait} {_FALLBACK}" if failure.is_retryable else failure.advice
 
 
 def _plan_limit_error(error: ModelHTTPError, cause: PlanLimitError) -> ModelPlanLimitError:
@@ -117,7 +120,7 @@ def _plan_limit_error(error: ModelHTTPError, cause: PlanLimitError) -> ModelPlan
     return refusal
 
 
-def _with_hint(error: ModelHTTPError, hint: str, kind: type[E]) -> E:
+def _with_hint(error: ModelHTTPError, hint: str | None, kind: type[E]) -> E:
     return kind(
         error.status_code,
         error.model_name,

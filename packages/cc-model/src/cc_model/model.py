@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from claude_agent_sdk import Message
 from claude_agent_sdk.types import McpServerConfig
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ModelConnectionError
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -30,7 +30,7 @@ from cc_types import CLIConnectionError, CLIResponse
 from .agent_tools import AgentTools
 from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
-from .provider import ClaudeCodeProvider, default_provider
+from .provider import ClaudeCodeProvider, check_provider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
 from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
@@ -64,6 +64,9 @@ class ClaudeCodeModel(AnthropicModel):
             `ResultMessage`, which the request then waits for: some milliseconds. If a stream is left early, the
             `ResultMessage` comes afterwards. If none comes after a complete answer, a warning is logged. It may be a
             coroutine function. Exceptions are logged.
+
+    Raises:
+        TypeError: `provider` is not a `ClaudeCodeProvider`.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class ClaudeCodeModel(AnthropicModel):
         profile: ModelProfileSpec | None = None,
         message_callback: MessageCallback | None = None,
     ) -> None:
+        check_provider(provider)
         name = model_name.removeprefix(PREFIX)
         super().__init__(name, provider=provider or default_provider(), settings=settings, profile=profile)
         self._message_callback = message_callback
@@ -150,7 +154,10 @@ class ClaudeCodeModel(AnthropicModel):
             cc_ipc.ToolNotFoundError: No registered toolset has a function tool.
         """
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
-        response = await self._request(messages, model_settings, model_request_parameters, transcript)
+        try:
+            response = await self._request(messages, model_settings, model_request_parameters, transcript)
+        except ModelAPIError as error:
+            raise error.with_traceback(None) from error.__cause__  # without our frames, which say nothing more
         if transcript is not None:
             await transcript.complete_if_possible()
         return response
@@ -278,7 +285,8 @@ class ClaudeCodeModel(AnthropicModel):
             if self._agent_tools is not None and parameters.function_tools
             else nullcontext()
         )
-        with claude_code_errors(self.model_name):
+        advice = cast(ClaudeCodeProvider, self._provider).transport.login_advice
+        with claude_code_errors(self.model_name, advice):
             async with tools as cli_tools:
                 arguments = (with_own_files(messages, self.system), model_settings, parameters)
                 yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript)

@@ -23,7 +23,7 @@ from cc_types import RateLimits
 from .profile import claude_code_profile
 from .retry_waits import RetryWaits
 
-__all__ = ["ClaudeCodeProvider", "default_provider"]
+__all__ = ["ClaudeCodeProvider", "check_provider", "default_provider"]
 
 # The CLI reads this format, whichever format the application uses elsewhere.
 _TRACE_CONTEXT = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
@@ -32,13 +32,15 @@ _TRACE_CONTEXT = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggag
 class ClaudeCodeProvider(AnthropicProvider):
     """Anthropic client whose requests are answered by Claude Code processes on this machine.
 
-    Models, agents, threads and event loops may share a provider. No process starts before the first request. The
-    processes stay warm between runs; they end after a long idle time, after the last `async with` on the provider (or
-    on a model or an agent that uses it), when the provider is garbage-collected, and with the interpreter.
+    Models, agents, threads and event loops may share a provider. Processes start with the first request, or with
+    `async with` if `prewarm` is set. They stay warm between runs; they end after a long idle time, after the last
+    `async with` on the provider (or on a model or an agent that uses it), when the provider is garbage-collected, and
+    with the interpreter.
 
     Args:
         pool: Maximum number of Claude Code processes, and so of simultaneous requests; more wait. Or all limits, such
-            as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready.
+            as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready, from `async with`, `start()` or the
+            first request on.
         env: Environment variables for the processes, in addition to this process's environment. `ANTHROPIC_API_KEY`, if
             set in either, is the login; otherwise the login is that of the `claude` command.
         cwd: Working directory for Claude Code's own tools; an empty private folder if None.
@@ -56,6 +58,8 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     Raises:
         ValueError: A limit or threshold is not in range, or `prewarm` is greater than `pool`.
+        cc_types.CLINotFoundError: `cli_path` does not exist.
+        cc_types.CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
     """
 
     def __init__(
@@ -167,6 +171,8 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     async def __aenter__(self) -> Self:
         self._users += 1
+        _patch_sdk()
+        await self._transport.__aenter__()
         return self
 
     async def __aexit__(
@@ -181,6 +187,19 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     def __repr__(self) -> str:
         return f"ClaudeCodeProvider({self._transport!r})"
+
+
+def check_provider(provider: object) -> None:
+    """Check that a provider is a `ClaudeCodeProvider`, or None.
+
+    Raises:
+        TypeError: It is another one, or the name of another one.
+    """
+    if provider is not None and not isinstance(provider, ClaudeCodeProvider):
+        raise TypeError(
+            f"provider must be a ClaudeCodeProvider, not {provider!r}: leave it out for the shared one, or use the "
+            "model class of the other provider"
+        )
 
 
 def _patch_sdk() -> None:

@@ -3,7 +3,14 @@
 Built on claude-agent-sdk. Knows processes, frames and events; does not know the Messages API, agents or models.
 """
 
-from .errors import HooksDisabledError, McpServerFailedError, QueueTimeoutError, SessionBusyError, TurnTimeoutError
+from .errors import (
+    HooksDisabledError,
+    McpServerFailedError,
+    QueueTimeoutError,
+    SessionBusyError,
+    StartFailedError,
+    TurnTimeoutError,
+)
 from .hooks.command import CommandFailedError, command_hook
 from .hooks.hook import EVENTS, Hook, HookResult, hook
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
@@ -23,7 +30,7 @@ from .timeouts import Timeouts
 __all__ = [
     "EVENTS", "Ask", "CommandFailedError", "Content", "HTTPServer", "Hook", "HookResult", "HooksDisabledError",
     "LeaseOverrides", "McpServer", "McpServerFailedError", "Policy", "PoolLimits", "PoolStats", "QueueTimeoutError",
-    "Rule", "SSEServer", "Session", "SessionBusyError", "SessionPool", "SessionState", "Spent", "StdioServer",
-    "Timeouts", "Turn", "TurnError", "TurnErrorKind", "TurnStream", "TurnTimeoutError", "Verdict", "command_hook",
-    "hook", "query", "sealed_options",
+    "Rule", "SSEServer", "Session", "SessionBusyError", "SessionPool", "SessionState", "Spent", "StartFailedError",
+    "StdioServer", "Timeouts", "Turn", "TurnError", "TurnErrorKind", "TurnStream", "TurnTimeoutError", "Verdict",
+    "command_hook", "hook", "query", "sealed_options",
 ]  # fmt: skip

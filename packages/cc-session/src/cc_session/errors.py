@@ -19,8 +19,8 @@ from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
 __all__ = [
     "CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "HooksDisabledError", "McpServerFailedError",
-    "MessageParseError", "ProcessExitedError", "QueueTimeoutError", "SessionBusyError", "TurnTimeoutError",
-    "translated",
+    "MessageParseError", "ProcessExitedError", "QueueTimeoutError", "SessionBusyError", "StartFailedError",
+    "TurnTimeoutError", "translated",
 ]  # fmt: skip
 
 # Start of the SDK's message that names the requested path.
@@ -29,6 +29,18 @@ _NOT_FOUND_AT = "Claude Code not found at: "
 # Start of the SDK's message about an unanswered request, and the SDK's timeout. Our timeouts are usually shorter.
 _TIMEOUT = "Control request timeout: "
 _TIMEOUT_SECONDS = 60.0
+
+
+# By the CLI's names for the causes. The administrator's settings are the cause of those that are not here.
+_START_ADVICE = {
+    "cli_version_too_old": "Upgrade claude-agent-sdk, which brings a newer CLI, or set cli_path to a newer one.",
+    "config_file_invalid": "Correct the file, or delete it.",
+    "cwd_unavailable": "Set cwd to another folder.",
+    "not_claude_code": "Set cli_path to Claude Code's CLI, or leave it out.",
+    "proxy_invalid": "Correct the variable in `env` or in this program's environment.",
+    "temp_dir_unusable": "Set CLAUDE_CODE_TMPDIR to a folder that this user alone can write to.",
+}
+_ADMINISTRATOR = "Ask the administrator of this organization or machine, whose settings for Claude Code prevent it."
 
 
 class _OwnFacts(Exception):
@@ -61,6 +73,19 @@ class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessErro
     def stderr(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set here
         """Alias for `stderr_tail`, under the SDK's name."""
         return self.stderr_tail
+
+
+class StartFailedError(ProcessExitedError):
+    """Claude Code refused to start and named the cause, or another program was started."""
+
+    cause: str
+    """Claude Code's name for the cause, such as `"proxy_invalid"`; or `"not_claude_code"`."""
+
+    def __init__(self, *, cause: str, message: str, exit_code: int | None, stderr_tail: str = "") -> None:
+        super().__init__(exit_code=exit_code, stderr_tail=stderr_tail, phase="connect")
+        self.cause = cause
+        reason = f"Claude Code did not start ({cause}): {message.strip().rstrip('.')}"
+        cc_types.CLIConnectionError.__init__(self, reason=reason, advice=_START_ADVICE.get(cause, _ADMINISTRATOR))
 
 
 class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDecodeError):
@@ -206,7 +231,7 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
 
 def _reason(error: Exception) -> str:
     """Return the SDK's sentence. At the end it quotes the cause, which may have no text."""
-    sentence = str(error).strip().rstrip(".")
+    sentence = str(error).strip().rstrip(". ")
     if sentence and not sentence.endswith(":"):
         return sentence
     cause = type(error.__cause__ or error).__name__

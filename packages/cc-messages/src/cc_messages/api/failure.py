@@ -105,7 +105,8 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
     if api_status is None:
         return CLIConnectionError(reason=text.removeprefix("API Error: ").rstrip("."), advice=advice)
     if status is None and api_status == 401:
-        return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()} (The CLI said: {text})")
+        words = "" if text.startswith("Not logged in") else f" (The CLI said: {text})"
+        return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()}{words}")
     return APIError(status=api_status, message=_api_message(text, api_status) or text)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from claude_agent_sdk import AgentDefinition
 
 from cc_session import McpServer, Policy, Rule
-from cc_session.internals import is_known_tool
+from cc_session.internals import check_paths, is_known_tool
 
 __all__ = ["ClaudeCodeTools"]
 
@@ -29,6 +29,7 @@ class ClaudeCodeTools:
 
     Raises:
         ValueError: `tools` has an entry that is not a tool name, or that misspells one.
+        CLIConnectionError: `cwd` is not a folder.
     """
 
     tools: Sequence[str]
@@ -52,8 +53,10 @@ class ClaudeCodeTools:
     """The most API calls in a request; no limit if None."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.tools, str):
-            raise ValueError(f"tools is a sequence of names, not the text {self.tools!r}")
+        for option in ("tools", "skills"):
+            if isinstance(text := getattr(self, option), str):
+                raise ValueError(f"{option} is a sequence of names, not a text: write {option}=[{text!r}]")
+        check_paths(self.cwd, None)
         if self.defers and self.policy is None:
             raise ValueError("approvals need a policy that says which calls to ask about")
         for tool in self.tools:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from cc_session import PoolLimits
 from cc_session.internals import find_cli, login_advice, on_background
+from cc_types import ClaudeCodeError
 
 from ..transport import ClaudeCodeTransport
 from .access_log import ACCESS_LOGGER
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger(ACCESS_LOGGER).setLevel(logging.INFO)
     try:
         return _serve(options)
-    except (_Refused, ImportError, ValueError) as error:
+    except (_Refused, ImportError, ValueError, ClaudeCodeError) as error:
         sys.stderr.write(f"cc-messages: {error}\n")
         return 1
 

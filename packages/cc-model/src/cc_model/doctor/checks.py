@@ -19,7 +19,7 @@ from typing import Literal
 
 import cc_compat
 from cc_ipc import TransportUnavailableError, resolve_transport
-from cc_session.internals import find_cli, login_advice
+from cc_session.internals import api_address, api_url, find_cli, login_advice, unreachable
 
 from .cli import login_of, version_of
 from .round_trip import offline, online
@@ -76,9 +76,11 @@ async def examine(plan: Plan) -> AsyncIterator[Check]:
     yield (checked := await _cli(cli))
     if cli is None or checked.outcome == "problem":
         yield Check("login", "skipped", "there is no CLI to ask")
+        yield Check("address", "skipped", "there is no CLI that would use it")
         yield Check("round trip", "skipped", "there is no CLI to ask")
         return
-    yield (login := await _login(cli))
+    yield (login := await _login(cli, plan))
+    yield await _address()
     if plan.online and login.outcome == "problem":
         yield Check("round trip", "skipped", "there is no login")
     else:
@@ -181,14 +183,23 @@ async def _cli(cli: str | None) -> Check:
     return Check("Claude Code CLI", "warning", f"{version}, {cli}", f"This version was not tested; {newest}.")
 
 
-async def _login(cli: str) -> Check:
+async def _login(cli: str, plan: Plan) -> Check:
     try:
         login = await login_of(cli)
     except (OSError, ValueError) as error:
         return Check("login", "warning", f"the CLI does not say: {error}", "Try a round trip with --online.")
     if login is None:
         return Check("login", "problem", "there is no login", login_advice())
-    return Check("login", "ok", login)
+    return Check("login", "ok", f"{login}; {'tried below' if plan.online else 'not tried, which takes --online'}")
+
+
+async def _address() -> Check:
+    if not api_url({}):
+        return Check("address", "skipped", f"{api_address({})}: not tried")
+    if problem := await unreachable({}):
+        advice = "Check the network, the proxy and ANTHROPIC_BASE_URL. Without a network the first request fails."
+        return Check("address", "problem", problem, advice)
+    return Check("address", "ok", f"{api_address({})} takes connections; no request was sent")
 
 
 async def _round_trip(plan: Plan, cli: str) -> Check:

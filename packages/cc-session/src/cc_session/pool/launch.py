@@ -27,7 +27,7 @@ from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..process.login import Login, login_of
-from ..process.options import is_sealed, sealed_options
+from ..process.options import check_paths, is_sealed, sealed_options
 from ..process.settings import EXACT_MODES, SettingValues
 from ..session.extensions import SessionSetup
 from ..timeouts import Timeouts
@@ -119,6 +119,10 @@ class Defaults:
     mcp_servers: Mapping[str, McpServer] | None
     require_mcp: bool
     timeouts: Timeouts
+
+    def __post_init__(self) -> None:
+        if self.options is not None:
+            check_paths(self.options.cwd, self.options.cli_path)
 
     def launch(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
         """Return the launch for a lease with these options, or else the pool's, and these overrides.

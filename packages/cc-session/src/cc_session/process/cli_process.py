@@ -27,7 +27,7 @@ from pydantic_core import from_json
 from typing_extensions import override
 
 from ..background import in_forked_child
-from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
+from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
 from .process_tree import Watchdog, descendants, end_all, set_limit
 
 __all__ = ["CLIProcess", "LastWords", "Memory", "Phase", "memory_of"]
@@ -48,6 +48,9 @@ _LOG_CONTINUATION = (" ", "\t", "}")
 # never: a child process can hold the pipes open.
 _EXIT_SECONDS = 0.5
 _STDERR_SECONDS = 0.2
+
+# With it the CLI reports in a result on stdout why it refuses to start.
+_START_RESULTS = {"CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1"}
 
 # Time for the process's descendants to end before they are killed.
 _DESCENDANTS_SECONDS = 0.1
@@ -117,7 +120,9 @@ class CLIProcess(Transport):
     def __init__(self, options: ClaudeAgentOptions, folder: Path, *, close_seconds: float) -> None:
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
-        options = replace(options, stderr=self._on_stderr)
+        options = replace(options, stderr=self._on_stderr, env={**_START_RESULTS, **options.env})
+        self._cli_path = options.cli_path
+        self._start_failure: dict[str, Any] | None = None
         self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
         self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
         self._folder = folder
@@ -184,7 +189,11 @@ class CLIProcess(Transport):
         async for line in self._lines(process.stdout):
             # Some builds write other lines to stdout; a line that looks like a message must be one.
             if line.lstrip().startswith(b"{"):
-                yield _parsed(line)
+                message = _parsed(line)
+                if message.get("startup_failure_reason"):
+                    self._start_failure = message
+                else:
+                    yield message
         if not self._is_closing:
             raise await self._exited(process)
 
@@ -283,7 +292,17 @@ class CLIProcess(Transport):
         if stderr_task is not None:
             with anyio.move_on_after(_STDERR_SECONDS):
                 await stderr_task.wait()
-        return ProcessExitedError(exit_code=process.returncode, stderr_tail=str(self.last_words), phase=self.phase)
+        code, tail = process.returncode, str(self.last_words)
+        if (failure := self._start_failure) is not None:
+            cause, message = failure["startup_failure_reason"], "; ".join(failure.get("errors", ()))
+            return StartFailedError(cause=cause, message=message, exit_code=code, stderr_tail=tail)
+        if self.phase == "connect" and self._cli_path and not tail and code is not None and code >= 0:
+            # Claude Code would say why, but not a program such as /bin/true.
+            message = (
+                f"cli_path={str(self._cli_path)!r} is not Claude Code: it exited with code {code} and said nothing"
+            )
+            return StartFailedError(cause="not_claude_code", message=message, exit_code=code)
+        return ProcessExitedError(exit_code=code, stderr_tail=tail, phase=self.phase)
 
     @property
     def _process(self) -> Process | None:

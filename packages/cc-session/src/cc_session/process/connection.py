@@ -16,6 +16,7 @@ from cc_types import ControlTimeoutError, JsonValue
 from ..background import at_exit, in_forked_child
 from ..errors import CLIConnectionError, MessageParseError, translated
 from ..timeouts import Timeouts, time_limit
+from .api_host import fail_without_network
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport, ignore_outcome
 from .private_folder import PrivateFolder
@@ -43,10 +44,12 @@ class CLIConnection:
         on_end: Callable[[Exception], None],
     ) -> None:
         self.timeouts = timeouts
+        self._env = options.env
         self._on_message = on_message
         self._on_end = on_end
         self._folder: PrivateFolder | None = None
         if transport is None:
+            check_paths(options.cwd, options.cli_path)
             try:
                 self._folder = PrivateFolder()
                 private = self._folder.options(options)
@@ -154,18 +157,22 @@ class CLIConnection:
         connecting.add_done_callback(ignore_outcome)
         # The transport does not tell the SDK why it has ended; the SDK would wait for an answer.
         ended = asyncio.ensure_future(self.transport.ended())
+        failures: list[asyncio.Task[None]] = [ended]
+        if self.process is not None:
+            failures.append(asyncio.ensure_future(fail_without_network(self._env)))
         seconds = self.timeouts.connect
         try:
             async with time_limit(seconds, partial(ControlTimeoutError, subtype="initialize", seconds=seconds)):
                 with translated():
-                    await asyncio.wait({connecting, ended}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({connecting, *failures}, return_when=asyncio.FIRST_COMPLETED)
                     if not connecting.done():
                         connecting.cancel()
-                        await ended
+                        await next(failure for failure in failures if failure.done())
                     await connecting
         finally:
-            ended.add_done_callback(ignore_outcome)
-            ended.cancel()
+            for failure in failures:
+                failure.add_done_callback(ignore_outcome)
+                failure.cancel()
         self.info = cast("dict[str, JsonValue]", await self.client.get_server_info() or {})
         self.set_phase(None)
         self._reading = asyncio.ensure_future(self._read())

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "api_origin", "login_of", "without_login"]
+__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "api_origin", "api_url", "login_of", "without_login"]
 
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
@@ -109,6 +109,7 @@ _ADDRESSES = {
     Login.FOUNDRY: "ANTHROPIC_FOUNDRY_BASE_URL",
     Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL",
 }
+_ANTHROPIC = "https://api.anthropic.com"
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
@@ -136,8 +137,18 @@ def api_origin(env: Mapping[str, str]) -> str:
     """
     login = login_of(env)
     variable = _ADDRESSES.get(login, "ANTHROPIC_BASE_URL")
-    default = "" if login in (*_ADDRESSES, Login.CLOUD) else "https://api.anthropic.com"
+    default = "" if login in (*_ADDRESSES, Login.CLOUD) else _ANTHROPIC
     return _origin(env.get(variable, os.environ.get(variable, ""))) or default
+
+
+def api_url(env: Mapping[str, str]) -> str:
+    """Return the URL to which a CLI with `env` connects, of a proxy or the API; empty if this is not known here."""
+    values, login = {**os.environ, **env}, login_of(env)
+    proxies = [values[name] for name in _PROXIES if values.get(name)]
+    if proxies:
+        return "" if values.get("no_proxy") or values.get("NO_PROXY") else proxies[0]
+    default = "" if login in (*_ADDRESSES, Login.CLOUD) else _ANTHROPIC
+    return values.get(_ADDRESSES.get(login, "ANTHROPIC_BASE_URL")) or default
 
 
 def _origin(url: str) -> str:

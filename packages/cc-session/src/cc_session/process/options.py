@@ -5,17 +5,20 @@ data, keeps no transcript, does not think, retry, compact or fall back by itself
 one API call. The caller enables other features of Claude Code by name.
 """
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 import claude_agent_sdk
 from claude_agent_sdk import ClaudeAgentOptions
 
-from .login import login_of
+from ..errors import CLIConnectionError, CLINotFoundError
+from .login import Login, login_of
 
-__all__ = ["bundled_cli", "find_cli", "is_sealed", "login_advice", "sealed_options"]
+__all__ = ["bundled_cli", "check_paths", "find_cli", "is_sealed", "login_advice", "sealed_options"]
 
 # Each variable disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
@@ -113,6 +116,35 @@ def find_cli(path: str | None = None) -> str | None:
     return path or (bundled if Path(bundled).is_file() else shutil.which("claude"))
 
 
-def login_advice() -> str:
-    """Return a sentence that says how to log in. A user's CLIs share the login."""
-    return f"Set ANTHROPIC_API_KEY, or run {find_cli() or 'claude'} in a terminal and type /login."
+def check_paths(cwd: str | Path | None, cli_path: str | Path | None) -> None:
+    """Check paths for a process before its start.
+
+    Raises:
+        CLINotFoundError: `cli_path` does not exist.
+        CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
+    """
+    if cwd is not None and not (folder := Path(cwd).absolute()).is_dir():
+        advice = "Create the folder, or set cwd to another one."
+        if matches := get_close_matches(folder.name, [path.name for path in folder.parent.glob("*/")], n=1):
+            advice = f"Did you mean {str(folder.parent / matches[0])!r}?"
+        raise CLIConnectionError(reason=f"cwd={str(cwd)!r} is not a folder", advice=advice)
+    if cli_path is not None and shutil.which(cli_path) is None:
+        if not Path(cli_path).exists():
+            raise CLINotFoundError(path=str(cli_path))
+        reason = f"cli_path={str(cli_path)!r} is not an executable file"
+        raise CLIConnectionError(reason=reason, advice="Set it to Claude Code's CLI, or leave it out.")
+
+
+def login_advice(env: Mapping[str, str] | None = None) -> str:
+    """Return a sentence that says how to log in, or how to replace a refused login in `env` (over `os.environ`)."""
+    cli, login = find_cli() or "claude", Login.SUBSCRIPTION if env is None else login_of(env)
+    if login is Login.API_KEY:
+        return "The key in ANTHROPIC_API_KEY was refused: replace it, or unset it to use the login of `claude`."
+    if login is Login.GATEWAY:
+        return "The token in ANTHROPIC_AUTH_TOKEN was refused: replace it."
+    if login is not Login.SUBSCRIPTION:
+        return "The cloud provider refused its login: renew that."
+    for name in ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+        if env is not None and env.get(name, os.environ.get(name)):
+            return f"The token in {name} was refused: run {cli} setup-token, which prints a new one."
+    return f"Set ANTHROPIC_API_KEY, or run {cli} in a terminal and type /login."
