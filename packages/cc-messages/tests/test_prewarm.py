@@ -8,7 +8,8 @@ from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import PoolLimits
 
-from .conftest import Connect, eventually
+from .conftest import Connect
+from .waiting import eventually
 
 
 async def test_any_system_prompt_takes_the_process_that_is_ready(connect: Connect, shared_api: LoopbackServer) -> None:

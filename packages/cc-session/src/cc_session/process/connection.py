@@ -19,6 +19,7 @@ from ..timeouts import Timeouts, time_limit
 from .api_host import fail_without_network
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport, ignore_outcome
+from .options import check_paths
 from .private_folder import PrivateFolder
 from .process_tree import MARK
 
