@@ -7,7 +7,7 @@ import sys
 IMPORT = """
 import os, sys
 
-reads = []
+loaded_before, reads = {*sys.modules}, []  # coverage loads modules at the start
 get = type(os.environ).__getitem__
 
 def record(self, name):
@@ -23,7 +23,7 @@ from claude_agent_sdk._internal.message_parser import parse_message
 LOGIN = ("API_KEY", "AUTH_TOKEN", "CLAUDE_CODE_", "CLAUDE_CONFIG_DIR", ".claude.json", ".credentials.json")
 UNUSED = ("cc_compat", "cc_loopback", "cc_messages.server", "sqlite3", "tomllib")
 print([name for name in reads if any(part in name for part in LOGIN)])
-print([name for name in UNUSED if name in sys.modules])
+print([name for name in UNUSED if name in sys.modules and name not in loaded_before])
 print(hasattr(parse_message, "__wrapped__"))
 """
 REQUEST = """
