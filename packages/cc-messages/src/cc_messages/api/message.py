@@ -51,7 +51,7 @@ class Answer:
         # By block and field; joined when the block is read, not with every delta.
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self._characters = 0
-        self.is_complete = False
+        self.is_complete: bool = False
         """True if the model stopped by itself. The CLI also ends a stream that was cut, but gives no reason."""
 
     @property

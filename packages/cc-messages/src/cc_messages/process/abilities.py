@@ -31,9 +31,9 @@ class Abilities:
     """A CLI's abilities; assumed until probed."""
 
     def __init__(self) -> None:
-        self.can_rewind = True
+        self.can_rewind: bool = True
         """True if a message can be dropped from the conversation. Since CLI 2.1.191."""
-        self.can_prove = True
+        self.can_prove: bool = True
         """True if the log has call numbers."""
         self.has_proven = False
         """True if the log has had such a number."""

@@ -63,7 +63,7 @@ class APILog:
         """Begin a request, whose API calls have this number."""
         self._expected, self._number = number, ""
         self._is_mine = self._is_proven = False
-        self.is_mixed = False
+        self.is_mixed: bool = False
         """True if a later call had another number."""
         if self._entry is not None:  # its other lines are about an earlier request
             self._entry = "other"

@@ -70,7 +70,7 @@ class LaunchBuilder:
         self._env, self._cli_path, self._timeouts = dict(env), cli_path, timeouts
         self.cwd = cwd
         """Working folder of Claude Code's own tools."""
-        self.abilities = Abilities()
+        self.abilities: Abilities = Abilities()
         """The CLI's abilities."""
 
     @property

@@ -31,9 +31,9 @@ class Reading:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.is_broken = False
+        self.is_broken: bool = False
         """True if there will be no complete answer."""
-        self.has_begun = False
+        self.has_begun: bool = False
         """True if the CLI has begun the turn; messages before that are about an earlier turn."""
         self._cli_text: AssistantMessage | None = None
         self._result: ResultMessage | None = None
