@@ -142,8 +142,8 @@ def test_a_missing_login_is_warned_of(
     silent = tmp_path / "cli"
     silent.write_text("#!/bin/sh\necho text\n")
     silent.chmod(0o700)
-    for path in (silent, tmp_path / "none"):
-        assert serve("--port", "0", "--cli-path", path)[2] == ""
+    assert serve("--port", "0", "--cli-path", silent)[2] == ""
+    assert "was not found at" in serve("--port", "0", "--cli-path", tmp_path / "none")[2]
     monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-fake")
     assert serve("--port", "0")[2] == ""
 
