@@ -16,8 +16,13 @@
 from __future__ import annotations
 
 import argparse
+import json
+import posixpath
+import re
+import shutil
 import sys
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from email import message_from_bytes
@@ -26,10 +31,12 @@ from pathlib import Path, PurePosixPath
 from check_installs import PYTHONS, check_all
 from commands import CheckError, finish, run
 from pin import PinError, compile_pins, select_pins
-from workspace import CONSTRAINTS, DIST, REQUIREMENTS, ROOT, find_uv, read_members, workspace_pins
+from workspace import CONSTRAINTS, DIST, REQUIREMENTS, ROOT, find_uv, read_members, read_toml, workspace_pins
 
 CACHES = {"__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", ".venv"}
-METADATA = ("Name", "Version", "Summary", "Requires-Python", "License-Expression")
+METADATA = ("Name", "Version", "Summary", "Requires-Python", "License-Expression", "Author", "Project-URL")
+# Parts of a README that an index cannot show: diagrams, and links to files of the repository.
+NOT_SHOWN = re.compile(rb"```mermaid|\]\((?![a-z]+:|#)[^)\s]+\)")
 SDIST = ("CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml")
 
 
@@ -70,6 +77,36 @@ def _stray(files: Mapping[str, bytes]) -> Iterator[str]:
             yield f"contains a cache: {name}"
         if any(folder in content for folder in folders):
             yield f"contains a path of this machine: {name}"
+        if path.name == "METADATA":
+            yield from (f"contains, for an index: {part.decode()}" for part in NOT_SHOWN.findall(content))
+
+
+def prepare(folder: Path) -> None:
+    """Copy the workspace for a build: with the root's authors and addresses in all packages, and absolute links.
+
+    An index shows a README without the repository around it.
+    """
+    project = read_toml(ROOT / "pyproject.toml")["project"]
+    shutil.copytree(ROOT / "packages", folder / "packages", ignore=shutil.ignore_patterns(*CACHES))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for package in (folder / "packages").iterdir():
+        pages = f"{project['urls']['Source']}/blob/main"
+        urls = project["urls"] | {"Changelog": f"{pages}/packages/{package.name}/CHANGELOG.md"}
+        table = ", ".join(f"{name} = {json.dumps(url)}" for name, url in urls.items())
+        authors = ", ".join(f"{{ name = {json.dumps(author['name'])} }}" for author in project["authors"])
+        settings, readme = package / "pyproject.toml", package / "README.md"
+        filled = f"[project]\nauthors = [{authors}]\nurls = {{ {table} }}\n"
+        settings.write_text(settings.read_text("utf-8").replace("[project]\n", filled, 1), "utf-8")
+        readme.write_text(absolute_links(readme.read_text("utf-8"), f"packages/{package.name}", pages), "utf-8")
+
+
+def absolute_links(text: str, folder: str, pages: str) -> str:
+    """Return Markdown with links to pages of the repository in the place of links relative to `folder`."""
+
+    def absolute(link: re.Match[str]) -> str:
+        return f"]({pages}/{posixpath.normpath(f'{folder}/{link[1]}')})"
+
+    return re.sub(r"\]\((?![a-z]+:|#)([^)\s]+)\)", absolute, text)
 
 
 def requirements() -> str:
@@ -90,7 +127,9 @@ def requirements() -> str:
 
 
 async def build() -> list[str]:
-    await run([*find_uv(), "build", "--all-packages", "--clear", f"--out-dir={DIST}"], ROOT)
+    with tempfile.TemporaryDirectory(prefix="cc-release-") as folder:
+        prepare(Path(folder))
+        await run([*find_uv(), "build", "--all-packages", "--clear", f"--out-dir={DIST}"], Path(folder))
     archives = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
     if problems := [problem for archive in archives for problem in problems_of(archive)]:
         return problems

@@ -80,9 +80,8 @@ class Image:
 
     def command(self, words: list[str], **env: str) -> list[str]:
         """Return the command line that runs a command in the image, as its user; the command is process 1."""
-        home = "/root" if self._user == "root" else f"/home/{self._user}"
         settings = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
-        variables = {**settings, "HOME": home, **self._environment, **env}
+        variables = {**settings, "HOME": "/root", **self._environment, **env}
         chroot = ["chroot", f"--userspec={self._user}", str(self._folder / "root")]
         names = [f"{name}={value}" for name, value in variables.items()]
         return self._mounted(f"exec {shlex.join([*chroot, 'env', '-i', '-C', home, *names, *words])}")
@@ -109,7 +108,7 @@ def test_the_files_of_a_service_fit_together() -> None:
     """MSG-107. User, ports, paths and arguments are the same in all files, and the image has no login."""
     dockerfile = (DEPLOY / "Dockerfile").read_text("utf-8")
     last = dict(steps_of(dockerfile))
-    assert last["USER"] not in ("root", "0")
+    assert last["USER"] == "10001"  # Kubernetes' runAsNonRoot cannot check a name
     arguments = json.loads(last["CMD"])
     compose = (DEPLOY / "compose.yaml").read_text("utf-8")
     unit = (DEPLOY / "cc-messages.service").read_text("utf-8")

@@ -17,8 +17,8 @@ from check_alone import strangers, undeclared
 from check_installs import from_elsewhere
 from commands import CheckError, run
 from pin import select_pins
-from release import main, problems_of
-from workspace import DIST, ROOT, read_members, read_toml
+from release import absolute_links, main, prepare, problems_of
+from workspace import DIST, ROOT, read_members, read_toml, workspace_pins
 
 
 def test_every_package_is_named_like_its_folder_and_is_a_workspace_source() -> None:
@@ -48,6 +48,8 @@ Version: 0.1.0
 Summary: A package
 License-Expression: MIT
 Requires-Python: >=3.11
+Author: The authors
+Project-URL: Source, https://example.org
 
 # cc-a
 """,
@@ -109,6 +111,56 @@ def test_stray_file_is_named(tmp_path: Path, name: str, content: str, problem: s
     sdist = sdist_of(tmp_path, SDIST | {name: content})
 
     assert problems_of(sdist) == [f"{sdist.name} {problem}"]
+
+
+@pytest.mark.parametrize("part", ["[a](../b.md)", "[a](b.md#c)", "```mermaid"])
+def test_readme_that_an_index_cannot_show_is_named(tmp_path: Path, part: str) -> None:
+    """ARCH-41."""
+    metadata = "cc_a-0.1.0.dist-info/METADATA"
+
+    (problem,) = problems_of(wheel_of(tmp_path, WHEEL | {metadata: WHEEL[metadata] + part}))
+
+    assert problem.startswith("cc_a-0.1.0-py3-none-any.whl contains, for an index: ")
+
+
+def test_links_of_a_readme_become_absolute() -> None:
+    """ARCH-41."""
+    text = "[a](../../docs/x.md#y) [b](CHANGELOG.md) [c](https://a/b) [d](#e)"
+
+    assert absolute_links(text, "packages/cc-a", "https://h/blob/main") == (
+        "[a](https://h/blob/main/docs/x.md#y) [b](https://h/blob/main/packages/cc-a/CHANGELOG.md) [c](https://a/b) [d](#e)"
+    )
+
+
+def test_a_release_has_the_addresses_and_authors_of_the_workspace(tmp_path: Path) -> None:
+    """ARCH-41."""
+    prepare(tmp_path)
+
+    root = read_toml(ROOT / "pyproject.toml")["project"]
+    for path in tmp_path.glob("packages/*/pyproject.toml"):
+        project = read_toml(path)["project"]
+        assert project["authors"] == root["authors"]
+        assert project["urls"].items() > root["urls"].items()
+
+
+def test_the_tested_cli_is_the_pinned_cli() -> None:
+    """ARCH-42."""
+    extras = read_toml(ROOT / "packages/cc-model/pyproject.toml")["project"]["optional-dependencies"]
+
+    assert extras["tested"] == [pin for pin in workspace_pins() if pin.startswith("claude-agent-sdk==")]
+
+
+def test_a_library_with_private_uses_has_one_range_with_a_bound() -> None:
+    """ARCH-42."""
+    ranges: dict[str, set[str]] = {}
+    for table in read_members().values():
+        for need in table["project"]["dependencies"]:
+            name, _, _ = need.partition(">")
+            ranges.setdefault(name, set()).add(need)
+
+    for name in ("mcp", "anthropic", "pydantic-ai-slim[anthropic]"):
+        (need,) = ranges[name]
+        assert "<" in need
 
 
 def test_sdist_without_its_readme_is_named(tmp_path: Path) -> None:
