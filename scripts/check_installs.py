@@ -97,6 +97,34 @@ async def check_one_liner(script: str, python: str) -> str:
         return await run(["bash", "-euc", script.replace("uvx", shlex.join(uvx))], Path(name))
 
 
+def direct_requirements() -> list[str]:
+    """Return the packages, and all that they and their extras require but for exact versions."""
+    tables = [table["project"] for table in read_members().values()]
+    lists = [
+        needs for table in tables for needs in [table["dependencies"], *table.get("optional-dependencies", {}).values()]
+    ]
+    return sorted({table["name"] for table in tables} | {need for needs in lists for need in needs if "==" not in need})
+
+
+async def check_bound(resolution: str, python: str) -> str:
+    """Run the demo with the lowest or the newest versions that the packages allow."""
+    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+        await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", "env"], Path(name))
+        pip = [
+            *find_uv(),
+            "pip",
+            "install",
+            "--quiet",
+            "--python=env",
+            f"--find-links={DIST}",
+            f"--resolution={resolution}",
+        ]
+        await run([*pip, *direct_requirements()], Path(name))
+        imports = "import " + ", ".join(path.name.replace("-", "_") for path in read_members())
+        await run([f"{name}/env/bin/python", "-c", imports], Path(name))
+        return (await run([f"{name}/env/bin/cc-demo", "--offline"], Path(name))).splitlines()[-1]
+
+
 async def find_pythons(wanted: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the versions or paths for which uv finds or fetches an interpreter, and the others."""
     present: list[str] = []
@@ -121,8 +149,11 @@ def use_all_of_pyenv() -> None:
         os.environ["PYENV_VERSION"] = ":".join(dict.fromkeys([*":".join(chosen).split(":"), *every]))
 
 
-async def check_all(names: Iterable[str], pythons: list[str] | None) -> list[str]:
-    """Check the named packages on Python versions, by default on all that are here; return the failures."""
+async def check_all(names: Iterable[str], pythons: list[str] | None, *, bounds: bool = False) -> list[str]:
+    """Check the named packages on Python versions, by default on all that are here; return the failures.
+
+    `bounds` adds the lowest and the newest allowed versions, which change with the index.
+    """
     if not REQUIREMENTS.exists():
         raise CheckError(f"There is no release in {DIST}. Build it first: python3 scripts/release.py build")
     use_all_of_pyenv()
@@ -137,6 +168,8 @@ async def check_all(names: Iterable[str], pythons: list[str] | None) -> list[str
         checks[f"{python} hashes"] = partial(check_hashes, python)
         for name, script in ONE_LINERS.items():
             checks[f"{python} uvx {name}"] = partial(check_one_liner, script, python)
+        for resolution in ("lowest-direct", "highest") if bounds else ():
+            checks[f"{python} {resolution}"] = partial(check_bound, resolution, python)
     failed = await check_each(checks)
     print(f"Ran on Python {', '.join(present) or '(no version)'}.")
     if absent:

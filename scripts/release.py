@@ -2,7 +2,7 @@
 """Build all packages for a release, and check that they install.
 
     python3 scripts/release.py build
-    python3 scripts/release.py check [--python VERSION] … [NAME …]
+    python3 scripts/release.py check [--bounds] [--python VERSION] … [NAME …]
 
 `build` writes into `dist`, which git ignores:
 
@@ -158,12 +158,13 @@ def main() -> int:
         metavar="VERSION",
         help=f"version or path of an interpreter; may be repeated (default: {', '.join(PYTHONS)}, if available)",
     )
+    checking.add_argument("--bounds", action="store_true", help="also with the lowest and the newest allowed versions")
     arguments = parser.parse_args()
     if arguments.command == "build":
         return finish(build())
     if unknown := sorted({*arguments.names} - {*names}):
         parser.error(f"unknown package: {', '.join(unknown)}")
-    return finish(check_all(arguments.names or names, arguments.python))
+    return finish(check_all(arguments.names or names, arguments.python, bounds=arguments.bounds))
 
 
 if __name__ == "__main__":

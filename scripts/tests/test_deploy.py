@@ -84,7 +84,7 @@ class Image:
         variables = {**settings, "HOME": "/root", **self._environment, **env}
         chroot = ["chroot", f"--userspec={self._user}", str(self._folder / "root")]
         names = [f"{name}={value}" for name, value in variables.items()]
-        return self._mounted(f"exec {shlex.join([*chroot, 'env', '-i', '-C', home, *names, *words])}")
+        return self._mounted(f"exec {shlex.join([*chroot, 'env', '-i', '-C', variables['HOME'], *names, *words])}")
 
     def run_outside(self, script: str) -> None:
         """Run a shell script on this machine, in which `{root}` is the root folder of the image."""

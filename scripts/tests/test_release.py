@@ -127,8 +127,8 @@ def test_links_of_a_readme_become_absolute() -> None:
     """ARCH-41."""
     text = "[a](../../docs/x.md#y) [b](CHANGELOG.md) [c](https://a/b) [d](#e)"
 
-    assert absolute_links(text, "packages/cc-a", "https://h/blob/main") == (
-        "[a](https://h/blob/main/docs/x.md#y) [b](https://h/blob/main/packages/cc-a/CHANGELOG.md) [c](https://a/b) [d](#e)"
+    assert absolute_links(text, "packages/cc-a", "https://h") == (
+        "[a](https://h/docs/x.md#y) [b](https://h/packages/cc-a/CHANGELOG.md) [c](https://a/b) [d](#e)"
     )
 
 
