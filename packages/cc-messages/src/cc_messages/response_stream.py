@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from cc_session.internals import run_on_background, tell_background
 
-__all__ = ["Body", "Head", "ResponseStream", "SyncBody"]
+__all__ = ["Body", "Head", "ResponseStream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ResponseStream:
         self._has_ended = False
         self._alive_at: float | None = None  # the request waits for a process, up to the first `alive()`
         self._abandoned = False
-        self._on_abandon: Callable[[], object] = _nothing
+        self._on_abandon: Callable[[], object] | None = None
 
     # On the background loop.
 
@@ -82,7 +82,7 @@ class ResponseStream:
             if self._has_ended:
                 return
             self._end, self._has_ended = error, True
-        self._on_abandon = _nothing
+        self._on_abandon = None
         if error is not None and not self._head.done():
             self._head.set_exception(error)
         self._awake()
@@ -94,8 +94,9 @@ class ResponseStream:
             wake()
 
     def _tell_abandoned(self) -> None:
-        callback, self._on_abandon = self._on_abandon, _nothing
-        callback()
+        callback, self._on_abandon = self._on_abandon, None
+        if callback is not None:
+            callback()
 
     # On the caller's loop.
 
@@ -149,8 +150,8 @@ class ResponseStream:
         self._tell_abandoned()
 
 
-class Body(httpx2.AsyncByteStream):
-    """A response's body as `httpx2` reads it."""
+class Body(httpx2.AsyncByteStream, httpx2.SyncByteStream):
+    """A response's body as `httpx2` reads it; a synchronous client's thread waits for each piece."""
 
     def __init__(self, response: ResponseStream, timeout: float | None) -> None:
         self._response = response
@@ -158,43 +159,24 @@ class Body(httpx2.AsyncByteStream):
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while data := await self.read():
+        while data := await self._response.read(self._timeout):
+            yield data
+
+    @override
+    def __iter__(self) -> Iterator[bytes]:
+        while data := run_on_background(self._response.read, self._timeout):
             yield data
 
     @override
     async def aclose(self) -> None:
-        self.abandon()
-
-    def abandon(self) -> None:
-        """End the request if it is not over."""
         self._response.abandon()
-
-    async def read(self) -> bytes:
-        """Return the received bytes, waiting if necessary; empty at the end. Raises the errors of the stream."""
-        return await self._response.read(self._timeout)
-
-    def __del__(self) -> None:
-        self.abandon()
-
-
-class SyncBody(httpx2.SyncByteStream):
-    """The same for a synchronous client, whose thread waits for each piece."""
-
-    def __init__(self, body: Body) -> None:
-        self._body = body
-
-    @override
-    def __iter__(self) -> Iterator[bytes]:
-        while data := run_on_background(self._body.read):
-            yield data
 
     @override
     def close(self) -> None:
-        self._body.abandon()
+        self._response.abandon()
 
-
-def _nothing() -> None:
-    pass
+    def __del__(self) -> None:
+        self._response.abandon()
 
 
 def _resolve_from_elsewhere(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]") -> None:

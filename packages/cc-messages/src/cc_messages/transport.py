@@ -27,21 +27,28 @@ from cc_session.internals import (
 )  # fmt: skip
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
-from .api.failure import overloaded
-from .api.folding import unfolded_messages
+from .api.conversation import unfolded_messages
+from .api.failure import MethodNotAllowedError, error_response, invalid, overloaded
 from .api.limits import LimitCallback, LimitWatch
 from .api.models import catalogue, find, page, resolve
-from .api.passed_headers import check_headers, passed_headers
-from .api.request import parse_object, run_on_body
-from .api.response import MethodNotAllowedError, document, error_response
-from .context.request_context import current_context
+from .api.request import (
+    MessagesRequest,
+    check_headers,
+    headers_env,
+    parse_object,
+    request_head,
+    run_on_body,
+    whole_request,
+)  # fmt: skip
+from .context.request_context import RequestContext, current_context
+from .loop.launch import loop_launch
+from .loop.request import LoopRequest, loop_request
 from .process.launch import LaunchBuilder
 from .process.request_process import RequestProcess
 from .request_handler import answer
-from .requests import launch_for, parse_request
-from .response_stream import Body, ResponseStream, SyncBody
+from .response_stream import Body, ResponseStream
 
-__all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
+__all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport", "parse_request"]
 
 ERROR_EXTENSION = "claude_code_error"
 """The key of `Response.extensions` for the `ClaudeCodeError` that a response reports."""
@@ -123,7 +130,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
                 case "GET", path if path == _MODELS or path.startswith(f"{_MODELS}/"):
                     return await self._show_models(request)
                 case "GET", path if path == _LIMITS:
-                    return self._show_limits()
+                    return _shown_limits(self.limits)
                 case method, path:
                     if allowed := _METHODS.get(_MODELS if path.startswith(f"{_MODELS}/") else path):
                         raise MethodNotAllowedError(method, path, allowed)
@@ -142,27 +149,26 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             httpx2.TransportError: As `handle_async_request()`.
         """
         request.read()
-        response = run_on_background(self.handle_async_request, request)
-        if isinstance(body := response.stream, Body):
-            response.stream = SyncBody(body)
-        return response
+        return run_on_background(self.handle_async_request, request)
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         parse = partial(
             parse_request,
             betas=request.headers.get("anthropic-beta", ""),
             context=current_context(),
-            headers=passed_headers(request.headers.multi_items(), self._launches.env),
+            headers=headers_env(request.headers.multi_items(), self._launches.env),
             login=self._launches.login,
             places_breakpoints=self.cache_breakpoints,
         )
         parsed = await run_on_body(parse, await request.aread())
         if parsed.context is not None:
             parsed.context.model = parsed.model
+        launches = self._launches
+        launch = loop_launch(parsed, launches) if isinstance(parsed, LoopRequest) else launches.whole(parsed)
         response = ResponseStream()
         timeout = request.extensions.get("timeout", {}).get("read")
         note = partial(self._limits.note, loop=asyncio.get_running_loop())
-        start_on_background(answer, self._pool.core, launch_for(parsed, self._launches), parsed, response, note)
+        start_on_background(answer, self._pool.core, launch, parsed, response, note)
         head = await response.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
         body = Body(response, timeout)
@@ -179,13 +185,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     async def _show_models(self, request: httpx2.Request) -> httpx2.Response:
         models = catalogue(await self._listed())
         name = request.url.path.removeprefix(_MODELS).removeprefix("/")
-        return document(find(models, name) if name else page(models, dict(request.url.params)))
-
-    def _show_limits(self) -> httpx2.Response:
-        limits = self.limits
-        if limits is None:
-            return document({"rate_limits": None, "age_seconds": None})
-        return document({"rate_limits": limits.model_dump(mode="json"), "age_seconds": round(limits.age, 3)})
+        return httpx2.Response(200, json=find(models, name) if name else page(models, dict(request.url.params)))
 
     async def _listed(self) -> JsonValue:
         """Return Claude Code's models, as any process reports at its start."""
@@ -262,6 +262,39 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     def __repr__(self) -> str:
         return f"<ClaudeCodeTransport {self.stats().summary}>"
+
+
+def parse_request(
+    body: bytes,
+    betas: str = "",
+    context: RequestContext | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    login: Login = Login.API_KEY,
+    places_breakpoints: bool = False,
+) -> MessagesRequest:
+    """Parse a request; return a `LoopRequest` if the CLI calls some tools by itself.
+
+    Args:
+        body: The HTTP body.
+        betas: The `anthropic-beta` header.
+        context: The caller's options outside the body.
+        headers: Variables with other headers for the API.
+        login: The processes' login.
+        places_breakpoints: True if a request without cache breakpoints gets some.
+    """
+    try:
+        fields = parse_object(body)
+        head = request_head(fields, betas, headers or {}, context)
+        loop = loop_request(fields, head, context) if context is not None and context.has_tools else None
+        return loop or whole_request(fields, head, login, places_breakpoints=places_breakpoints)
+    except RecursionError as error:
+        raise invalid("The request body is nested too deeply") from error
+
+
+def _shown_limits(limits: RateLimits | None) -> httpx2.Response:
+    shown = None if limits is None else limits.model_dump(mode="json")
+    return httpx2.Response(200, json={"rate_limits": shown, "age_seconds": limits and round(limits.age, 3)})
 
 
 async def _models(core: PoolCore, launches: LaunchBuilder) -> JsonValue:

@@ -1,4 +1,4 @@
-"""Failed turns: from the CLI's text to the error that the API's client expects.
+"""Failures: from the CLI's text to the error that the API's client expects, its body, headers and response.
 
 The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP status
 if there was a response. Measured on CLI 2.1.329: most texts contain the API's message between the CLI's own words. A
@@ -9,6 +9,7 @@ message, see `process/api_log.py`; if it was read, it takes precedence.
 import re
 from collections.abc import Mapping
 
+import httpx2
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 from typing_extensions import override
 
@@ -26,8 +27,11 @@ from cc_types import (
 from cc_types.failures import BY_CLI_NAME, BY_TYPE, failure_of
 
 __all__ = [
-    "UnreadableEventError", "as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits",
+    "REQUEST_ID", "MethodNotAllowedError", "UnreadableEventError", "as_logged", "detailed", "error_body",
+    "error_headers", "error_response", "invalid", "overloaded", "turn_error", "with_limits",
 ]  # fmt: skip
+
+REQUEST_ID = "request-id"
 
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
@@ -38,6 +42,15 @@ _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\
 _QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
 _EVENT_CHARACTERS = 200
+
+
+class MethodNotAllowedError(APIError):
+    """Raised if a path does not have a request's method; `allowed` are the methods that it has."""
+
+    def __init__(self, method: str, path: str, allowed: str) -> None:
+        message = f"{path} does not allow {method}: use {allowed}"
+        super().__init__(status=405, error_type="invalid_request_error", message=message)
+        self.allowed = allowed
 
 
 class UnreadableEventError(APIError):
@@ -165,6 +178,21 @@ def error_body(error: APIError, request_id: str | None = None) -> dict[str, Json
     if (identity := error.request_id or request_id) is not None:
         body["request_id"] = identity
     return body
+
+
+def error_headers(error: APIError) -> dict[str, str]:
+    """Return the headers for an error: request id, wait before a retry, and allowed methods, if known."""
+    headers = {} if error.request_id is None else {REQUEST_ID: error.request_id}
+    if isinstance(error, MethodNotAllowedError):
+        headers["allow"] = error.allowed
+    if error.retry_after is not None:
+        headers["retry-after"] = f"{error.retry_after:.15g}"
+    return headers
+
+
+def error_response(error: APIError) -> httpx2.Response:
+    """Return an error as the API would send it."""
+    return httpx2.Response(error.status or 500, json=error_body(error), headers=error_headers(error))
 
 
 def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str:

@@ -13,56 +13,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from claude_agent_sdk import Message
 
 from cc_types import JsonValue, RateLimits
 
-from .claude_code_tools import ClaudeCodeTools
-from .tool_server_key import check_tool_server_name
+from .tools import ClaudeCodeTools, CLICall, CLITools
 
-__all__ = ["CLICall", "CLITools", "RequestContext", "RequestReport", "current_context", "request_context"]
+__all__ = ["RequestContext", "RequestReport", "current_context", "request_context"]
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CLICall:
-    """A tool call that the CLI makes by itself."""
-
-    id: str | None
-    """The call's id from the model; None if the CLI did not send it."""
-    name: str
-    """The tool name, as in the request body."""
-    arguments: dict[str, JsonValue]
-    """The model's arguments, unchecked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CLITools:
-    """Tools that the CLI calls in its own loop, without asking the caller.
-
-    Raises:
-        ValueError: `server_name` is invalid.
-    """
-
-    names: frozenset[str]
-    """Their names in the request body."""
-    call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
-    """Runs a call, in the event loop and the context of `request_context()`, and returns a tool result in MCP's form:
-    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model."""
-    server_name: str = "tools"
-    """The MCP server that has them in the CLI."""
-    transport: Literal["stdio", "sdk"] = "sdk"
-    """The route from the CLI to the tools: a bridge process, or its connection to this process."""
-    sequential: frozenset[str] = frozenset()
-    """Tools that must not run twice at the same time."""
-
-    def __post_init__(self) -> None:
-        check_tool_server_name(self.server_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +62,11 @@ class RequestContext:
         self._on_usage = on_usage
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
+
+    @property
+    def has_tools(self) -> bool:
+        """True if the CLI may call tools by itself."""
+        return self.tools is not None or self.claude_code_tools is not None
 
     @property
     def has_listener(self) -> bool:

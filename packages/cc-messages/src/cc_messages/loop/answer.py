@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 
 from cc_types import JsonValue
 
-from ..api.blocks import Block
-from ..api.folding import as_mcp_result
+from ..api.conversation import Block, as_mcp_result
 from ..api.message import Answer, Event
-from ..context.tool_server_key import server_and_tool
+from ..context.tools import server_and_tool
 
 __all__ = ["LoopAnswer"]
 

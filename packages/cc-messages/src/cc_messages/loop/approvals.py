@@ -15,8 +15,8 @@ from claude_agent_sdk import PermissionResult, PermissionResultAllow, Permission
 
 from cc_session import Policy
 
-from ..api.blocks import HistoryMessage, as_blocks
-from ..context.claude_code_tools import ClaudeCodeTools
+from ..api.conversation import HistoryMessage, as_blocks
+from ..context.tools import ClaudeCodeTools
 
 __all__ = ["APPROVED", "Approvals"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from cc_types import JsonValue
 
-from ..api.blocks import Block, HistoryMessage
+from ..api.conversation import Block, HistoryMessage
 from ..api.failure import invalid
 from ..api.message import WHITESPACE, says_nothing
 

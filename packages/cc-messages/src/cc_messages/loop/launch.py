@@ -9,7 +9,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_session.internals import PLAIN_NAMES_ENV, is_mcp_name, server_rule
 
-from ..context.claude_code_tools import ClaudeCodeTools
+from ..context.tools import ClaudeCodeTools
 from ..process.launch import LaunchBuilder, RequestLaunch, betas_env, logged
 from .plan import LoopPlan
 from .request import LoopRequest
@@ -51,11 +51,7 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
     return replace(
         options,
         tools=[name for name in own_tools.names if not is_mcp_name(name)],
-        allowed_tools=[
-            *options.allowed_tools,
-            *own_tools.tools,
-            *map(server_rule, own_tools.mcp_servers),
-        ],
+        allowed_tools=[*options.allowed_tools, *own_tools.tools, *map(server_rule, own_tools.mcp_servers)],
         max_turns=own_tools.max_turns,
         cwd=None if folder is None else os.path.abspath(folder),
         agents=dict(own_tools.agents) or None,

@@ -1,29 +1,26 @@
 """The plan of a process in which Claude Code runs the loop, with the conversation in its history."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 from typing_extensions import override
 
-from cc_session import Content, McpServer, McpServerFailedError
+from cc_session import Content, McpServer, McpServerFailedError, Policy
 from cc_session.internals import Launch, PooledSession, SettingValues, Worker, calling_freely
 
 from ..api.message import Answer
 from ..api.request import MessagesRequest
-from ..context.claude_code_tools import ClaudeCodeTools
-from ..context.tool_server_key import ToolServerKey
+from ..context.tools import ClaudeCodeTools, ToolServerKey
 from ..process.abilities import Abilities
 from ..process.plan import RequestPlan
 from .approvals import Approvals
-from .permissions import PermissionAsker
 from .request import LoopRequest
 from .skill_folder import with_skills
 from .tool_server import ToolServer
-from .turn_calls import TurnCalls
 from .turn_reader import LoopReading
 
 __all__ = ["LoopPlan"]
@@ -39,28 +36,27 @@ class LoopPlan(RequestPlan):
     """
 
     has_history = True
-    _session: PooledSession
     _request: LoopRequest
     _reading: LoopReading | None = None
+    """The current turn."""
+    _server: ToolServer | None = None
 
     def __init__(self, key: ToolServerKey | None, own_tools: ClaudeCodeTools | None, abilities: Abilities) -> None:
-        self._key, self._own_tools, self._abilities = key, own_tools, abilities
-        self._asker = PermissionAsker()
-        self._server: ToolServer | None = None
+        super().__init__(abilities)
+        self._key, self._own_tools = key, own_tools
 
     @override
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         resources.push_async_callback(self._stop)
         if self._key is not None:
             options = calling_freely(options, self._key.name)
-        policy = None
-        if self._own_tools is not None:
-            options = with_skills(options, self._own_tools, resources)
-            policy = self._asker.policy(self._own_tools)
         # The servers come with the first request.
-        start = partial(Worker.open, replace(launch, policy=policy, mcp_servers={}))
-        # Programs that the CLI's own tools start would have the options that save memory, too.
-        self._session = await (start(options) if self._own_tools is not None else self._abilities.open(start, options))
+        launch = replace(launch, policy=self._own_tools and self._policy(self._own_tools), mcp_servers={})
+        start = partial(Worker.open, launch)
+        if self._own_tools is None:
+            self._session = await self.abilities.open(start, options)
+        else:  # programs that its tools start would have the options that save memory, too
+            self._session = await start(with_skills(options, self._own_tools, resources))
         resources.push_async_callback(self._session.close)
         return self._session
 
@@ -68,31 +64,27 @@ class LoopPlan(RequestPlan):
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
         assert isinstance(request, LoopRequest)  # noqa: S101  # the launch's key has its tools
         self._request = request
-        if request.tool_server is None:
-            await super().prepare(worker, settings, request)
-        else:
-            await self._prepare_with_tools(worker, settings, request.tool_server)
-        for message in request.messages[:-1]:
-            if message.role == "user":
-                await self._session.add_user(message.blocks())
-            else:
-                await self._session.add_assistant(message.blocks(), model=request.process_model)
-
-    async def _prepare_with_tools(self, worker: Worker, settings: SettingValues, key: ToolServerKey) -> None:
-        earlier, self._server, self.tool_server = self._server, None, None
-        server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
-        mcp_servers = dict(cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {}))
+        key, earlier, server = request.tool_server, self._server, None
+        self._server = self.tool_server = None
         try:
-            mcp_servers[key.name] = await server.start()
-            if not await worker.apply({**settings, "mcp_servers": mcp_servers}):
+            if key is not None:
+                server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
+                others = cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {})
+                settings = {**settings, "mcp_servers": {**others, key.name: await server.start()}}
+            if not await worker.apply(settings):
                 await worker.ping()
-            elif key.transport == "stdio":
+            elif key is not None and key.transport == "stdio":
                 await self._check_tools(key, worker.launch.timeouts.mcp)
             self._server, self.tool_server = server, key
         finally:
             for unused in {earlier, server} - {self._server}:
                 if unused is not None:
                     await unused.stop()
+        for message in request.messages[:-1]:
+            if message.role == "user":
+                await self._session.add_user(message.blocks())
+            else:
+                await self._session.add_assistant(message.blocks(), model=request.process_model)
 
     @override
     def prompt(self) -> Content:
@@ -100,30 +92,48 @@ class LoopPlan(RequestPlan):
 
     @override
     def reading(self, answer: Answer) -> LoopReading:
-        context = self._request.context
-        calls, approvals = TurnCalls(), Approvals.of(self._own_tools, self._request.messages)
-        self._asker.bind(calls, context, approvals)
+        approvals = Approvals.of(self._own_tools, self._request.messages)
+        self._reading = LoopReading(answer, self._request, approvals, self._session, self._server)
         if self._server is not None:
-            self._server.bind(calls, context.call)
-        self._reading = LoopReading(answer, self._request, approvals, calls, self._session, self._server)
+            self._server.bind(self._reading.calls, self._request.context.call)
         return self._reading
 
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:
-        self._asker.unbind()
         reading, self._reading = self._reading, None
-        if self._server is not None:
-            self._server.unbind()
+        server = self._server
+        if server is not None:
+            server.unbind()
         await self._session.reset()
         # A bridge that has exited is started again: the CLI tries that once, with the next call, and then never again.
-        server = self._server
         if server is not None and reading is not None and server.has_missed(reading.failed_calls):
             await self._session.reconnect_mcp(server.key.name)
 
     async def _stop(self) -> None:
-        self._asker.unbind()
+        self._reading = None
         if self._server is not None:
             await self._server.stop()
+
+    def _policy(self, own_tools: ClaudeCodeTools) -> Policy | None:
+        """Return the tools' policy, which asks in the current caller's event loop, or by `Approvals`."""
+        policy = own_tools.policy
+        if policy is None or (policy.ask is None and not own_tools.defers):
+            return policy
+
+        async def answer(tool: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+            reading, caller = self._reading, self._request.context
+            if reading is None or not await reading.calls.has(context.tool_use_id):
+                raise RuntimeError("the request that the call belongs to has ended")
+            if reading.approvals is not None:
+                return await reading.approvals.ask(tool, arguments, context)
+            return await caller.there(asked(tool, arguments, context))
+
+        async def asked(*question: Any) -> PermissionResult:
+            assert policy.ask is not None  # noqa: S101  # a policy without it asks by `approvals`
+            answer = policy.ask(*question)
+            return await answer if isinstance(answer, Awaitable) else answer
+
+        return Policy(policy.rules, default=policy.default, ask=answer, timeout=policy.timeout)
 
     async def _check_tools(self, key: ToolServerKey, seconds: float) -> None:
         """Raise McpServerFailedError if the CLI did not get all tools.

@@ -11,13 +11,11 @@ from typing import cast
 
 from cc_types import JsonValue
 
-from ..api.blocks import Block, HistoryMessage, as_blocks, without_cache_control
+from ..api.conversation import HistoryMessage, as_blocks, unfolded, without_cache_control
 from ..api.failure import invalid
-from ..api.folding import unfolded
 from ..api.request import MessagesRequest, system_texts
-from ..context.claude_code_tools import ClaudeCodeTools
 from ..context.request_context import RequestContext
-from ..context.tool_server_key import ToolServerKey
+from ..context.tools import ClaudeCodeTools, ToolServerKey
 from .history import check_message, check_pairs, merged
 
 __all__ = ["LoopRequest", "loop_request"]
@@ -45,16 +43,8 @@ class LoopRequest(MessagesRequest):
     """The request's tools that the CLI knows; None if there are none."""
 
 
-def loop_request(fields: _Object, head: MessagesRequest) -> LoopRequest | None:
-    """Parse a request body for the CLI's own loop; return None if the caller owns the loop.
-
-    Args:
-        fields: The body.
-        head: Model, headers and context.
-    """
-    context = head.context
-    if context is None:
-        return None
+def loop_request(fields: _Object, head: MessagesRequest, context: RequestContext) -> LoopRequest | None:
+    """Parse a request body for the CLI's own loop; return None if the CLI calls none of the tools."""
     server = _tool_server(fields, context)
     if server is None and context.claude_code_tools is None:
         return None
@@ -78,7 +68,7 @@ def loop_request(fields: _Object, head: MessagesRequest) -> LoopRequest | None:
 def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | None:
     tools, claude_code_tools = context.tools, context.claude_code_tools
     described = fields.get("tools")
-    if not isinstance(described, list) or not described or (tools is None and claude_code_tools is None):
+    if not isinstance(described, list) or not described:
         return None
     sequential = tools.sequential if tools is not None else frozenset[str]()
     listed = [_listed(tool, f"tools.{index}", sequential) for index, tool in enumerate(described)]
@@ -95,7 +85,7 @@ def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | No
 def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tuple[HistoryMessage, ...]:
     history = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
     flat = [part for message in history for part in unfolded(message)]
-    parsed = merged(_with_cli_names(flat, server) if server is not None else flat)
+    parsed = merged([_with_cli_names(part, server) for part in flat] if server is not None else flat)
     check_pairs(parsed)
     if parsed[-1].role != "user":
         place = f"messages.{len(history) - 1}.role"
@@ -134,17 +124,14 @@ def _with_cli_tools(
     return changed
 
 
-def _with_cli_names(messages: Iterable[HistoryMessage], server: ToolServerKey) -> list[HistoryMessage]:
-    """Return a conversation in which calls to a server's tools have the CLI's names, as originally."""
-    return [
-        HistoryMessage(message.role, tuple(_with_cli_name(block, server) for block in message.content))
-        for message in messages
-    ]
-
-
-def _with_cli_name(block: Block, server: ToolServerKey) -> Block:
-    is_call = block.get("type") == "tool_use" and block.get("name") in server.names()
-    return _renamed(block, server) if is_call else block
+def _with_cli_names(message: HistoryMessage, server: ToolServerKey) -> HistoryMessage:
+    """Return a message in which calls to a server's tools have the CLI's names, as originally."""
+    names = server.names()
+    blocks = (
+        _renamed(block, server) if block.get("type") == "tool_use" and block.get("name") in names else block
+        for block in message.content
+    )
+    return HistoryMessage(message.role, tuple(blocks))
 
 
 def _renamed(named: _Object, server: ToolServerKey) -> _Object:

@@ -18,15 +18,14 @@ from typing_extensions import override
 from cc_session import Session
 from cc_types import ClaudeCodeError, JsonValue
 
-from ..api.blocks import Block
+from ..api.conversation import Block
 from ..api.failure import invalid
 from ..api.message import Answer, Event
 from ..process.turn_reader import Reading
 from .answer import LoopAnswer
 from .approvals import Approvals
 from .request import LoopRequest
-from .tool_server import ToolServer
-from .turn_calls import TurnCalls
+from .tool_server import ToolServer, TurnCalls
 
 __all__ = ["LoopReading"]
 
@@ -38,7 +37,6 @@ class LoopReading(Reading):
         answer: Gets the message, as sent to the caller.
         request: The request.
         approvals: The calls to the CLI's own tools that wait for an approval.
-        calls: Gets the turn's tool calls.
         session: The process's session, which knows the cost.
         server: The caller's tools that the CLI calls.
     """
@@ -50,12 +48,12 @@ class LoopReading(Reading):
         answer: Answer,
         request: LoopRequest,
         approvals: Approvals | None,
-        calls: TurnCalls,
         session: Session,
         server: ToolServer | None,
     ) -> None:
         super().__init__(answer)
-        self._calls, self._session, self._server = calls, session, server
+        self.calls, self.approvals = TurnCalls(), approvals
+        self._session, self._server = session, server
         context, key = request.context, request.tool_server
         # Allowed tool names unknown to tested CLIs.
         self._uncertain = (
@@ -91,7 +89,7 @@ class LoopReading(Reading):
 
     @override
     def _feed(self, message: Message) -> Sequence[Event]:
-        self._calls.note(message)
+        self.calls.note(message)
         match message:
             case StreamEvent() | AssistantMessage() | UserMessage() if message.parent_tool_use_id is not None:
                 return ()  # from a sub-agent

@@ -15,11 +15,10 @@ from cc_session.internals import Launch, Login, api_origin, login_of
 
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.token_count import APIAccess
-from ..context.tool_server_key import ToolServerKey
+from ..context.tools import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
-from .plan import NO_COMMANDS, PlainPlan, RequestPlan
-from .single_call import LIMIT_ENV, Allowance
+from .plan import LIMIT_ENV, NO_COMMANDS, RequestPlan
 
 __all__ = ["LaunchBuilder", "RequestLaunch", "betas_env", "logged"]
 
@@ -41,8 +40,6 @@ class RequestLaunch(Launch):
 
     plan: Callable[[], RequestPlan] = field(compare=False)
     """Makes the process's plan."""
-    abilities: Abilities = field(compare=False)
-    """The CLI's abilities."""
     tool_server: ToolServerKey | None = None
     """The caller's tools that the CLI calls; None if there are none."""
     loop_key: object = None
@@ -106,8 +103,7 @@ class LaunchBuilder:
         options = logged(self.sealed(system, model, {**env, **LIMIT_ENV, **cloud}))
         if self.abilities.can_rewind:  # without it, a command clears the conversation
             options = replace(options, extra_args={**options.extra_args, **NO_COMMANDS})
-        allowance = Allowance.of(str(self._cli_path), has_message=not self.login.is_in_environment)
-        return self.launch(options, partial(PlainPlan, self.abilities, allowance))
+        return self.launch(options, partial(RequestPlan, self.abilities))
 
     def sealed(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> ClaudeAgentOptions:
         """Return options without tools, settings and files, with `env` under the caller's variables."""
@@ -134,7 +130,6 @@ class LaunchBuilder:
             require_mcp=True,
             timeouts=self._timeouts,
             plan=plan,
-            abilities=self.abilities,
             tool_server=tool_server,
             loop_key=loop_key,
         )

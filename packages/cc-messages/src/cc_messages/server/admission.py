@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from cc_types import APIError, JsonValue
 
 from .clients import Client, ClientTable
-from .usage_ledger import RETRY_SECONDS, UsageLedger
-from .usage_store import UsageTotal
+from .usage_store import RETRY_SECONDS, UsageLedger, UsageTotal
 
 __all__ = ["Admission", "BudgetSpentError"]
 

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
-from .client_file import ClientFile
-from .clients import ClientTable, check_login, single_client
-from .usage_ledger import UsageLedger
-from .usage_store import UsageStore
+from .clients import ClientFile, ClientTable, check_login, single_client
+from .usage_store import UsageLedger, UsageStore
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

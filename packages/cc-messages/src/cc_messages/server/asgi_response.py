@@ -13,9 +13,8 @@ from starlette.types import Message, Send
 
 from cc_types import APIError, CLINotFoundError
 
-from ..api.failure import error_body
+from ..api.failure import error_body, error_response
 from ..api.message import sse
-from ..api.response import error_response
 from ..transport import ClaudeCodeTransport
 
 __all__ = ["relay", "send_response"]

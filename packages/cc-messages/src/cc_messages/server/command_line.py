@@ -24,7 +24,6 @@ from cc_session.internals import find_cli, login_advice, on_background
 from cc_types import ClaudeCodeError
 
 from ..transport import ClaudeCodeTransport
-from .access_log import ACCESS_LOGGER
 from .app import TOKEN_VARIABLE, create_app, new_token
 
 __all__ = ["main"]
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if options.access_log:
-        logging.getLogger(ACCESS_LOGGER).setLevel(logging.INFO)
+        logging.getLogger("cc_messages.access").setLevel(logging.INFO)
     try:
         return _serve(options)
     except (_Refused, ImportError, ValueError, ClaudeCodeError) as error:

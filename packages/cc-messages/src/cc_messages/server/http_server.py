@@ -22,16 +22,14 @@ from starlette.types import Message, Receive, Scope, Send
 from cc_types import APIError
 
 from ..api.cost import has_price
+from ..api.failure import MethodNotAllowedError, error_response
 from ..api.request import run_on_body
-from ..api.response import MethodNotAllowedError, error_response
 from ..context.request_context import request_context
 from ..transport import ClaudeCodeTransport
-from .access_log import log_request
 from .admission import Admission, BudgetSpentError
 from .asgi_response import relay, send_response
 from .clients import Client
 from .connections import trust_connection
-from .json_values import check_values
 from .request_body import RequestBody
 from .request_record import RequestRecord
 from .spans import request_span
@@ -89,7 +87,7 @@ class Gate:
             await body.drain()
             await send_response(_refusal(error, body), record, self._ping_seconds)
         finally:
-            log_request(record)
+            record.log()
             if self._metrics is not None:
                 self._metrics.count_request(record)
 
@@ -112,7 +110,6 @@ class Gate:
             return
         with self._admission.place(client):
             content = await body.read()
-            await run_on_body(check_values, content)
             request = _as_request(scope, content)
             span = nullcontext()
             if (request.method, request.url.path) == ("POST", "/v1/messages"):

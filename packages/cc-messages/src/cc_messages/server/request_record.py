@@ -1,8 +1,13 @@
-"""The record of an HTTP request, from the messages to the client. Knows ASGI and the API's errors."""
+"""The record of an HTTP request, from the messages to the client, and its line in the access log.
 
+Knows ASGI and the API's errors. The log has no prompts and tokens.
+"""
+
+import logging
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from pydantic_core import from_json
 from starlette.types import Message, Scope, Send
@@ -16,11 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RequestRecord"]
 
+logger = logging.getLogger("cc_messages.access")
+
 _PING = b"event: ping\n"
 _ERROR = b"event: error\n"
 _FIRST_FAILURE = 400
 # The status of requests whose client left, as other servers log it.
 _CLIENT_CLOSED_REQUEST = 499
+_SHOWN_CHARACTERS = 200
 
 
 class RequestRecord:
@@ -67,6 +75,12 @@ class RequestRecord:
         await self._send(message)
         self.has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
 
+    def log(self) -> None:
+        """Log the finished request: client, method, path, model, status, input and output tokens, milliseconds."""
+        facts = (self.client or "-", self.method, _shown(self.path), _shown(self.model) or "-", self.status)
+        tokens = (self.usage.all_input, self.usage.output)
+        logger.info("%s %s %s %s %d input=%d output=%d %.0fms", *facts, *tokens, self.seconds * 1000)
+
     def _note(self, chunk: bytes) -> None:
         if not self._is_stream:
             if self.status >= _FIRST_FAILURE:
@@ -83,3 +97,8 @@ def _error_type(body: bytes) -> str:
         return str(from_json(body, allow_partial="trailing-strings")["error"]["type"])
     except (ValueError, LookupError, TypeError):
         return "api_error"
+
+
+def _shown(text: str) -> str:
+    """Return a client's text without line breaks and blanks, which would allow it to invent log lines."""
+    return quote(text[:_SHOWN_CHARACTERS], safe="/:@[]")

@@ -2,23 +2,34 @@
 
 Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written waits
 for another `flush()`. A power failure can lose the last seconds; the end of the process loses nothing that was flushed.
-`flush()` and `today()` wait for SQLite, and are called in one thread at a time.
+`flush()` and `today()` wait for SQLite, and are called in one thread at a time: the ledger's. So a database that is
+locked or slow delays only requests that need it, for a bounded time.
 """
 
+import asyncio
+import logging
 import os
 import sqlite3
 import stat
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-__all__ = ["UsageStore", "UsageTotal"]
+__all__ = ["RETRY_SECONDS", "UsageLedger", "UsageStore", "UsageTotal"]
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+"""The time after which a failed write is tried again."""
 
 # Another server that writes holds the lock for a millisecond.
 _LOCK_SECONDS = 1.0
+# A read takes a millisecond; it may have to wait for an attempt to write.
+_READ_SECONDS = 3.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -142,6 +153,72 @@ class UsageStore:
 
     def _day(self) -> str:
         return self._now().date().isoformat()
+
+
+class UsageLedger:
+    """Reads and writes the usage in a store. Only the store's methods without I/O may be called elsewhere."""
+
+    def __init__(self, store: UsageStore) -> None:
+        self.store = store
+        self._thread = ThreadPoolExecutor(1, "cc-messages-usage")
+        self._error = ""
+        self._is_closed = False
+
+    def add(self, client: str, amount: UsageTotal) -> None:
+        """Add an amount to a client's usage, and begin to write it. May be called in any thread, also after `close()`.
+
+        A failure is logged, and the write repeated until it succeeds.
+        """
+        self.store.add(client, amount)
+        if self._error:
+            return
+        try:
+            self._begin()
+        except RuntimeError:  # the interpreter is ending, and has ended the thread
+            self.store.flush()
+
+    async def written(self) -> None:
+        """Wait until the added amounts are written, or have to wait for the next attempt."""
+        while self.store.has_unwritten and not self._error:
+            await asyncio.wrap_future(self._begin())
+
+    async def today(self, client: str) -> UsageTotal:
+        """Return a client's usage in this UTC day, with all added amounts."""
+        if not (problem := self._error):
+            try:
+                async with asyncio.timeout(_READ_SECONDS):
+                    total = await asyncio.wrap_future(self._thread.submit(self.store.today, client))
+            except TimeoutError as error:
+                raise sqlite3.OperationalError(f"the database did not answer within {_READ_SECONDS:g} s") from error
+            if not (problem := self._error):
+                return total
+        raise sqlite3.OperationalError(problem)
+
+    async def close(self) -> None:
+        """Write the added amounts, in one attempt. From now on nothing is tried again."""
+        self._is_closed, self._error = True, ""
+        await self.written()
+
+    def _begin(self, *, is_retry: bool = False) -> Future[None]:
+        return self._thread.submit(self._write, is_retry)
+
+    def _write(self, is_retry: bool) -> None:
+        if self._error and not is_retry:
+            return
+        try:
+            self.store.flush()
+        except Exception as error:
+            if not self._error:
+                logger.error("The usage of the clients could not be stored yet: %s", error)
+            self._error = str(error) or repr(error)
+            if not self._is_closed:
+                retry = threading.Timer(RETRY_SECONDS, self._begin, kwargs={"is_retry": True})
+                retry.daemon = True
+                retry.start()
+            return
+        self._error = ""
+        if self.store.has_unwritten:  # `add()` still saw the error
+            self._begin()
 
 
 def _make_private(path: Path) -> None:

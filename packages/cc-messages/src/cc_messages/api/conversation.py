@@ -1,19 +1,27 @@
-"""A loop with many API calls, folded into one message of the Messages API, and unfolded again. Pure functions.
+"""Conversation messages and their content blocks, and loops of many API calls folded into one message. Pure functions.
 
 The API has a form for server-side tools: `mcp_tool_use` and `mcp_tool_result` blocks in the model's message. The CLI's
 own loop answers in this form, and a later request has that message in its history.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
 
 from cc_session.internals import mcp_name
 from cc_types import JsonValue
 
-from ..context.tool_server_key import CLAUDE_CODE_SERVER
-from .blocks import Block, HistoryMessage
+from ..context.tools import CLAUDE_CODE_SERVER
+from .failure import invalid
 
-__all__ = ["as_mcp_result", "unfolded", "unfolded_messages"]
+__all__ = [
+    "Block", "HistoryMessage", "as_blocks", "as_mcp_result", "unfolded", "unfolded_messages", "without_cache_control",
+]  # fmt: skip
+
+Block: TypeAlias = dict[str, JsonValue]
+
+# Fields with blocks inside a block: results and search results, and a document's source.
+_NESTING = ("content", "source")
 
 # Calls that the API itself made at an MCP server have such ids, and stay unchanged.
 _API_CALL_PREFIX = "mcptoolu_"
@@ -22,16 +30,61 @@ _API_CALL_PREFIX = "mcptoolu_"
 _ORIGINAL = "claude_code_block"
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryMessage:
+    """A message in a conversation."""
+
+    role: str
+    content: tuple[Block, ...]
+
+    def blocks(self) -> list[Block]:
+        """Return the content without cache breakpoints: the CLI places its own, and the API allows four."""
+        return [without_cache_control(block) for block in self.content]
+
+
+def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
+    """Return a message's content as blocks."""
+    if isinstance(content, str):
+        return ({"type": "text", "text": content},)
+    if not isinstance(content, list):
+        raise invalid(f"{place}: a string or a list of content blocks is required")
+    if not content:
+        raise invalid(f"{place}: must not be empty")
+    blocks: list[Block] = []
+    for index, block in enumerate(content):
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise invalid(f"{place}.{index}: an object with a type is required")
+        blocks.append(block)
+    return tuple(blocks)
+
+
+def without_cache_control(block: Block) -> Block:
+    """Return a block without cache breakpoints, also in nested blocks.
+
+    Tool data and tool schemas are unchanged, whatever their field names.
+    """
+    bare = {name: item for name, item in block.items() if name != "cache_control"}
+    for name in _NESTING:
+        match bare.get(name):
+            case dict() as inner:
+                bare[name] = without_cache_control(inner)
+            case list() as items:
+                bare[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in items]
+            case _:
+                pass
+    return bare
+
+
 def unfolded_messages(messages: Sequence[JsonValue]) -> list[JsonValue]:
     """Return a request body's messages with all loops unfolded; other messages are unchanged."""
     result: list[JsonValue] = []
     for message in messages:
-        blocks = _answer_blocks(message)
-        if any(map(_is_folded, blocks)):
-            parts = unfolded(HistoryMessage("assistant", tuple(blocks)))
-            result.extend({"role": part.role, "content": [*part.content]} for part in parts)
-        else:
-            result.append(message)
+        match message:
+            case {"role": "assistant", "content": [*blocks]} if any(map(_is_folded, blocks)):
+                parts = unfolded(HistoryMessage("assistant", tuple(cast("list[Block]", blocks))))
+                result.extend({"role": part.role, "content": [*part.content]} for part in parts)
+            case _:
+                result.append(message)
     return result
 
 
@@ -65,16 +118,12 @@ def as_mcp_result(result: Block) -> dict[str, Any]:
     }
 
 
-def _answer_blocks(message: JsonValue) -> list[Block]:
-    content = message.get("content") if isinstance(message, dict) and message.get("role") == "assistant" else None
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    return blocks if isinstance(content, list) and len(blocks) == len(content) else []
-
-
-def _is_folded(block: Block) -> bool:
-    kind = block.get("type")
-    name = "id" if kind == "mcp_tool_use" else "tool_use_id"
-    return kind in ("mcp_tool_use", "mcp_tool_result") and not str(block.get(name)).startswith(_API_CALL_PREFIX)
+def _is_folded(block: JsonValue) -> bool:
+    match block:
+        case {"type": "mcp_tool_use", "id": identity} | {"type": "mcp_tool_result", "tool_use_id": identity}:
+            return not str(identity).startswith(_API_CALL_PREFIX)
+        case _:
+            return False
 
 
 def _as_tool_use(block: Block) -> Block:
