@@ -88,8 +88,7 @@ def test_usage_that_comes_when_the_interpreter_ends_is_stored(path: Path, databa
     program = f"""
 import atexit
 from pathlib import Path
-from cc_messages.server.usage_store import UsageLedger
-from cc_messages.server.usage_store import UsageStore, UsageTotal
+from cc_messages.server.usage_store import UsageLedger, UsageStore, UsageTotal
 ledger = UsageLedger(UsageStore(Path({str(path)!r})))
 atexit.register(ledger.add, "alice", UsageTotal(requests=1))
 """

@@ -19,7 +19,7 @@ from .api.failure import REQUEST_ID, error_body, error_headers, overloaded
 from .api.message import Answer, sse
 from .api.request import MessagesRequest
 from .context.request_context import RequestReport
-from .process.launch import RequestLaunch
+from .process.plan import RequestLaunch
 from .process.request_process import RequestProcess
 from .response_stream import ResponseStream
 
@@ -45,13 +45,13 @@ class RequestLease(Lease):
 
     def __init__(self, launch: RequestLaunch, request: MessagesRequest) -> None:
         super().__init__(launch)
-        self._request_launch, self._request = launch, request
+        self._request = request
 
     @override
     async def prepare(self, worker: Worker) -> None:
         assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport's pool has no others
         self.process = worker
-        await worker.take(self._request_launch, self._request)
+        await worker.take(self.launch, self._request)
 
 
 async def answer(
@@ -74,7 +74,9 @@ async def answer(
     except (Exception, asyncio.CancelledError) as error:
         # Before the caller can see it and send its next request.
         core.give_back(lease)
-        _fail(response, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
+        reason = "The processes were closed while a request was being answered"
+        closed = CLIConnectionError(reason=reason, advice="Send it again if its answer is still wanted.")
+        _fail(response, closed if core.is_closed else error, headers, may_repeat=may_repeat)
     finally:
         core.give_back(lease)
 
@@ -172,10 +174,3 @@ def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[s
         response.start(status, {**_JSON, **headers, **retry}, cause)
         response.write(json.dumps(body).encode())
     response.end()
-
-
-def _closed() -> CLIConnectionError:
-    return CLIConnectionError(
-        reason="The processes were closed while a request was being answered",
-        advice="Send it again if its answer is still wanted.",
-    )

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import httpx2
 from typing_extensions import override
@@ -91,7 +92,8 @@ class ResponseStream:
         with self._lock:
             wake, self._wake = self._wake, None
         if wake is not None:
-            wake()
+            with suppress(RuntimeError):  # the reader's loop has closed: there is no reader left
+                wake()
 
     def _tell_abandoned(self) -> None:
         callback, self._on_abandon = self._on_abandon, None
@@ -122,7 +124,7 @@ class ResponseStream:
         """Return the received bytes, waiting if necessary; empty at the end."""
         loop = asyncio.get_running_loop()
         while True:
-            waiter: asyncio.Future[None] = loop.create_future()
+            news = asyncio.Event()
             with self._lock:
                 if self._chunks:
                     data = b"".join(self._chunks)
@@ -132,10 +134,10 @@ class ResponseStream:
                     if self._end is not None:
                         raise self._end
                     return b""
-                self._wake = lambda waiter=waiter: _resolve_from_elsewhere(loop, waiter)
+                self._wake = partial(loop.call_soon_threadsafe, news.set)
             try:
                 async with asyncio.timeout(seconds):
-                    await waiter
+                    await news.wait()
             except TimeoutError as error:
                 raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds") from error
 
@@ -177,12 +179,3 @@ class Body(httpx2.AsyncByteStream, httpx2.SyncByteStream):
 
     def __del__(self) -> None:
         self._response.abandon()
-
-
-def _resolve_from_elsewhere(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]") -> None:
-    def resolve() -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    with suppress(RuntimeError):  # the reader's loop has closed: there is no reader left
-        loop.call_soon_threadsafe(resolve)

@@ -5,6 +5,8 @@ matters, not the host.
 """
 
 import asyncio
+import os
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,8 +20,10 @@ from cc_session.internals import (
     Login,
     PoolCore,
     PoolOwner,
+    api_origin,
     check_paths,
     login_advice,
+    login_of,
     on_background,
     refuse_keywords,
     run_on_background,
@@ -40,10 +44,11 @@ from .api.request import (
     run_on_body,
     whole_request,
 )  # fmt: skip
+from .api.token_count import APIAccess
 from .context.request_context import RequestContext, current_context
-from .loop.launch import loop_launch
+from .loop.plan import loop_launch
 from .loop.request import LoopRequest, loop_request
-from .process.launch import LaunchBuilder
+from .process.plan import LaunchBuilder
 from .process.request_process import RequestProcess
 from .request_handler import answer
 from .response_stream import Body, ResponseStream
@@ -56,9 +61,6 @@ ERROR_EXTENSION = "claude_code_error"
 _MODELS = "/v1/models"
 _LIMITS = "/v1/limits"
 _METHODS = {"/v1/messages": "POST", "/v1/messages/count_tokens": "POST", _MODELS: "GET", _LIMITS: "GET"}
-
-# All ids that the API knows begin with it; other names may be Claude Code's aliases.
-_IDS_BEGIN = "claude-"
 
 
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
@@ -106,10 +108,11 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._pool_limits = PoolLimits.of(pool)
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""
-        self._launches = LaunchBuilder(env or {}, cwd, cli_path, timeouts or Timeouts())
+        self._env = dict(env or {})
+        self._launches = LaunchBuilder(self._env, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
-        self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, self._pool_limits, RequestProcess.start))
+        self._pool = PoolOwner(self, partial(PoolCore, self._launches.whole, self._pool_limits, RequestProcess.start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer an HTTP request.
@@ -156,8 +159,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             parse_request,
             betas=request.headers.get("anthropic-beta", ""),
             context=current_context(),
-            headers=headers_env(request.headers.multi_items(), self._launches.env),
-            login=self._launches.login,
+            headers=headers_env(request.headers.multi_items(), ChainMap(self._env, os.environ)),
+            login=login_of(self._env),
             places_breakpoints=self.cache_breakpoints,
         )
         parsed = await run_on_body(parse, await request.aread())
@@ -175,8 +178,9 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return httpx2.Response(head.status, headers=head.headers, stream=body, extensions=extensions, request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
-        api, fields = self._launches.api, await run_on_body(parse_object, await request.aread())
-        if isinstance(model := fields.get("model"), str) and not model.startswith(_IDS_BEGIN):
+        api, fields = APIAccess.of(self._env), await run_on_body(parse_object, await request.aread())
+        # All ids that the API knows begin so; other names may be Claude Code's aliases.
+        if isinstance(model := fields.get("model"), str) and not model.startswith("claude-"):
             fields["model"] = resolve(await self._listed(), model)
         if isinstance(messages := fields.get("messages"), list):
             fields["messages"] = unfolded_messages(messages)
@@ -214,7 +218,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         """
         if not 0 <= count <= self._pool_limits.size:
             raise ValueError(f"{count} processes cannot be warm: there is room for {self._pool_limits.size}")
-        await on_background(self._pool.core.warm, self._launches.plain(), count)
+        await on_background(self._pool.core.warm, self._launches.whole(), count)
 
     async def aclose(self) -> None:
         """End all processes, those in use too. A later request starts new ones."""
@@ -240,16 +244,16 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     @property
     def uses_subscription(self) -> bool:
         """True if processes that are started now use a subscription's login, which is for the subscriber alone."""
-        return self._launches.login is Login.SUBSCRIPTION
+        return login_of(self._env) is Login.SUBSCRIPTION
 
     def login_advice(self) -> str:
         """Return a sentence that says how to go on after the API has refused the processes' login."""
-        return login_advice(self._launches.env)
+        return login_advice(ChainMap(self._env, os.environ))
 
     @property
     def api_origin(self) -> str:
         """Scheme, host and port of the API that the processes ask; empty for a cloud provider's own address."""
-        return self._launches.api_origin
+        return api_origin(self._env)
 
     @property
     def limits(self) -> RateLimits | None:
@@ -275,18 +279,15 @@ def parse_request(
 ) -> MessagesRequest:
     """Parse a request; return a `LoopRequest` if the CLI calls some tools by itself.
 
-    Args:
-        body: The HTTP body.
-        betas: The `anthropic-beta` header.
-        context: The caller's options outside the body.
-        headers: Variables with other headers for the API.
-        login: The processes' login.
-        places_breakpoints: True if a request without cache breakpoints gets some.
+    `betas` is the `anthropic-beta` header, `headers` are variables with other headers for the API. With
+    `places_breakpoints` a request without cache breakpoints gets some.
     """
     try:
         fields = parse_object(body)
         head = request_head(fields, betas, headers or {}, context)
-        loop = loop_request(fields, head, context) if context is not None and context.has_tools else None
+        loop = None
+        if context is not None and (context.tools or context.claude_code_tools):
+            loop = loop_request(fields, head, context)
         return loop or whole_request(fields, head, login, places_breakpoints=places_breakpoints)
     except RecursionError as error:
         raise invalid("The request body is nested too deeply") from error
@@ -298,7 +299,7 @@ def _shown_limits(limits: RateLimits | None) -> httpx2.Response:
 
 
 async def _models(core: PoolCore, launches: LaunchBuilder) -> JsonValue:
-    lease = Lease(launches.plain())
+    lease = Lease(launches.whole())
     try:
         return (await core.acquire(lease)).session.info.get("models", [])
     finally:

@@ -102,7 +102,11 @@ def unfolded(message: HistoryMessage) -> list[HistoryMessage]:
         if results:
             messages += [HistoryMessage("assistant", tuple(answer)), HistoryMessage("user", tuple(results))]
             answer, results = [], []
-        answer.append(_as_tool_use(block) if _is_folded(block) else block)
+        if _is_folded(block):
+            server, tool = str(block.get("server_name")), str(block.get("name"))
+            name = tool if server == CLAUDE_CODE_SERVER else mcp_name(server, tool)
+            block = {"type": "tool_use", "id": block.get("id"), "name": name, "input": block.get("input")}
+        answer.append(block)
     messages.append(HistoryMessage("assistant", tuple(answer)))
     return [*messages, HistoryMessage("user", tuple(results))] if results else messages
 
@@ -124,12 +128,6 @@ def _is_folded(block: JsonValue) -> bool:
             return not str(identity).startswith(_API_CALL_PREFIX)
         case _:
             return False
-
-
-def _as_tool_use(block: Block) -> Block:
-    server, tool = str(block.get("server_name")), str(block.get("name"))
-    name = tool if server == CLAUDE_CODE_SERVER else mcp_name(server, tool)
-    return {"type": "tool_use", "id": block.get("id"), "name": name, "input": block.get("input")}
 
 
 def _as_tool_result(block: Block) -> Block:

@@ -6,8 +6,12 @@ few failures (404, 413, a prompt that is too long, a wrong key) have only the CL
 message, see `process/api_log.py`; if it was read, it takes precedence.
 """
 
+import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import httpx2
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
@@ -28,7 +32,7 @@ from cc_types.failures import BY_CLI_NAME, BY_TYPE, failure_of
 
 __all__ = [
     "REQUEST_ID", "MethodNotAllowedError", "UnreadableEventError", "as_logged", "detailed", "error_body",
-    "error_headers", "error_response", "invalid", "overloaded", "turn_error", "with_limits",
+    "error_headers", "error_response", "invalid", "overloaded", "retry_after", "turn_error", "with_limits",
 ]  # fmt: skip
 
 REQUEST_ID = "request-id"
@@ -72,9 +76,9 @@ class UnreadableEventError(APIError):
 
 
 def detailed(
-    *,
     status: int | None,
     error: Mapping[str, JsonValue],
+    *,
     request_id: str | None = None,
     retry_after: float | None = None,
 ) -> APIError:
@@ -100,12 +104,9 @@ def overloaded(error: QueueTimeoutError) -> APIError:
 
 
 def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
-    """Return the error for a turn without an answer.
+    """Return the error for a turn without an answer from the API at `address`.
 
-    Args:
-        result: The turn's result, if it has ended.
-        apology: The assistant message that the CLI wrote itself, if any.
-        address: The API's address, for people.
+    The turn may have a result, and an apology: an assistant message that the CLI wrote itself.
     """
     advice = f"Check that {address} can be reached, and try again."
     status = result.api_error_status if result is not None else None
@@ -120,26 +121,16 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
     if status is None and api_status == 401:
         words = "" if text.startswith("Not logged in") else f" (The CLI said: {text})"
         return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()}{words}")
-    return APIError(status=api_status, message=_api_message(text, api_status) or text)
+    # The API's message between the CLI's own words.
+    message = _AFTER.sub("", re.sub(_BEFORE.format(status=api_status), "", text))
+    return APIError(status=api_status, message=message or text)
 
 
 def as_logged(
-    error: ClaudeCodeError,
-    entry: Mapping[str, JsonValue] | None,
-    status: int | None,
-    *,
-    request_id: str | None,
-    retry_after: float | None,
+    error: ClaudeCodeError, entry: Mapping[str, JsonValue] | None, status: int | None, headers: Mapping[str, str]
 ) -> ClaudeCodeError:
-    """Return a turn's error with the details in the CLI's log.
-
-    Args:
-        error: The error without them.
-        entry: The API's last error in the log, as in its body, if any.
-        status: Its HTTP status, if logged.
-        request_id: The request's id, if logged.
-        retry_after: Seconds to wait before a retry, if logged.
-    """
+    """Return a turn's error with the details in the CLI's log, if any; `entry` is as in the API's body."""
+    request_id = headers.get(REQUEST_ID)
     if isinstance(error, ProcessExitedError):
         return error
     if entry is None:
@@ -150,7 +141,7 @@ def as_logged(
         entry = {**entry, "message": f"{entry['message']} {_NEWER_CLI}"}
     status = error.status if isinstance(error, APIError) else status
     status = status or BY_TYPE.get(str(entry.get("type")), failure_of(500)).status
-    return detailed(status=status, error=entry, request_id=request_id, retry_after=retry_after)
+    return detailed(status, entry, request_id=request_id, retry_after=retry_after(headers))
 
 
 def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
@@ -169,6 +160,25 @@ def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCode
         retry_after=error.retry_after,
         details=error.details,
     )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the wait in seconds that a response sets; None if there is none, or in an unknown form."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    with suppress(ValueError, TypeError):
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    return None
+
+
+def _number(text: str | None) -> float | None:
+    with suppress(ValueError):
+        number = float(text or "")
+        return number if math.isfinite(number) and number >= 0 else None
+    return None
 
 
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
@@ -201,8 +211,3 @@ def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str
         return (result.result or "; ".join(result.errors or []) or result.subtype).strip()
     blocks = apology.content if apology is not None else []
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
-
-
-def _api_message(text: str, status: int) -> str:
-    """Return the API's message, extracted from the CLI's text."""
-    return _AFTER.sub("", re.sub(_BEFORE.format(status=status), "", text))

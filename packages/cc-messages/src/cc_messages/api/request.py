@@ -118,9 +118,16 @@ def request_head(
     fields: _Object, betas: str, headers: Mapping[str, str], context: RequestContext | None
 ) -> MessagesRequest:
     """Check a body's fields as far as the CLI needs them, and return the request without them."""
-    _refuse_thread(fields)
     _require(fields)
-    return MessagesRequest(model=_model(fields), stream=_stream(fields), headers=headers, betas=betas, context=context)
+    model, stream = fields.get("model"), fields.get("stream")
+    # The model can become a command-line argument, which cannot contain a null character.
+    if not isinstance(model, str) or not model or "\0" in model:
+        raise invalid("model: a non-empty string is required")
+    if len(model) > _MODEL_CHARACTERS:
+        raise invalid(f"model: at most {_MODEL_CHARACTERS} characters are allowed, and it has {len(model):,}")
+    if not isinstance(stream, bool | None):
+        raise invalid("stream: a boolean is required")
+    return MessagesRequest(model=model, stream=stream is True, headers=headers, betas=betas, context=context)
 
 
 def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, places_breakpoints: bool) -> MessagesRequest:
@@ -201,18 +208,15 @@ def headers_env(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -> M
     return {_CUSTOM_HEADERS: "\n".join(lines), "TRACEPARENT": parent, "TRACESTATE": state}
 
 
-def _refuse_thread(fields: _Object) -> None:
+def _require(fields: _Object) -> None:
+    """Refuse, as the API would, a body without a field that the CLI would fill in, or with one that it fails on."""
     # On a thread the API refuses system prompts and tools, which the CLI sends with every request. Clients for which a
     # thread is optional know this error, and send the whole history.
     if fields.get("thread") is not None:
         message = "thread: Claude Code sends the whole history with each request, so there are no threads"
         details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
         error: _Object = {"type": "invalid_request_error", "message": message, "details": details}
-        raise detailed(status=400, error=error)
-
-
-def _require(fields: _Object) -> None:
-    """Refuse, as the API would, a body without a field that the CLI would fill in, or with one that it fails on."""
+        raise detailed(400, error)
     if not isinstance(messages := fields.get("messages"), list):
         raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
     if not messages:
@@ -233,23 +237,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a number that JSON has")
     return number
-
-
-def _model(fields: _Object) -> str:
-    model = fields.get("model")
-    # It can become a command-line argument, which cannot contain a null character.
-    if not isinstance(model, str) or not model or "\0" in model:
-        raise invalid("model: a non-empty string is required")
-    if len(model) > _MODEL_CHARACTERS:
-        raise invalid(f"model: at most {_MODEL_CHARACTERS} characters are allowed, and it has {len(model):,}")
-    return model
-
-
-def _stream(fields: _Object) -> bool:
-    stream = fields.get("stream")
-    if stream is not None and not isinstance(stream, bool):
-        raise invalid("stream: a boolean is required")
-    return stream is True
 
 
 def system_texts(system: JsonValue) -> tuple[str, ...]:

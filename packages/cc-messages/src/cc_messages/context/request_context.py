@@ -9,7 +9,7 @@ itself. Any other tool call ends the answer, as in any Messages API response.
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -52,21 +52,14 @@ class RequestContext:
         on_message: Callable[[Message], object] | None,
         on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
     ) -> None:
-        self.tools = tools
-        self.claude_code_tools = claude_code_tools
+        self.tools, self.claude_code_tools = tools, claude_code_tools
         self.report: RequestReport | None = None
         """The last request's report; None before its process was ready."""
         self.model = ""
         """The model that the last request names; empty before its body was parsed."""
-        self._on_message = on_message
-        self._on_usage = on_usage
+        self._on_message, self._on_usage = on_message, on_usage
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
-
-    @property
-    def has_tools(self) -> bool:
-        """True if the CLI may call tools by itself."""
-        return self.tools is not None or self.claude_code_tools is not None
 
     @property
     def has_listener(self) -> bool:
@@ -97,7 +90,16 @@ class RequestContext:
         """
         if self.tools is None or call.name not in self.tools.names:
             return await asyncio.get_running_loop().create_future()
-        return await self.there(_awaited(self.tools.call, call))
+        run = self.tools.call
+
+        async def result() -> Mapping[str, object]:
+            try:
+                return await run(call)
+            except SystemExit as error:
+                # A task that raises it ends its event loop, which a tool with a command line parser does not intend.
+                raise RuntimeError(f"SystemExit: {error}") from error
+
+        return await self.there(result())
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
         """Await something in the caller's event loop and context.
@@ -147,11 +149,3 @@ def request_context(
 def current_context() -> RequestContext | None:
     """Return the request context set in the current task."""
     return _current.get()
-
-
-async def _awaited(function: Callable[[CLICall], Awaitable[T]], call: CLICall) -> T:
-    try:
-        return await function(call)
-    except SystemExit as error:
-        # A task that raises it ends its event loop, which a tool built on a command line parser does not intend.
-        raise RuntimeError(f"SystemExit: {error}") from error

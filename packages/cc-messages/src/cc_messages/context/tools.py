@@ -12,10 +12,10 @@ from claude_agent_sdk import AgentDefinition
 
 from cc_ipc import ToolSchema
 from cc_session import McpServer, Policy, Rule
-from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name, split_mcp_name
+from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name
 from cc_types import JsonValue
 
-__all__ = ["CLAUDE_CODE_SERVER", "CLICall", "CLITools", "ClaudeCodeTools", "ToolServerKey", "server_and_tool"]
+__all__ = ["CLAUDE_CODE_SERVER", "CLICall", "CLITools", "ClaudeCodeTools", "ToolServerKey"]
 
 CLAUDE_CODE_SERVER = "claude-code"
 """The server name for the CLI's own tools in answers."""
@@ -152,11 +152,6 @@ class ToolServerKey:
     def names(self) -> frozenset[str]:
         """Return the tool names."""
         return frozenset(schema["name"] for schema in self.schemas())
-
-
-def server_and_tool(name: str) -> tuple[str, str]:
-    """Return MCP server and tool of the CLI's name for a tool; its own tools have the server `claude-code`."""
-    return split_mcp_name(name) or (CLAUDE_CODE_SERVER, name)
 
 
 # Every request of an agent has the same tools, and needs them several times.

@@ -1,5 +1,6 @@
-"""The plan of a process in which Claude Code runs the loop, with the conversation in its history."""
+"""Launch and plan of a process in which Claude Code runs the loop, with the conversation in its history."""
 
+import os
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -10,29 +11,41 @@ from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissio
 from typing_extensions import override
 
 from cc_session import Content, McpServer, McpServerFailedError, Policy
-from cc_session.internals import Launch, PooledSession, SettingValues, Worker, calling_freely
+from cc_session.internals import (
+    PLAIN_NAMES_ENV,
+    Launch,
+    PooledSession,
+    SettingValues,
+    Worker,
+    calling_freely,
+    is_mcp_name,
+    server_rule,
+)  # fmt: skip
 
 from ..api.message import Answer
 from ..api.request import MessagesRequest
 from ..context.tools import ClaudeCodeTools, ToolServerKey
 from ..process.abilities import Abilities
-from ..process.plan import RequestPlan
+from ..process.plan import LaunchBuilder, RequestLaunch, RequestPlan, logged
 from .approvals import Approvals
 from .request import LoopRequest
 from .skill_folder import with_skills
 from .tool_server import ToolServer
 from .turn_reader import LoopReading
 
-__all__ = ["LoopPlan"]
+__all__ = ["LoopPlan", "loop_launch"]
+
+# Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API's clients do.
+_LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
+
+# The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
+_IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 
 class LoopPlan(RequestPlan):
     """The CLI calls tools by itself, in a conversation that is written before the answer and removed after it.
 
-    Args:
-        key: The caller's tools that the CLI calls at first; None if there are none.
-        own_tools: The CLI's own tools; None if it has none.
-        abilities: The CLI's abilities.
+    At first it has the caller's tools in `key`; it has its own tools only with `own_tools`.
     """
 
     has_history = True
@@ -92,7 +105,9 @@ class LoopPlan(RequestPlan):
 
     @override
     def reading(self, answer: Answer) -> LoopReading:
-        approvals = Approvals.of(self._own_tools, self._request.messages)
+        approvals, own_tools = None, self._own_tools
+        if own_tools is not None and own_tools.defers and own_tools.policy is not None:
+            approvals = Approvals(own_tools.policy, self._request.messages)
         self._reading = LoopReading(answer, self._request, approvals, self._session, self._server)
         if self._server is not None:
             self._server.bind(self._reading.calls, self._request.context.call)
@@ -145,3 +160,38 @@ class LoopPlan(RequestPlan):
         if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
             reason = f"the bridge ended before Claude Code had listed {', '.join(sorted(missing))}"
             raise McpServerFailedError({key.name: reason})
+
+
+def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
+    """Return the launch for `request`."""
+    server, own_tools = request.tool_server, request.context.claude_code_tools
+    plain: Mapping[str, str] = PLAIN_NAMES_ENV if server is not None and server.is_plain else {}
+    options = builder.sealed(request, {**_LOOP_ENV, **plain})
+    if own_tools is None:
+        options = logged(options)
+    else:  # not logged: programs that its tools start would have the variables, too
+        options = _opened(replace(options, cwd=builder.cwd), own_tools)
+    # The caller's tools under their own names stay in the CLI's list, so they belong to the key.
+    key_server = server if server is None or server.is_plain else replace(server, tools="")
+    return builder.launch(
+        options,
+        partial(LoopPlan, server, own_tools, builder.abilities),
+        tool_server=server,
+        mcp_servers=dict(own_tools.mcp_servers) if own_tools is not None and own_tools.mcp_servers else None,
+        loop_key=(key_server, own_tools and own_tools.key),
+    )
+
+
+def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAgentOptions:
+    """Return a sealed process's options, opened as far as `own_tools` allows."""
+    if not _IN_BARE_MODE.issuperset(own_tools.names):
+        options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
+    folder = own_tools.cwd or options.cwd
+    return replace(
+        options,
+        tools=[name for name in own_tools.names if not is_mcp_name(name)],
+        allowed_tools=[*options.allowed_tools, *own_tools.tools, *map(server_rule, own_tools.mcp_servers)],
+        max_turns=own_tools.max_turns,
+        cwd=None if folder is None else os.path.abspath(folder),
+        agents=dict(own_tools.agents) or None,
+    )

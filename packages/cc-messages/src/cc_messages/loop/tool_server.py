@@ -9,7 +9,7 @@ background loop.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from claude_agent_sdk import AssistantMessage, Message, StreamEvent, ToolUseBlock
 from claude_agent_sdk.types import McpServerConfig
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "ToolServer", "TurnCalls"]
 
-Run = Callable[[CLICall], Awaitable[Mapping[str, object]]]
+_Context: TypeAlias = ServerRequestContext[dict[str, Any]]
+Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns the result in MCP's form."""
 
 _ENDED = "The request that this call belongs to has ended."
@@ -164,14 +165,10 @@ class ToolServer:
 
         return handle
 
-    async def _list(
-        self, _context: ServerRequestContext[dict[str, Any]], _params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
+    async def _list(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[_mcp_tool(schema) for schema in self._schemas])
 
-    async def _call(
-        self, _context: ServerRequestContext[dict[str, Any]], params: CallToolRequestParams
-    ) -> CallToolResult:
+    async def _call(self, _context: _Context, params: CallToolRequestParams) -> CallToolResult:
         call_id = cast("Mapping[str, object]", params.meta or {}).get(TOOL_CALL_ID)
         return await self._answer(params.name, params.arguments or {}, str(call_id) if call_id else None)
 

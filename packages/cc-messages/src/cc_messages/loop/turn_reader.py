@@ -1,6 +1,6 @@
 """Parsing of a turn in which the CLI calls tools by itself and asks the API again, any number of times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -31,15 +31,7 @@ __all__ = ["LoopReading"]
 
 
 class LoopReading(Reading):
-    """A loop's one message, built from the CLI's messages.
-
-    Args:
-        answer: Gets the message, as sent to the caller.
-        request: The request.
-        approvals: The calls to the CLI's own tools that wait for an approval.
-        session: The process's session, which knows the cost.
-        server: The caller's tools that the CLI calls.
-    """
+    """A loop's one message, built from the CLI's messages. The session knows the cost."""
 
     repeats_refused_calls = True
 
@@ -121,11 +113,10 @@ class LoopReading(Reading):
     def failed_calls(self) -> frozenset[str]:
         """Ids of failed calls to the server's tools, for any reason."""
         blocks = self.answer.content
-        failed = {str(block["tool_use_id"]) for block in blocks if block.get("is_error")}
-        return frozenset(str(block["id"]) for block in blocks if self._is_of_server(block)) & failed
-
-    def _is_of_server(self, block: Mapping[str, JsonValue]) -> bool:
-        return block["type"] == "mcp_tool_use" and block.get("server_name") == self._loop.server_name
+        failed = frozenset(str(block["tool_use_id"]) for block in blocks if block.get("is_error"))
+        name = self._loop.server_name
+        calls = [block for block in blocks if block["type"] == "mcp_tool_use" and block.get("server_name") == name]
+        return failed & {str(call["id"]) for call in calls}
 
     @override
     def _feed_event(self, event: Event) -> Sequence[Event]:

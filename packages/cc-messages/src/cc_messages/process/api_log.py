@@ -14,19 +14,16 @@ another request's parameters. Measured on CLI 2.1.81 to 2.1.330, with an API key
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from itertools import cycle
 from typing import TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "NUMBER_VARIABLE", "APILog", "call_numbers", "retry_after"]
+__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "NUMBER_VARIABLE", "APILog", "call_numbers"]
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
 """Environment variables for the start: the CLI's API client logs everything, and the CLI itself only errors."""
@@ -86,16 +83,6 @@ class APILog:
         """That error's status, if the response had it."""
         for event in (self._has_call, self._has_answer, self._has_error):
             event.clear()
-
-    @property
-    def request_id(self) -> str | None:
-        """The API's request id, if known."""
-        return self.headers.get("request-id")
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds to wait before a retry, set by the API."""
-        return retry_after(self.headers)
 
     @property
     def has_answer(self) -> bool:
@@ -176,25 +163,6 @@ def call_numbers(env: Mapping[str, str]) -> Iterator[str]:
     limit = int(text) if text.isdecimal() else _DEFAULT_MILLISECONDS
     seconds = max(limit // _SECOND, 1)
     return (str(seconds * _SECOND + number) for number in cycle(range(_SECOND)))
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that a response sets; None if there is none, or in an unknown form."""
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    if (seconds := _number(value)) is not None:
-        return seconds
-    with suppress(ValueError, TypeError):
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    return None
-
-
-def _number(text: str | None) -> float | None:
-    with suppress(ValueError):
-        number = float(text or "")
-        return number if math.isfinite(number) and number >= 0 else None
-    return None
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:

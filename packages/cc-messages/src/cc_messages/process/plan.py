@@ -1,4 +1,4 @@
-"""How a process answers: one request, one API call. A second call by the CLI is prevented.
+"""How a process is launched, and answers: one request, one API call. A second call by the CLI is prevented.
 
 After an answer that ended at `max_tokens` or at the context window, that broke off after a whole block, or that shows
 nothing, the CLI asks the model to go on, up to three times. No switch prevents that. But before each API call it
@@ -18,28 +18,41 @@ with a login; up to 2.1.191 also one with a connection error. It is cancelled wh
 request.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
+from typing_extensions import override
 
-from cc_session import Content, Session
-from cc_session.internals import Launch, PooledSession, SettingValues, Worker
+from cc_session import Content, McpServer, Session, Timeouts, sealed_options
+from cc_session.internals import Launch, Login, PooledSession, SettingValues, Worker, login_of
 from cc_types import CLIConnectionError
 
 from ..api.message import Answer
-from ..api.request import MessagesRequest
+from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..context.tools import ToolServerKey
 from .abilities import Abilities
+from .api_log import LOG_ARGUMENTS, LOG_ENV
 from .turn_reader import Reading
 
-__all__ = ["LIMIT_ENV", "NO_COMMANDS", "Allowance", "RequestPlan"]
+__all__ = ["Allowance", "LaunchBuilder", "RequestLaunch", "RequestPlan", "logged"]
 
-LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
-"""Environment variables for a process's start."""
-NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
-"""The command line for a process without commands: the CLI would search them after each parameter change."""
+# For the limit of one token.
+_LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
+# A process without commands: the CLI would search them after each parameter change.
+_NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
+
+# The clouds' capabilities. With system messages among them, which the CLI would assume, it repeats a request that got a
+# 400 or 422 without them; on Bedrock it adds a beta to the body. Measured on CLI 2.1.139 to 2.1.329.
+_CAPABILITIES = "effort,max_effort,xhigh_effort,thinking,adaptive_thinking,interleaved_thinking"
+_CLOUD_ENV = {
+    "ANTHROPIC_CUSTOM_MODEL_OPTION": PLAIN_MODEL,
+    "ANTHROPIC_CUSTOM_MODEL_OPTION_SUPPORTED_CAPABILITIES": _CAPABILITIES,
+    "DISABLE_INTERLEAVED_THINKING": "1",
+}
 
 # The CLI's prompt, in place of the conversation.
 _PROMPT = "."
@@ -82,7 +95,7 @@ class RequestPlan:
         session = await self.abilities.open(partial(Worker.open, launch), options)
         resources.push_async_callback(session.close)
         await self.abilities.probe(session)
-        self._has_no_commands = NO_COMMANDS.keys() <= options.extra_args.keys()
+        self._has_no_commands = _NO_COMMANDS.keys() <= options.extra_args.keys()
         self._session, self._allowed = session, Allowance(session, options)
         await self._allowed.grant()
         return session
@@ -148,3 +161,84 @@ class Allowance:
         if self._is_first_use:
             _longest[self._cli] = self._tokens = max(_longest.get(self._cli, 0), self._tokens)
         self._is_repeated = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLaunch(Launch):
+    """The launch of a process that answers Messages API requests."""
+
+    plan: Callable[[], RequestPlan] = field(compare=False)
+    """Makes the process's plan."""
+    tool_server: ToolServerKey | None = None
+    """The caller's tools that the CLI calls; None if there are none."""
+    loop_key: object = None
+    """The key's part for the CLI's own loop."""
+
+    @override
+    def _companions(self) -> object:
+        return self.loop_key
+
+
+class LaunchBuilder:
+    """Builds launches from the transport's arguments, as described there; does not know the transport itself.
+
+    Processes without Claude Code's own tools do not get `cwd`: in a repository the CLI would start git, with the
+    request in its environment.
+    """
+
+    def __init__(
+        self, env: Mapping[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
+    ) -> None:
+        self._env, self._cli_path, self._timeouts = env, cli_path, timeouts
+        self.cwd = cwd
+        """Working folder of Claude Code's own tools."""
+        self.abilities: Abilities = Abilities()
+        """The CLI's abilities."""
+
+    def whole(self, request: MessagesRequest | None = None) -> RequestLaunch:
+        """Return the launch for a request whose body goes to the API as a whole.
+
+        Without a request it is for any request without betas, as far as the login allows.
+        """
+        cloud = _CLOUD_ENV if login_of(self._env) in (Login.BEDROCK, Login.FOUNDRY, Login.VERTEX) else {}
+        options = logged(self.sealed(request, {**_LIMIT_ENV, **cloud}))
+        if self.abilities.can_rewind:  # without it, a command clears the conversation
+            options = replace(options, extra_args={**options.extra_args, **_NO_COMMANDS})
+        return self.launch(options, partial(RequestPlan, self.abilities))
+
+    def sealed(self, request: MessagesRequest | None, env: Mapping[str, str]) -> ClaudeAgentOptions:
+        """Return options without tools, settings and files, with `env` under the caller's variables."""
+        prompt, model = ("", PLAIN_MODEL) if request is None else ("\n\n".join(request.system), request.process_model)
+        options = sealed_options(system_prompt=prompt, model=model, env=self._env, cli_path=self._cli_path)
+        # Sorted, so that equal sets are equal.
+        names = sorted({beta.strip() for beta in request.betas.split(",")} - {""}) if request is not None else []
+        # The caller's own variables take precedence, except over a request's betas.
+        betas = {"ANTHROPIC_BETAS": ",".join(names)} if names else {}
+        return replace(options, env={**options.env, **env, **self._env, **betas})
+
+    def launch(
+        self,
+        options: ClaudeAgentOptions,
+        plan: Callable[[], RequestPlan],
+        *,
+        tool_server: ToolServerKey | None = None,
+        mcp_servers: Mapping[str, McpServer] | None = None,
+        loop_key: object = None,
+    ) -> RequestLaunch:
+        """Return the launch with these options and this plan."""
+        return RequestLaunch(
+            options=options,
+            policy=None,
+            hooks=(),
+            mcp_servers=mcp_servers,
+            require_mcp=True,
+            timeouts=self._timeouts,
+            plan=plan,
+            tool_server=tool_server,
+            loop_key=loop_key,
+        )
+
+
+def logged(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    """Return the options, with a log of API calls."""
+    return replace(options, env={**LOG_ENV, **options.env}, extra_args={**options.extra_args, **LOG_ARGUMENTS})

@@ -24,8 +24,7 @@ from ..api.failure import as_logged, with_limits
 from ..api.message import Answer, Event
 from ..api.request import MessagesRequest
 from .api_log import LOG_ENV, NUMBER_VARIABLE, APILog, call_numbers
-from .launch import RequestLaunch
-from .plan import RequestPlan
+from .plan import RequestLaunch, RequestPlan
 from .turn_reader import Reading
 
 __all__ = ["RequestProcess"]
@@ -88,7 +87,7 @@ class RequestProcess(Worker):
         settings = {name: value for name, value in launch.settings.items() if not (is_ours and name == "mcp_servers")}
         return not self.session.settings.missing(settings)
 
-    async def take(self, launch: RequestLaunch, request: MessagesRequest) -> None:
+    async def take(self, launch: Launch, request: MessagesRequest) -> None:
         """Make the process ready for a request. Makes no API call, so another process may retry it."""
         self._request, self._reading = request, Reading(Answer())
         settings = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
@@ -118,9 +117,7 @@ class RequestProcess(Worker):
             if self._reading.has_status:
                 await self._prove()
             await self.log.failed()
-            logged = as_logged(
-                error, self.log.error, self.log.status, request_id=self.log.request_id, retry_after=self.log.retry_after
-            )
+            logged = as_logged(error, self.log.error, self.log.status, self.log.headers)
             raise with_limits(logged, self._note_limits()) from error.__cause__
 
     async def _prove(self) -> None:
@@ -227,9 +224,8 @@ class RequestProcess(Worker):
 
     def _on_refusal(self) -> None:
         """End the turn: the API has refused, and the CLI would try a different request."""
-        if self._reading.repeats_refused_calls or self._reading.answer.is_complete:
-            return
-        if self._stream is not None:
+        is_over = self._reading.repeats_refused_calls or self._reading.answer.is_complete
+        if self._stream is not None and not is_over:
             self._stream.give_up(CLIConnectionError(reason="The API has refused the request"))
 
     def _deliver(self, message: Message) -> None:

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 __all__ = [
-    "Client", "ClientFile", "ClientFileError", "ClientTable", "check_login", "parse_clients", "single_client",
+    "Client", "ClientFile", "ClientFileError", "ClientTable", "check_login", "check_private", "parse_clients",
+    "single_client",
 ]  # fmt: skip
 
 logger = logging.getLogger(__name__)
@@ -83,6 +84,12 @@ class ClientFileError(ValueError):
     """Raised if the file with the clients cannot be used."""
 
 
+def check_private(mode: int) -> None:
+    """Raise `ValueError` if others than the owner have access to a file with this mode."""
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ValueError(f"other users have access to it (mode {stat.S_IMODE(mode):o}): chmod 600 takes it away")
+
+
 class ClientFile:
     """The clients of a file. If the file is broken later, the clients stay as they were.
 
@@ -128,9 +135,7 @@ class ClientFile:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode):
                     raise ValueError("it is not a regular file")
-                if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-                    permissions = stat.S_IMODE(mode)
-                    raise ValueError(f"other users have access to it (mode {permissions:o}): chmod 600 takes it away")
+                check_private(mode)
                 table = parse_clients(tomllib.load(file))
             self._check(table)
         except OSError as error:
