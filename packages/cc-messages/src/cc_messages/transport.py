@@ -179,7 +179,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
         api, fields = APIAccess.of(self._env), await run_on_body(parse_object, await request.aread())
-        # All ids that the API knows begin so; other names may be Claude Code's aliases.
+        # The API knows only ids that begin so; other names may be Claude Code's aliases.
         if isinstance(model := fields.get("model"), str) and not model.startswith("claude-"):
             fields["model"] = resolve(await self._listed(), model)
         if isinstance(messages := fields.get("messages"), list):

@@ -110,7 +110,7 @@ class LoopPlan(RequestPlan):
             approvals = Approvals(own_tools.policy, self._request.messages)
         self._reading = LoopReading(answer, self._request, approvals, self._session, self._server)
         if self._server is not None:
-            self._server.bind(self._reading.calls, self._request.context.call)
+            self._server.bind(self._reading.calls, self._reading.context.call)
         return self._reading
 
     @override
@@ -136,12 +136,12 @@ class LoopPlan(RequestPlan):
             return policy
 
         async def answer(tool: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-            reading, caller = self._reading, self._request.context
+            reading = self._reading
             if reading is None or not await reading.calls.has(context.tool_use_id):
                 raise RuntimeError("the request that the call belongs to has ended")
             if reading.approvals is not None:
                 return await reading.approvals.ask(tool, arguments, context)
-            return await caller.there(asked(tool, arguments, context))
+            return await reading.context.there(asked(tool, arguments, context))
 
         async def asked(*question: Any) -> PermissionResult:
             assert policy.ask is not None  # noqa: S101  # a policy without it asks by `approvals`

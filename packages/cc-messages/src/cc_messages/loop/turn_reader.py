@@ -44,7 +44,7 @@ class LoopReading(Reading):
         server: ToolServer | None,
     ) -> None:
         super().__init__(answer)
-        self.calls, self.approvals = TurnCalls(), approvals
+        self.calls, self.approvals, self.context = TurnCalls(), approvals, request.context
         self._session, self._server = session, server
         context, key = request.context, request.tool_server
         # Allowed tool names unknown to tested CLIs.
