@@ -20,7 +20,7 @@ import httpx2
 import psutil
 import pytest
 
-from cc_messages.server.client_file import parse_clients
+from cc_messages.server.clients import parse_clients
 from doc_pages import free_port
 from workspace import ROOT
 

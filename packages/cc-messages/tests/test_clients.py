@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from cc_messages import ClaudeCodeTransport, create_app
-from cc_messages.server.client_file import ClientFile, ClientFileError
-from cc_messages.server.clients import Client
+from cc_messages.server.clients import Client, ClientFile, ClientFileError
 
 from .waiting import eventually
 
@@ -149,7 +148,7 @@ async def test_a_broken_file_is_logged_without_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """MSG-101"""
-    monkeypatch.setattr("cc_messages.server.client_file._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("cc_messages.server.clients._POLL_SECONDS", 0.01)
     app = create_app(ClaudeCodeTransport(env=KEY), clients=clients_file(TWO))
     async with app.router.lifespan_context(app):
         clients_file("broken")

@@ -118,7 +118,7 @@ async def test_a_password_in_the_address_is_sent_but_not_logged(
     with caplog.at_level("DEBUG"):
         await client.http.post(COUNT, json=BODY)
         await client.ask("a")
-    assert "s3" not in caplog.text
+    assert not any(secret in caplog.text for secret in ("s3:cret", "s3%3Acret"))
     counted, sent = (call.headers.get("authorization") for call in client.api.calls)
     assert counted == sent == ("Bearer token" if login else f"Basic {b64encode(b'us@er:s3:cret').decode()}")
 

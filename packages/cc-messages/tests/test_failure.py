@@ -136,7 +136,7 @@ def test_an_error_body_has_the_request_id_if_there_is_one() -> None:
 def test_a_model_too_new_for_the_cli_is_an_error_with_advice(words: str, has_advice: bool) -> None:
     """MSG-79"""
     entry: dict[str, JsonValue] = {"type": "invalid_request_error", "message": words}
-    error = as_logged(APIError(status=400, message="?"), entry, 400, request_id=None, retry_after=None)
+    error = as_logged(APIError(status=400, message="?"), entry, 400, {})
     assert isinstance(error, APIError)
     assert error.message.startswith(words)
     assert ("cli_path" in error.message) == has_advice

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_messages.api.blocks import HistoryMessage
-from cc_messages.api.folding import unfolded
+from cc_messages.api.conversation import HistoryMessage, unfolded
 from cc_messages.api.message import Answer, Event
-from cc_messages.context.tool_server_key import CLAUDE_CODE_SERVER
+from cc_messages.context.tools import CLAUDE_CODE_SERVER
 from cc_messages.loop.answer import LoopAnswer
 
 DONE: dict[str, Any] = {"type": "text", "text": "Done."}

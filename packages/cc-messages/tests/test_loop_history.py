@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cc_messages.context.claude_code_tools import ClaudeCodeTools
 from cc_messages.context.request_context import RequestContext
+from cc_messages.context.tools import ClaudeCodeTools
 from cc_messages.loop.request import LoopRequest
-from cc_messages.requests import parse_request
+from cc_messages.transport import parse_request
 from cc_types import APIError
 
 from .api_data import THINKING, text

@@ -10,7 +10,6 @@ import pytest
 from anthropic import AsyncAnthropic
 from starlette.types import Message
 
-from cc_messages.server.access_log import log_request
 from cc_messages.server.request_record import RequestRecord
 
 from .api_data import BODY, MESSAGES, MODEL, always
@@ -126,7 +125,7 @@ def test_a_model_makes_no_log_line(caplog: pytest.LogCaptureFixture) -> None:
     ):
         caplog.clear()
         record.model = model
-        log_request(record)
+        record.log()
         assert caplog.messages[0].startswith(f"- POST {MESSAGES} {shown} 499 ")
 
 

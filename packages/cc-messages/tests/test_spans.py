@@ -24,7 +24,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """Return the exporter that gets the server's spans."""
     exporter, tracing = InMemorySpanExporter(), TracerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr("cc_messages.server.spans._TRACER", tracing.get_tracer("cc_messages"))
+    monkeypatch.setattr("cc_messages.server.request_record._TRACER", tracing.get_tracer("cc_messages"))
     return exporter
 
 

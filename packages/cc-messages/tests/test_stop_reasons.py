@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.process.plan import PlainPlan
+from cc_messages.process.plan import RequestPlan
 from cc_messages.process.request_process import RequestProcess
 from cc_session.internals import on_background
 
@@ -99,7 +99,7 @@ async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -
     [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
     assert isinstance(process, RequestProcess)
     plan = process._plan  # pyright: ignore[reportPrivateUsage]
-    assert isinstance(plan, PlainPlan)
+    assert type(plan) is RequestPlan
     allowance = vars(plan._allowed).copy()  # pyright: ignore[reportPrivateUsage]
     await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
     await client.answers_exactly("Go.")

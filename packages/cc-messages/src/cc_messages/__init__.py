@@ -6,11 +6,11 @@ API and sessions; does not know agents or models.
 
 from typing import TYPE_CHECKING
 
+from .api.failure import retry_after
 from .api.limits import LimitCallback
-from .context.claude_code_tools import ClaudeCodeTools
-from .context.request_context import CLICall, CLITools, RequestContext, RequestReport, request_context
+from .context.request_context import RequestContext, RequestReport, request_context
+from .context.tools import ClaudeCodeTools, CLICall, CLITools
 from .loop.approvals import APPROVED
-from .process.api_log import retry_after
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 if TYPE_CHECKING:

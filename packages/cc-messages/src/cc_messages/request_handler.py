@@ -12,15 +12,14 @@ from typing_extensions import override
 
 from cc_session import QueueTimeoutError, TurnTimeoutError
 from cc_session.internals import Lease, PoolCore, Worker
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, RateLimits
 from cc_types.failures import failure_of
 
-from .api.failure import error_body, overloaded
+from .api.failure import REQUEST_ID, error_body, error_headers, overloaded
 from .api.message import Answer, sse
 from .api.request import MessagesRequest
-from .api.response import REQUEST_ID, error_headers
 from .context.request_context import RequestReport
-from .process.launch import RequestLaunch
+from .process.plan import RequestLaunch
 from .process.request_process import RequestProcess
 from .response_stream import ResponseStream
 
@@ -46,13 +45,13 @@ class RequestLease(Lease):
 
     def __init__(self, launch: RequestLaunch, request: MessagesRequest) -> None:
         super().__init__(launch)
-        self._request_launch, self._request = launch, request
+        self._request = request
 
     @override
     async def prepare(self, worker: Worker) -> None:
         assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport's pool has no others
         self.process = worker
-        await worker.take(self._request_launch, self._request)
+        await worker.take(self.launch, self._request)
 
 
 async def answer(
@@ -75,7 +74,9 @@ async def answer(
     except (Exception, asyncio.CancelledError) as error:
         # Before the caller can see it and send its next request.
         core.give_back(lease)
-        _fail(response, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
+        reason = "The processes were closed while a request was being answered"
+        closed = CLIConnectionError(reason=reason, advice="Send it again if its answer is still wanted.")
+        _fail(response, closed if core.is_closed else error, headers, may_repeat=may_repeat)
     finally:
         core.give_back(lease)
 
@@ -107,19 +108,19 @@ async def _while_wanted(response: ResponseStream, work: Coroutine[Any, Any, T]) 
 
 
 async def _answer(
-    core: PoolCore,
-    lease: Lease,
-    process: RequestProcess,
-    request: MessagesRequest,
-    response: ResponseStream,
+    core: PoolCore, lease: Lease, process: RequestProcess, request: MessagesRequest, response: ResponseStream
 ) -> None:
     message, headers, has_begun = Answer(), dict[str, str](), False
-    tell_usage = _no_usage if request.context is None else request.context.tell_usage
+
+    def tell_usage() -> None:
+        if request.context is not None:
+            request.context.tell_usage(message.billed)
+
     try:
         async for event in process.answer(message):
             has_begun = True
             if event["type"] in _COUNTED_EVENTS:
-                tell_usage(message.billed)
+                tell_usage()
             if event["type"] == "ping":
                 response.alive()
             if event["type"] == "message_stop":
@@ -132,15 +133,11 @@ async def _answer(
                 response.write(sse(event))
     finally:
         if has_begun and message.stop_reason is None:  # the API has not counted the output
-            tell_usage(message.billed)
+            tell_usage()
     if not request.stream:
         response.start(200, {**_JSON, **headers})
         response.write(json.dumps(message.as_json()).encode())
     response.end()
-
-
-def _no_usage(message: Mapping[str, JsonValue]) -> None:
-    """Ignore the usage: the caller does not listen."""
 
 
 def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
@@ -177,10 +174,3 @@ def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[s
         response.start(status, {**_JSON, **headers, **retry}, cause)
         response.write(json.dumps(body).encode())
     response.end()
-
-
-def _closed() -> CLIConnectionError:
-    return CLIConnectionError(
-        reason="The processes were closed while a request was being answered",
-        advice="Send it again if its answer is still wanted.",
-    )

@@ -13,13 +13,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import httpx2
 from typing_extensions import override
 
 from cc_session.internals import run_on_background, tell_background
 
-__all__ = ["Body", "Head", "ResponseStream", "SyncBody"]
+__all__ = ["Body", "Head", "ResponseStream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ResponseStream:
         self._has_ended = False
         self._alive_at: float | None = None  # the request waits for a process, up to the first `alive()`
         self._abandoned = False
-        self._on_abandon: Callable[[], object] = _nothing
+        self._on_abandon: Callable[[], object] | None = None
 
     # On the background loop.
 
@@ -82,7 +83,7 @@ class ResponseStream:
             if self._has_ended:
                 return
             self._end, self._has_ended = error, True
-        self._on_abandon = _nothing
+        self._on_abandon = None
         if error is not None and not self._head.done():
             self._head.set_exception(error)
         self._awake()
@@ -91,11 +92,13 @@ class ResponseStream:
         with self._lock:
             wake, self._wake = self._wake, None
         if wake is not None:
-            wake()
+            with suppress(RuntimeError):  # the reader's loop has closed: there is no reader left
+                wake()
 
     def _tell_abandoned(self) -> None:
-        callback, self._on_abandon = self._on_abandon, _nothing
-        callback()
+        callback, self._on_abandon = self._on_abandon, None
+        if callback is not None:
+            callback()
 
     # On the caller's loop.
 
@@ -121,7 +124,7 @@ class ResponseStream:
         """Return the received bytes, waiting if necessary; empty at the end."""
         loop = asyncio.get_running_loop()
         while True:
-            waiter: asyncio.Future[None] = loop.create_future()
+            news = asyncio.Event()
             with self._lock:
                 if self._chunks:
                     data = b"".join(self._chunks)
@@ -131,10 +134,10 @@ class ResponseStream:
                     if self._end is not None:
                         raise self._end
                     return b""
-                self._wake = lambda waiter=waiter: _resolve_from_elsewhere(loop, waiter)
+                self._wake = partial(loop.call_soon_threadsafe, news.set)
             try:
                 async with asyncio.timeout(seconds):
-                    await waiter
+                    await news.wait()
             except TimeoutError as error:
                 raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds") from error
 
@@ -149,8 +152,8 @@ class ResponseStream:
         self._tell_abandoned()
 
 
-class Body(httpx2.AsyncByteStream):
-    """A response's body as `httpx2` reads it."""
+class Body(httpx2.AsyncByteStream, httpx2.SyncByteStream):
+    """A response's body as `httpx2` reads it; a synchronous client's thread waits for each piece."""
 
     def __init__(self, response: ResponseStream, timeout: float | None) -> None:
         self._response = response
@@ -158,49 +161,21 @@ class Body(httpx2.AsyncByteStream):
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while data := await self.read():
+        while data := await self._response.read(self._timeout):
+            yield data
+
+    @override
+    def __iter__(self) -> Iterator[bytes]:
+        while data := run_on_background(self._response.read, self._timeout):
             yield data
 
     @override
     async def aclose(self) -> None:
-        self.abandon()
-
-    def abandon(self) -> None:
-        """End the request if it is not over."""
         self._response.abandon()
-
-    async def read(self) -> bytes:
-        """Return the received bytes, waiting if necessary; empty at the end. Raises the errors of the stream."""
-        return await self._response.read(self._timeout)
-
-    def __del__(self) -> None:
-        self.abandon()
-
-
-class SyncBody(httpx2.SyncByteStream):
-    """The same for a synchronous client, whose thread waits for each piece."""
-
-    def __init__(self, body: Body) -> None:
-        self._body = body
-
-    @override
-    def __iter__(self) -> Iterator[bytes]:
-        while data := run_on_background(self._body.read):
-            yield data
 
     @override
     def close(self) -> None:
-        self._body.abandon()
+        self._response.abandon()
 
-
-def _nothing() -> None:
-    pass
-
-
-def _resolve_from_elsewhere(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]") -> None:
-    def resolve() -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    with suppress(RuntimeError):  # the reader's loop has closed: there is no reader left
-        loop.call_soon_threadsafe(resolve)
+    def __del__(self) -> None:
+        self._response.abandon()

@@ -5,6 +5,8 @@ matters, not the host.
 """
 
 import asyncio
+import os
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,8 +20,10 @@ from cc_session.internals import (
     Login,
     PoolCore,
     PoolOwner,
+    api_origin,
     check_paths,
     login_advice,
+    login_of,
     on_background,
     refuse_keywords,
     run_on_background,
@@ -27,21 +31,29 @@ from cc_session.internals import (
 )  # fmt: skip
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
-from .api.failure import overloaded
-from .api.folding import unfolded_messages
+from .api.conversation import unfolded_messages
+from .api.failure import MethodNotAllowedError, error_response, invalid, overloaded
 from .api.limits import LimitCallback, LimitWatch
 from .api.models import catalogue, find, page, resolve
-from .api.passed_headers import check_headers, passed_headers
-from .api.request import parse_object, run_on_body
-from .api.response import MethodNotAllowedError, document, error_response
-from .context.request_context import current_context
-from .process.launch import LaunchBuilder
+from .api.request import (
+    MessagesRequest,
+    check_headers,
+    headers_env,
+    parse_object,
+    request_head,
+    run_on_body,
+    whole_request,
+)  # fmt: skip
+from .api.token_count import APIAccess
+from .context.request_context import RequestContext, current_context
+from .loop.plan import loop_launch
+from .loop.request import LoopRequest, loop_request
+from .process.plan import LaunchBuilder
 from .process.request_process import RequestProcess
 from .request_handler import answer
-from .requests import launch_for, parse_request
-from .response_stream import Body, ResponseStream, SyncBody
+from .response_stream import Body, ResponseStream
 
-__all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
+__all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport", "parse_request"]
 
 ERROR_EXTENSION = "claude_code_error"
 """The key of `Response.extensions` for the `ClaudeCodeError` that a response reports."""
@@ -49,9 +61,6 @@ ERROR_EXTENSION = "claude_code_error"
 _MODELS = "/v1/models"
 _LIMITS = "/v1/limits"
 _METHODS = {"/v1/messages": "POST", "/v1/messages/count_tokens": "POST", _MODELS: "GET", _LIMITS: "GET"}
-
-# All ids that the API knows begin with it; other names may be Claude Code's aliases.
-_IDS_BEGIN = "claude-"
 
 
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
@@ -99,10 +108,11 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._pool_limits = PoolLimits.of(pool)
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""
-        self._launches = LaunchBuilder(env or {}, cwd, cli_path, timeouts or Timeouts())
+        self._env = dict(env or {})
+        self._launches = LaunchBuilder(self._env, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
-        self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, self._pool_limits, RequestProcess.start))
+        self._pool = PoolOwner(self, partial(PoolCore, self._launches.whole, self._pool_limits, RequestProcess.start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer an HTTP request.
@@ -123,7 +133,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
                 case "GET", path if path == _MODELS or path.startswith(f"{_MODELS}/"):
                     return await self._show_models(request)
                 case "GET", path if path == _LIMITS:
-                    return self._show_limits()
+                    return _shown_limits(self.limits)
                 case method, path:
                     if allowed := _METHODS.get(_MODELS if path.startswith(f"{_MODELS}/") else path):
                         raise MethodNotAllowedError(method, path, allowed)
@@ -142,35 +152,35 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             httpx2.TransportError: As `handle_async_request()`.
         """
         request.read()
-        response = run_on_background(self.handle_async_request, request)
-        if isinstance(body := response.stream, Body):
-            response.stream = SyncBody(body)
-        return response
+        return run_on_background(self.handle_async_request, request)
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         parse = partial(
             parse_request,
             betas=request.headers.get("anthropic-beta", ""),
             context=current_context(),
-            headers=passed_headers(request.headers.multi_items(), self._launches.env),
-            login=self._launches.login,
+            headers=headers_env(request.headers.multi_items(), ChainMap(self._env, os.environ)),
+            login=login_of(self._env),
             places_breakpoints=self.cache_breakpoints,
         )
         parsed = await run_on_body(parse, await request.aread())
         if parsed.context is not None:
             parsed.context.model = parsed.model
+        launches = self._launches
+        launch = loop_launch(parsed, launches) if isinstance(parsed, LoopRequest) else launches.whole(parsed)
         response = ResponseStream()
         timeout = request.extensions.get("timeout", {}).get("read")
         note = partial(self._limits.note, loop=asyncio.get_running_loop())
-        start_on_background(answer, self._pool.core, launch_for(parsed, self._launches), parsed, response, note)
+        start_on_background(answer, self._pool.core, launch, parsed, response, note)
         head = await response.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
         body = Body(response, timeout)
         return httpx2.Response(head.status, headers=head.headers, stream=body, extensions=extensions, request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
-        api, fields = self._launches.api, await run_on_body(parse_object, await request.aread())
-        if isinstance(model := fields.get("model"), str) and not model.startswith(_IDS_BEGIN):
+        api, fields = APIAccess.of(self._env), await run_on_body(parse_object, await request.aread())
+        # The API knows only ids that begin so; other names may be Claude Code's aliases.
+        if isinstance(model := fields.get("model"), str) and not model.startswith("claude-"):
             fields["model"] = resolve(await self._listed(), model)
         if isinstance(messages := fields.get("messages"), list):
             fields["messages"] = unfolded_messages(messages)
@@ -179,13 +189,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     async def _show_models(self, request: httpx2.Request) -> httpx2.Response:
         models = catalogue(await self._listed())
         name = request.url.path.removeprefix(_MODELS).removeprefix("/")
-        return document(find(models, name) if name else page(models, dict(request.url.params)))
-
-    def _show_limits(self) -> httpx2.Response:
-        limits = self.limits
-        if limits is None:
-            return document({"rate_limits": None, "age_seconds": None})
-        return document({"rate_limits": limits.model_dump(mode="json"), "age_seconds": round(limits.age, 3)})
+        return httpx2.Response(200, json=find(models, name) if name else page(models, dict(request.url.params)))
 
     async def _listed(self) -> JsonValue:
         """Return Claude Code's models, as any process reports at its start."""
@@ -214,7 +218,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         """
         if not 0 <= count <= self._pool_limits.size:
             raise ValueError(f"{count} processes cannot be warm: there is room for {self._pool_limits.size}")
-        await on_background(self._pool.core.warm, self._launches.plain(), count)
+        await on_background(self._pool.core.warm, self._launches.whole(), count)
 
     async def aclose(self) -> None:
         """End all processes, those in use too. A later request starts new ones."""
@@ -240,16 +244,16 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     @property
     def uses_subscription(self) -> bool:
         """True if processes that are started now use a subscription's login, which is for the subscriber alone."""
-        return self._launches.login is Login.SUBSCRIPTION
+        return login_of(self._env) is Login.SUBSCRIPTION
 
     def login_advice(self) -> str:
         """Return a sentence that says how to go on after the API has refused the processes' login."""
-        return login_advice(self._launches.env)
+        return login_advice(ChainMap(self._env, os.environ))
 
     @property
     def api_origin(self) -> str:
         """Scheme, host and port of the API that the processes ask; empty for a cloud provider's own address."""
-        return self._launches.api_origin
+        return api_origin(self._env)
 
     @property
     def limits(self) -> RateLimits | None:
@@ -264,8 +268,38 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return f"<ClaudeCodeTransport {self.stats().summary}>"
 
 
+def parse_request(
+    body: bytes,
+    betas: str = "",
+    context: RequestContext | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    login: Login = Login.API_KEY,
+    places_breakpoints: bool = False,
+) -> MessagesRequest:
+    """Parse a request; return a `LoopRequest` if the CLI calls some tools by itself.
+
+    `betas` is the `anthropic-beta` header, `headers` are variables with other headers for the API. With
+    `places_breakpoints` a request without cache breakpoints gets some.
+    """
+    try:
+        fields = parse_object(body)
+        head = request_head(fields, betas, headers or {}, context)
+        loop = None
+        if context is not None and (context.tools or context.claude_code_tools):
+            loop = loop_request(fields, head, context)
+        return loop or whole_request(fields, head, login, places_breakpoints=places_breakpoints)
+    except RecursionError as error:
+        raise invalid("The request body is nested too deeply") from error
+
+
+def _shown_limits(limits: RateLimits | None) -> httpx2.Response:
+    shown = None if limits is None else limits.model_dump(mode="json")
+    return httpx2.Response(200, json={"rate_limits": shown, "age_seconds": limits and round(limits.age, 3)})
+
+
 async def _models(core: PoolCore, launches: LaunchBuilder) -> JsonValue:
-    lease = Lease(launches.plain())
+    lease = Lease(launches.whole())
     try:
         return (await core.acquire(lease)).session.info.get("models", [])
     finally:

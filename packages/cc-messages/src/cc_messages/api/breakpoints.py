@@ -19,27 +19,20 @@ _BREAKPOINT: _Object = {"type": "ephemeral"}
 _CACHEABLE = frozenset({"document", "image", "search_result", "text", "tool_result"})
 
 
-def _has_breakpoints(fields: Mapping[str, JsonValue]) -> bool:
-    """Return true if the request has any cache breakpoint."""
-    messages = [_field(message, "content") for message in _list(fields.get("messages"))]
-    return _is_marked(fields) or any(map(_is_marked_in, [fields.get("tools"), fields.get("system"), *messages]))
-
-
 def with_breakpoints(fields: _Object, *, at_prompt: bool = True) -> _Object:
-    """Return the request with breakpoints; a request that already has any is unchanged.
+    """Return the request body with breakpoints; a body that already has any is unchanged.
 
-    Args:
-        fields: The request's body.
-        at_prompt: True to set a breakpoint after the system prompt, or else after the tools.
+    With `at_prompt` there is a breakpoint after the system prompt, or else after the tools.
     """
-    if _has_breakpoints(fields):
+    messages = _list(fields.get("messages"))
+    contents = [message.get("content") for message in messages if isinstance(message, dict)]
+    if _is_marked(fields) or any(map(_is_marked_in, (fields.get("tools"), fields.get("system"), *contents))):
         return fields
     changed = dict(fields)
     for name in ("system", "tools") if at_prompt else ():
         if fields.get(name):
             changed[name] = _marked_at_end(fields[name])
             break
-    messages = _list(fields.get("messages"))
     if messages and isinstance(last := messages[-1], dict) and last.get("role") == "user":
         changed["messages"] = [*messages[:-1], {**last, "content": _marked_at_end(last.get("content"))}]
     return changed
@@ -51,8 +44,7 @@ def _marked_at_end(content: JsonValue) -> JsonValue:
     if not isinstance(blocks, list) or not blocks or not isinstance(last := blocks[-1], dict):
         return content
     is_empty = last.get("type") == "text" and not str(last.get("text")).strip()
-    is_tool = "input_schema" in last
-    if is_empty or not (is_tool or last.get("type") in _CACHEABLE):
+    if is_empty or not ("input_schema" in last or last.get("type") in _CACHEABLE):
         return content
     return cast(JsonValue, [*blocks[:-1], {**last, "cache_control": _BREAKPOINT}])
 
@@ -63,10 +55,6 @@ def _is_marked_in(content: JsonValue) -> bool:
 
 def _is_marked(block: Mapping[str, JsonValue]) -> bool:
     return block.get("cache_control") is not None or _is_marked_in(block.get("content"))
-
-
-def _field(value: JsonValue, name: str) -> JsonValue:
-    return value.get(name) if isinstance(value, dict) else None
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

@@ -1,4 +1,4 @@
-"""Failed turns: from the CLI's text to the error that the API's client expects.
+"""Failures: from the CLI's text to the error that the API's client expects, its body, headers and response.
 
 The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP status
 if there was a response. Measured on CLI 2.1.329: most texts contain the API's message between the CLI's own words. A
@@ -6,9 +6,14 @@ few failures (404, 413, a prompt that is too long, a wrong key) have only the CL
 message, see `process/api_log.py`; if it was read, it takes precedence.
 """
 
+import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
+import httpx2
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 from typing_extensions import override
 
@@ -26,8 +31,11 @@ from cc_types import (
 from cc_types.failures import BY_CLI_NAME, BY_TYPE, failure_of
 
 __all__ = [
-    "UnreadableEventError", "as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits",
+    "REQUEST_ID", "MethodNotAllowedError", "UnreadableEventError", "as_logged", "detailed", "error_body",
+    "error_headers", "error_response", "invalid", "overloaded", "retry_after", "turn_error", "with_limits",
 ]  # fmt: skip
+
+REQUEST_ID = "request-id"
 
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
@@ -38,6 +46,15 @@ _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\
 _QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
 _EVENT_CHARACTERS = 200
+
+
+class MethodNotAllowedError(APIError):
+    """Raised if a path does not have a request's method; `allowed` are the methods that it has."""
+
+    def __init__(self, method: str, path: str, allowed: str) -> None:
+        message = f"{path} does not allow {method}: use {allowed}"
+        super().__init__(status=405, error_type="invalid_request_error", message=message)
+        self.allowed = allowed
 
 
 class UnreadableEventError(APIError):
@@ -59,9 +76,9 @@ class UnreadableEventError(APIError):
 
 
 def detailed(
-    *,
     status: int | None,
     error: Mapping[str, JsonValue],
+    *,
     request_id: str | None = None,
     retry_after: float | None = None,
 ) -> APIError:
@@ -87,12 +104,9 @@ def overloaded(error: QueueTimeoutError) -> APIError:
 
 
 def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
-    """Return the error for a turn without an answer.
+    """Return the error for a turn without an answer from the API at `address`.
 
-    Args:
-        result: The turn's result, if it has ended.
-        apology: The assistant message that the CLI wrote itself, if any.
-        address: The API's address, for people.
+    The turn may have a result, and an apology: an assistant message that the CLI wrote itself.
     """
     advice = f"Check that {address} can be reached, and try again."
     status = result.api_error_status if result is not None else None
@@ -107,26 +121,16 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
     if status is None and api_status == 401:
         words = "" if text.startswith("Not logged in") else f" (The CLI said: {text})"
         return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()}{words}")
-    return APIError(status=api_status, message=_api_message(text, api_status) or text)
+    # The API's message between the CLI's own words.
+    message = _AFTER.sub("", re.sub(_BEFORE.format(status=api_status), "", text))
+    return APIError(status=api_status, message=message or text)
 
 
 def as_logged(
-    error: ClaudeCodeError,
-    entry: Mapping[str, JsonValue] | None,
-    status: int | None,
-    *,
-    request_id: str | None,
-    retry_after: float | None,
+    error: ClaudeCodeError, entry: Mapping[str, JsonValue] | None, status: int | None, headers: Mapping[str, str]
 ) -> ClaudeCodeError:
-    """Return a turn's error with the details in the CLI's log.
-
-    Args:
-        error: The error without them.
-        entry: The API's last error in the log, as in its body, if any.
-        status: Its HTTP status, if logged.
-        request_id: The request's id, if logged.
-        retry_after: Seconds to wait before a retry, if logged.
-    """
+    """Return a turn's error with the details in the CLI's log, if any; `entry` is as in the API's body."""
+    request_id = headers.get(REQUEST_ID)
     if isinstance(error, ProcessExitedError):
         return error
     if entry is None:
@@ -137,7 +141,7 @@ def as_logged(
         entry = {**entry, "message": f"{entry['message']} {_NEWER_CLI}"}
     status = error.status if isinstance(error, APIError) else status
     status = status or BY_TYPE.get(str(entry.get("type")), failure_of(500)).status
-    return detailed(status=status, error=entry, request_id=request_id, retry_after=retry_after)
+    return detailed(status, entry, request_id=request_id, retry_after=retry_after(headers))
 
 
 def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
@@ -158,6 +162,25 @@ def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCode
     )
 
 
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the wait in seconds that a response sets; None if there is none, or in an unknown form."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    with suppress(ValueError, TypeError):
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    return None
+
+
+def _number(text: str | None) -> float | None:
+    with suppress(ValueError):
+        number = float(text or "")
+        return number if math.isfinite(number) and number >= 0 else None
+    return None
+
+
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
     """Return the API's body for `error`; `request_id` is used if the error has no id."""
     fields: dict[str, JsonValue] = {"type": error.error_type, "message": error.message, **error.details}
@@ -167,14 +190,24 @@ def error_body(error: APIError, request_id: str | None = None) -> dict[str, Json
     return body
 
 
+def error_headers(error: APIError) -> dict[str, str]:
+    """Return the headers for an error: request id, wait before a retry, and allowed methods, if known."""
+    headers = {} if error.request_id is None else {REQUEST_ID: error.request_id}
+    if isinstance(error, MethodNotAllowedError):
+        headers["allow"] = error.allowed
+    if error.retry_after is not None:
+        headers["retry-after"] = f"{error.retry_after:.15g}"
+    return headers
+
+
+def error_response(error: APIError) -> httpx2.Response:
+    """Return an error as the API would send it."""
+    return httpx2.Response(error.status or 500, json=error_body(error), headers=error_headers(error))
+
+
 def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str:
     """Return the CLI's text about a failure, if any."""
     if result is not None and result.is_error:
         return (result.result or "; ".join(result.errors or []) or result.subtype).strip()
     blocks = apology.content if apology is not None else []
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
-
-
-def _api_message(text: str, status: int) -> str:
-    """Return the API's message, extracted from the CLI's text."""
-    return _AFTER.sub("", re.sub(_BEFORE.format(status=status), "", text))

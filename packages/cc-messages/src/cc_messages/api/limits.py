@@ -21,11 +21,9 @@ logger = logging.getLogger(__name__)
 
 
 class LimitWatch:
-    """Keeps the last known limits, and finds the windows that have passed a threshold.
+    """Keeps the last known limits, and calls back when a window passes a threshold, a used share above 0.
 
-    Args:
-        callback: Called when a window passes a threshold: once for each threshold, again after the window was reset.
-        thresholds: Used shares, above 0 and at most 1. A window that refuses requests has passed all thresholds.
+    Once for each threshold, and again after the window was reset. A window that refuses has passed all thresholds.
     """
 
     def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:

@@ -31,11 +31,8 @@ _CHARACTERS_PER_TOKEN = 4
 _JSON = "partial_json"
 # The appended field for each kind of delta: also the block's field name, except for JSON.
 _APPENDED = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": _JSON,
-}
+    "text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature", "input_json_delta": _JSON,
+}  # fmt: skip
 # Event types with a form that is checked.
 _KINDS = frozenset(
     {"content_block_delta", "content_block_start", "content_block_stop", "message_delta", "message_start"}
@@ -98,7 +95,8 @@ class Answer:
             case "content_block_delta":
                 self._delta(event["index"], event["delta"])
             case "content_block_stop":
-                self._stop_block(event["index"])
+                if text := "".join(self._pieces.pop((event["index"], _JSON), ())):
+                    self._blocks[event["index"]]["input"] = _parsed(text)
             case "message_delta":
                 self._end(event)
             case "message_stop":
@@ -161,10 +159,6 @@ class Answer:
                 block = self._blocks[index]
                 block[name] = block.get(name, "") + "".join(pieces)
                 pieces.clear()
-
-    def _stop_block(self, index: int) -> None:
-        if text := "".join(self._pieces.pop((index, _JSON), ())):
-            self._blocks[index]["input"] = _parsed(text)
 
     def _end(self, event: Event) -> None:
         self._message |= event["delta"]

@@ -14,7 +14,7 @@ __all__ = ["Model", "catalogue", "find", "page", "resolve"]
 
 Model = dict[str, JsonValue]
 
-_DEFAULT_LIMIT = 20
+_DEFAULT_LIMIT = "20"
 _MAX_LIMIT = 1000
 
 
@@ -51,13 +51,14 @@ def find(models: Sequence[Model], name: str) -> Model:
 
 def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return the page that `limit`, `after_id` and `before_id` select."""
-    limit = _limit(query.get("limit"))
-    if (before := query.get("before_id")) is not None:
-        rest = models[: _index(models, before, "before_id")]
+    text = query.get("limit", _DEFAULT_LIMIT)
+    if not text.isdecimal() or not 1 <= (limit := int(text)) <= _MAX_LIMIT:
+        raise invalid(f"limit: must be a number from 1 to {_MAX_LIMIT}")
+    if "before_id" in query:
+        rest = models[: _index(models, query, "before_id")]
         chosen = rest[-limit:]
     else:
-        after = query.get("after_id")
-        rest = models if after is None else models[_index(models, after, "after_id") + 1 :]
+        rest = models[_index(models, query, "after_id") + 1 :] if "after_id" in query else models
         chosen = rest[:limit]
     return {
         "data": [*chosen],
@@ -71,16 +72,8 @@ def _model(identity: str, name: str) -> Model:
     return {"type": "model", "id": identity, "display_name": name, "lifecycle": "active"}
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return _DEFAULT_LIMIT
-    if not text.isdecimal() or not 1 <= int(text) <= _MAX_LIMIT:
-        raise invalid(f"limit: must be a number from 1 to {_MAX_LIMIT}")
-    return int(text)
-
-
-def _index(models: Sequence[Model], name: str, field: str) -> int:
+def _index(models: Sequence[Model], query: Mapping[str, str], field: str) -> int:
     for index, model in enumerate(models):
-        if model["id"] == name:
+        if model["id"] == query[field]:
             return index
-    raise invalid(f"{field}: there is no model {name!r}")
+    raise invalid(f"{field}: there is no model {query[field]!r}")

@@ -1,14 +1,17 @@
-"""The body of `POST /v1/messages`, as input for a process. Pure functions.
+"""A request to `POST /v1/messages`, as input for a process: body and headers. Pure functions.
 
 The body goes to the API unchanged, through the CLI's extra body: so the API itself refuses invalid requests, in its own
 words. The body is read only as far as necessary: the CLI would fill in a missing field.
+
+Headers go to the API by variables that the CLI reads for each request. It splits them into lines and trims each part,
+so a name or a value that HTTP does not allow could bring another header.
 """
 
 import asyncio
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar, cast
 
@@ -17,39 +20,29 @@ from cc_types import JsonValue
 
 from ..context.request_context import RequestContext
 from .breakpoints import with_breakpoints
+from .conversation import unfolded_messages
 from .failure import detailed, invalid
-from .folding import unfolded_messages
-from .passed_headers import PassedHeaders
 
 __all__ = [
-    "PLAIN_MODEL", "MessagesRequest", "parse_object", "request_head", "run_on_body", "system_texts", "whole_request",
+    "PLAIN_MODEL", "MessagesRequest", "check_headers", "headers_env", "parse_object", "request_head", "run_on_body",
+    "system_texts", "whole_request",
 ]  # fmt: skip
 
 T = TypeVar("T")
 _Object: TypeAlias = dict[str, JsonValue]
 
 # Model names that can be in the body. The CLI makes an id from any other, so it is set on the process.
-_ID = re.compile(r"claude-[a-z0-9.@-]+")
-_MODEL_IDS = {
-    Login.API_KEY: _ID,
-    Login.GATEWAY: _ID,
-    Login.SUBSCRIPTION: _ID,
-    Login.FOUNDRY: _ID,
-    Login.VERTEX: _ID,
-    Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+"),
-}
+_MODEL_IDS = dict.fromkeys(
+    (Login.API_KEY, Login.GATEWAY, Login.SUBSCRIPTION, Login.FOUNDRY, Login.VERTEX), re.compile(r"claude-[a-z0-9.@-]+")
+) | {Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+")}
 PLAIN_MODEL = "claude-sonnet-5"
 """The process's model if the body sets it. With some others the CLI adds parameters, such as a temperature; with this
 one it adds none. Measured on CLI 2.1.139 and newer."""
 
 # The body field for a request's betas. The CLI sends it where the API expects it: as a header, in place of the CLI's
 # own, or in the body. With other logins, whose betas are a part of the login, a process is started with them.
-_BETAS = {
-    Login.API_KEY: "betas",
-    Login.GATEWAY: "betas",
-    Login.FOUNDRY: "betas",
-    Login.VERTEX: "betas",
-    Login.BEDROCK: "anthropic_beta",
+_BETAS = dict.fromkeys((Login.API_KEY, Login.GATEWAY, Login.FOUNDRY, Login.VERTEX), "betas") | {
+    Login.BEDROCK: "anthropic_beta"
 }
 # The CLI's line about the API client. A CLI that is our client sends it, too, and the process that makes the API call
 # sends it again.
@@ -60,6 +53,34 @@ _LONG_BYTES = 100_000
 
 # The API's limit for names; a start with a longer one would fail, and clients would retry.
 _MODEL_CHARACTERS = 256
+
+# The CLI's variable for headers in its API requests, a line for each.
+_CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
+
+# CLI 2.1.329 sends at most 253 headers, with up to 24 from the CLI itself. It leaves out the others without an error,
+# and the login can be among them. Their length has no such limit: 10 MB arrived.
+_MOST_HEADERS = 200
+
+# A token of RFC 9110, section 5.6.2.
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+# A field value of RFC 9110, section 5.5. The CLI sends it in ISO 8859-1, and refuses other characters.
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_SHOWN_CHARACTERS = 100
+
+# Headers about the client and the connection; the CLI sends its own.
+_OF_THE_CLIENT = frozenset({
+    "accept", "accept-encoding", "anthropic-beta", "anthropic-dangerous-direct-browser-access",
+    "authorization", "connection", "content-encoding", "content-length", "content-type", "cookie", "host",
+    "idempotency-key", "transfer-encoding", "user-agent", "x-api-key", "x-app",
+})  # fmt: skip
+# On AWS, headers that begin with x-amz- are a part of the login.
+_OF_ITS_LIBRARY = ("x-stainless-", "x-claude-code-", "x-amz-", "proxy-", "sec-")
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+# As defined by the W3C's Trace Context.
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACESTATE = re.compile(r"[\x20-\x7e]{0,512}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +100,13 @@ class MessagesRequest:
     """Model to set on the process."""
     betas: str = ""
     """Value of the `anthropic-beta` header, if a process has to be started with it."""
-    headers: PassedHeaders = field(default_factory=PassedHeaders)
-    """Other headers for the API."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables with other headers for the API."""
 
     @property
     def env(self) -> dict[str, str]:
         """Variables that pass the request to a running process."""
-        return {"CLAUDE_CODE_EXTRA_BODY": self.extra_body, **self.headers.env}
+        return {"CLAUDE_CODE_EXTRA_BODY": self.extra_body, **self.headers}
 
 
 async def run_on_body(function: Callable[[bytes], T], body: bytes) -> T:
@@ -94,30 +115,23 @@ async def run_on_body(function: Callable[[bytes], T], body: bytes) -> T:
 
 
 def request_head(
-    fields: _Object, betas: str, headers: PassedHeaders, context: RequestContext | None
+    fields: _Object, betas: str, headers: Mapping[str, str], context: RequestContext | None
 ) -> MessagesRequest:
-    """Check a body as far as the CLI needs it, and return the request without it.
-
-    Args:
-        fields: The body.
-        betas: Value of the `anthropic-beta` header.
-        headers: Other headers for the API.
-        context: The caller's options outside the body.
-    """
-    _refuse_thread(fields)
+    """Check a body's fields as far as the CLI needs them, and return the request without them."""
     _require(fields)
-    return MessagesRequest(model=_model(fields), stream=_stream(fields), headers=headers, betas=betas, context=context)
+    model, stream = fields.get("model"), fields.get("stream")
+    # The model can become a command-line argument, which cannot contain a null character.
+    if not isinstance(model, str) or not model or "\0" in model:
+        raise invalid("model: a non-empty string is required")
+    if len(model) > _MODEL_CHARACTERS:
+        raise invalid(f"model: at most {_MODEL_CHARACTERS} characters are allowed, and it has {len(model):,}")
+    if not isinstance(stream, bool | None):
+        raise invalid("stream: a boolean is required")
+    return MessagesRequest(model=model, stream=stream is True, headers=headers, betas=betas, context=context)
 
 
 def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, places_breakpoints: bool) -> MessagesRequest:
-    """Return the request whose body goes to the API as a whole.
-
-    Args:
-        fields: The body.
-        head: The request without the body.
-        login: The processes' login.
-        places_breakpoints: True if a request without cache breakpoints gets some.
-    """
+    """Return the request whose body goes to the API as a whole, with breakpoints if it has none and should get some."""
     model, betas, texts = head.model, head.betas, ()
     extra = {name: value for name, value in fields.items() if name not in ("model", "stream")}
     if not login.owns_prompt:
@@ -157,18 +171,52 @@ def parse_object(body: bytes) -> _Object:
     return fields
 
 
-def _refuse_thread(fields: _Object) -> None:
+def check_headers(headers: Iterable[tuple[str, str]]) -> None:
+    """Check the names and values of a request's headers, also of headers that are not passed on."""
+    for name, value in headers:
+        if _NAME.fullmatch(name) is None:
+            raise invalid(
+                f"{name[:_SHOWN_CHARACTERS]!r} cannot be a header name: names have letters, digits and "
+                "characters of !#$%&'*+-.^_`|~ (RFC 9110, section 5.6.2)"
+            )
+        if _VALUE.fullmatch(value) is None:
+            raise invalid(
+                f"The value of the header {name[:_SHOWN_CHARACTERS]} has a control character, or one outside "
+                "ISO 8859-1: encode it"
+            )
+
+
+def headers_env(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables that pass checked request headers to the API, in processes with the environment `env`."""
+    # If the CLI makes no spans, the trace context has no reader there, and passing it takes a millisecond.
+    is_traced = env.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").lower() in _TRUE
+    lines = always.split("\n") if (always := env.get(_CUSTOM_HEADERS)) else []
+    trace = {"traceparent": "", "tracestate": ""}
+    for name, value in headers:
+        name = name.lower()
+        if name in trace:
+            trace[name] = value if is_traced else ""
+        elif name not in _OF_THE_CLIENT and not name.startswith(_OF_ITS_LIBRARY):
+            lines.append(f"{name}: {value}")
+    if len(lines) > _MOST_HEADERS:
+        raise invalid(
+            f"Claude Code passes on at most {_MOST_HEADERS} headers, and there are {len(lines)}, "
+            f"with those of {_CUSTOM_HEADERS}"
+        )
+    parent = trace["traceparent"] if _TRACEPARENT.fullmatch(trace["traceparent"]) else ""
+    state = trace["tracestate"] if parent and _TRACESTATE.fullmatch(trace["tracestate"]) else ""
+    return {_CUSTOM_HEADERS: "\n".join(lines), "TRACEPARENT": parent, "TRACESTATE": state}
+
+
+def _require(fields: _Object) -> None:
+    """Refuse, as the API would, a body without a field that the CLI would fill in, or with one that it fails on."""
     # On a thread the API refuses system prompts and tools, which the CLI sends with every request. Clients for which a
     # thread is optional know this error, and send the whole history.
     if fields.get("thread") is not None:
         message = "thread: Claude Code sends the whole history with each request, so there are no threads"
         details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
         error: _Object = {"type": "invalid_request_error", "message": message, "details": details}
-        raise detailed(status=400, error=error)
-
-
-def _require(fields: _Object) -> None:
-    """Refuse, as the API would, a body without a field that the CLI would fill in, or with one that it fails on."""
+        raise detailed(400, error)
     if not isinstance(messages := fields.get("messages"), list):
         raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
     if not messages:
@@ -189,23 +237,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a number that JSON has")
     return number
-
-
-def _model(fields: _Object) -> str:
-    model = fields.get("model")
-    # It can become a command-line argument, which cannot contain a null character.
-    if not isinstance(model, str) or not model or "\0" in model:
-        raise invalid("model: a non-empty string is required")
-    if len(model) > _MODEL_CHARACTERS:
-        raise invalid(f"model: at most {_MODEL_CHARACTERS} characters are allowed, and it has {len(model):,}")
-    return model
-
-
-def _stream(fields: _Object) -> bool:
-    stream = fields.get("stream")
-    if stream is not None and not isinstance(stream, bool):
-        raise invalid("stream: a boolean is required")
-    return stream is True
 
 
 def system_texts(system: JsonValue) -> tuple[str, ...]:

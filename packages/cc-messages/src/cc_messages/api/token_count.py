@@ -58,8 +58,11 @@ class APIAccess:
         """Let the API count a body's tokens; return its answer, also an error, unchanged."""
         # A user and a password in the address would be in the client's log.
         url = httpx2.URL(f"{self.url.rstrip('/')}/v1/messages/count_tokens")
+        # As the CLI sends it: beside a key, and not beside a token.
+        user = b64encode(f"{url.username}:{url.password}".encode()).decode()
+        basic = {"authorization": f"Basic {user}"} if url.userinfo else {}
         version = request.headers.get("anthropic-version", _VERSION)
-        headers = {"anthropic-version": version, "content-type": "application/json", **_basic(url), **self.headers}
+        headers = {"anthropic-version": version, "content-type": "application/json", **basic, **self.headers}
         if betas := request.headers.get("anthropic-beta"):
             headers["anthropic-beta"] = betas
         seconds = request.extensions.get("timeout", {})
@@ -70,10 +73,3 @@ class APIAccess:
             response = await client.post(address, params=request.url.params, content=content, headers=headers)
         headers = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
         return httpx2.Response(response.status_code, content=response.content, headers=headers)
-
-
-def _basic(url: httpx2.URL) -> dict[str, str]:
-    """Return the header for a user in an address, as the CLI sends it: beside a key, and not beside a token."""
-    if not url.userinfo:
-        return {}
-    return {"authorization": f"Basic {b64encode(f'{url.username}:{url.password}'.encode()).decode()}"}

@@ -9,60 +9,23 @@ itself. Any other tool call ends the answer, as in any Messages API response.
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from claude_agent_sdk import Message
 
 from cc_types import JsonValue, RateLimits
 
-from .claude_code_tools import ClaudeCodeTools
-from .tool_server_key import check_tool_server_name
+from .tools import ClaudeCodeTools, CLICall, CLITools
 
-__all__ = ["CLICall", "CLITools", "RequestContext", "RequestReport", "current_context", "request_context"]
+__all__ = ["RequestContext", "RequestReport", "current_context", "request_context"]
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CLICall:
-    """A tool call that the CLI makes by itself."""
-
-    id: str | None
-    """The call's id from the model; None if the CLI did not send it."""
-    name: str
-    """The tool name, as in the request body."""
-    arguments: dict[str, JsonValue]
-    """The model's arguments, unchecked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CLITools:
-    """Tools that the CLI calls in its own loop, without asking the caller.
-
-    Raises:
-        ValueError: `server_name` is invalid.
-    """
-
-    names: frozenset[str]
-    """Their names in the request body."""
-    call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
-    """Runs a call, in the event loop and the context of `request_context()`, and returns a tool result in MCP's form:
-    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model."""
-    server_name: str = "tools"
-    """The MCP server that has them in the CLI."""
-    transport: Literal["stdio", "sdk"] = "sdk"
-    """The route from the CLI to the tools: a bridge process, or its connection to this process."""
-    sequential: frozenset[str] = frozenset()
-    """Tools that must not run twice at the same time."""
-
-    def __post_init__(self) -> None:
-        check_tool_server_name(self.server_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +52,12 @@ class RequestContext:
         on_message: Callable[[Message], object] | None,
         on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
     ) -> None:
-        self.tools = tools
-        self.claude_code_tools = claude_code_tools
+        self.tools, self.claude_code_tools = tools, claude_code_tools
         self.report: RequestReport | None = None
         """The last request's report; None before its process was ready."""
         self.model = ""
         """The model that the last request names; empty before its body was parsed."""
-        self._on_message = on_message
-        self._on_usage = on_usage
+        self._on_message, self._on_usage = on_message, on_usage
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
 
@@ -129,7 +90,16 @@ class RequestContext:
         """
         if self.tools is None or call.name not in self.tools.names:
             return await asyncio.get_running_loop().create_future()
-        return await self.there(_awaited(self.tools.call, call))
+        run = self.tools.call
+
+        async def result() -> Mapping[str, object]:
+            try:
+                return await run(call)
+            except SystemExit as error:
+                # A task that raises it ends its event loop, which a tool with a command line parser does not intend.
+                raise RuntimeError(f"SystemExit: {error}") from error
+
+        return await self.there(result())
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
         """Await something in the caller's event loop and context.
@@ -179,11 +149,3 @@ def request_context(
 def current_context() -> RequestContext | None:
     """Return the request context set in the current task."""
     return _current.get()
-
-
-async def _awaited(function: Callable[[CLICall], Awaitable[T]], call: CLICall) -> T:
-    try:
-        return await function(call)
-    except SystemExit as error:
-        # A task that raises it ends its event loop, which a tool built on a command line parser does not intend.
-        raise RuntimeError(f"SystemExit: {error}") from error

@@ -7,47 +7,37 @@ come out.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from cc_session.internals import split_mcp_name
 from cc_types import JsonValue
 
-from ..api.blocks import Block
-from ..api.folding import as_mcp_result
+from ..api.conversation import Block, as_mcp_result
 from ..api.message import Answer, Event
-from ..context.tool_server_key import server_and_tool
+from ..context.tools import CLAUDE_CODE_SERVER
 
 __all__ = ["LoopAnswer"]
 
 Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
+"""A function of a call's id, tool name and input."""
 
 
 class LoopAnswer:
     """A loop's one message, built from events and tool results.
 
-    Args:
-        answer: Gets the message, as sent to the caller.
-        server_name: The MCP server of the caller's tools.
-        own: The caller's tools that the CLI calls, from the CLI's names to the caller's.
-        others: The caller's tools whose calls end the answer, likewise.
-        waits: Returns true if a call of the CLI's own tools also ends the answer; takes its id, tool name and input.
+    The caller's tools are on the MCP server `server_name`. The CLI calls those in `own`, from the CLI's names to the
+    caller's; calls to `others` end the answer, and so do calls of the CLI's own tools for which `waits` is true.
     """
 
     def __init__(
-        self,
-        answer: Answer,
-        server_name: str,
-        own: Mapping[str, str],
-        others: Mapping[str, str],
+        self, answer: Answer, server_name: str, own: Mapping[str, str], others: Mapping[str, str],
         waits: Waits | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.message = answer
         """The message as sent to the caller."""
         self.server_name = server_name
-        self._own = own
-        self._others = others
-        self._waits = waits
+        self._own, self._others, self._waits = own, others, waits
         self._steps: list[_Step] = []
         self._next_index = 0
         self._unanswered: set[str] = set()
-        self._waits_for_results = False
 
     @property
     def is_complete(self) -> bool:
@@ -89,9 +79,13 @@ class LoopAnswer:
                 return self._begin_block(step, event)
             case "content_block_delta":
                 step.has_input.add(event["index"])
-                return self._emit_or_delay(step, {**event, "index": step.indices[event["index"]]})
+                delta = {**event, "index": step.indices[event["index"]]}
+                if not step.delayed:
+                    return self._emit(delta)
+                step.delayed.append(delta)
+                return []
             case "content_block_stop":
-                return self._decide(step, event["index"]) + self._end_block(step, event)
+                return self._end_block(step, event)
             case "message_delta":
                 step.end = event
                 return []
@@ -105,12 +99,15 @@ class LoopAnswer:
         if not self._steps or self.is_complete:
             return []
         events: list[Event] = []
+        has_waited = bool(self._unanswered)
         for result in results:
             call_id = str(result["tool_use_id"])
             self._steps[-1].answered.add(call_id)
             self._unanswered.discard(call_id)
-            events += self._emit_block(as_mcp_result(result))
-        if self._waits_for_results and not self._unanswered:
+            start = {"type": "content_block_start", "index": self._next_index, "content_block": as_mcp_result(result)}
+            events += self._emit(start, {"type": "content_block_stop", "index": self._next_index})
+            self._next_index += 1
+        if has_waited and not self._unanswered:
             events += self._finish(self._steps[-1])
         return events
 
@@ -127,41 +124,28 @@ class LoopAnswer:
             return []
         return self._emit({**start, "content_block": self._for_caller(block)})
 
-    def _emit_or_delay(self, step: "_Step", event: Event) -> list[Event]:
-        if not step.delayed:
-            return self._emit(event)
-        step.delayed.append(event)
-        return []
-
-    def _decide(self, step: "_Step", index: int) -> list[Event]:
-        """Release the delayed events, now that the call is complete."""
-        if not step.delayed or self._waits is None:
-            return []
-        (start, *deltas), step.delayed = step.delayed, []
-        call = step.answer.block(index)
-        if self._waits(call["id"], call["name"], call["input"]):
-            step.waiting.add(call["id"])
-        else:
-            start = {**start, "content_block": self._for_caller(start["content_block"])}
-        return [emitted for event in (start, *deltas) for emitted in self._emit(event)]
-
     def _for_caller(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return the call under the caller's tool name; Claude Code's tools get the server `claude-code`."""
         name = call["name"]
         if name in self._others:
             return {**call, "name": self._others[name]}
-        server, tool = (self.server_name, self._own[name]) if name in self._own else server_and_tool(name)
+        own = (self.server_name, self._own[name]) if name in self._own else None
+        server, tool = own or split_mcp_name(name) or (CLAUDE_CODE_SERVER, name)
         return {**call, "type": "mcp_tool_use", "server_name": server, "name": tool}
 
     def _end_block(self, step: "_Step", event: Event) -> list[Event]:
-        index = step.indices[event["index"]]
-        events: list[Event] = []
-        block = step.answer.block(event["index"])
+        index, block = step.indices[event["index"]], step.answer.block(event["index"])
+        events, step.delayed = step.delayed, []
+        if events and self._waits is not None:  # the call is complete now
+            if self._waits(block["id"], block["name"], block["input"]):
+                step.waiting.add(block["id"])
+            else:
+                events[0] = {**events[0], "content_block": self._for_caller(events[0]["content_block"])}
         if block["type"] == "tool_use" and not block["input"] and event["index"] not in step.has_input:
             # Clients join the arguments from the deltas, and there would be none.
             delta = {"type": "input_json_delta", "partial_json": "{}"}
-            events += self._emit({"type": "content_block_delta", "index": index, "delta": delta})
-        return events + self._emit({**event, "index": index})
+            events.append({"type": "content_block_delta", "index": index, "delta": delta})
+        return self._emit(*events, {**event, "index": index})
 
     def _end_step(self, step: "_Step") -> list[Event]:
         step.has_ended = True
@@ -173,24 +157,18 @@ class LoopAnswer:
         if made and not waiting and step.answer.stop_reason == "tool_use":
             return []
         self._unanswered = made - step.answered if waiting else set()
-        self._waits_for_results = bool(self._unanswered)
-        return [] if self._waits_for_results else self._finish(step)
+        return [] if self._unanswered else self._finish(step)
 
     def _finish(self, step: "_Step") -> list[Event]:
         end = step.end
         if len(self._steps) > 1:
             end = {**end, "usage": _total([step.answer.usage for step in self._steps])}
-        return self._emit(end) + self._emit({"type": "message_stop"})
+        return self._emit(end, {"type": "message_stop"})
 
-    def _emit_block(self, block: dict[str, Any]) -> list[Event]:
-        index = self._next_index
-        self._next_index += 1
-        start: Event = {"type": "content_block_start", "index": index, "content_block": block}
-        return self._emit(start) + self._emit({"type": "content_block_stop", "index": index})
-
-    def _emit(self, event: Event) -> list[Event]:
-        self.message.feed(event)
-        return [event]
+    def _emit(self, *events: Event) -> list[Event]:
+        for event in events:
+            self.message.feed(event)
+        return [*events]
 
 
 class _Step:

@@ -15,40 +15,32 @@ from claude_agent_sdk import PermissionResult, PermissionResultAllow, Permission
 
 from cc_session import Policy
 
-from ..api.blocks import HistoryMessage, as_blocks
-from ..context.claude_code_tools import ClaudeCodeTools
+from ..api.conversation import Block, HistoryMessage, as_blocks
 
 __all__ = ["APPROVED", "Approvals"]
 
 APPROVED = "This call was approved. It has not run yet: make it again, exactly as it was, and it will."
 """The result by which the caller approves a call."""
 
-_NO_SUBAGENT = "A sub-agent's call cannot wait for an approval."
-_CHANGED = "The call's input changed after its approval; approve the new input."
-
 # The CLI asks about a call at the moment the model makes it.
 _VERDICT_SECONDS = 5.0
 
 
 class Approvals:
-    """The calls in a request that need an approval, have it, or wait.
+    """The calls in a request that need an approval by `policy`, or wait; the last message has approvals for others.
 
-    Args:
-        policy: Decides which calls need an approval.
-        approved: The approved calls, each good for one call.
+    Each approval is good for one call.
     """
 
-    def __init__(self, policy: Policy, approved: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, policy: Policy, messages: Iterable[HistoryMessage]) -> None:
+        *history, last = messages
+        blocks = [block for message in history for block in message.content]
+        calls = {block.get("id"): block for block in blocks if block["type"] == "tool_use"}
+        results = [block for block in last.content if block["type"] == "tool_result" and block.get("content")]
+        approved = [calls.get(result.get("tool_use_id")) for result in results if _text(result) == APPROVED]
         self._policy = policy
-        self._approved = Counter(approved)
+        self._approved = Counter((str(call["name"]), _canonical(call["input"])) for call in approved if call)
         self._verdicts: dict[str, asyncio.Future[bool]] = {}
-
-    @classmethod
-    def of(cls, own_tools: ClaudeCodeTools | None, messages: Iterable[HistoryMessage]) -> "Approvals | None":
-        """Return the approvals in a conversation; None if no call can need an approval."""
-        if own_tools is None or not own_tools.defers or own_tools.policy is None:
-            return None
-        return cls(own_tools.policy, _approved_calls(messages))
 
     def waits(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Return true if the model's new call must wait; to be asked once for each call."""
@@ -63,13 +55,13 @@ class Approvals:
     async def ask(self, _tool: str, _arguments: Mapping[str, Any], context: ToolPermissionContext) -> PermissionResult:
         """Return the decision about a call that the policy asks about; never, if the call waits for an approval."""
         if context.agent_id is not None:
-            return PermissionResultDeny(message=_NO_SUBAGENT)
+            return PermissionResultDeny(message="A sub-agent's call cannot wait for an approval.")
         verdict = self._verdict(context.tool_use_id or "")
         try:
             async with asyncio.timeout(_VERDICT_SECONDS):
                 is_approved = await asyncio.shield(verdict)
         except TimeoutError:
-            return PermissionResultDeny(message=_CHANGED)
+            return PermissionResultDeny(message="The call's input changed after its approval; approve the new input.")
         if not is_approved:
             await asyncio.get_running_loop().create_future()  # until the turn ends
         return PermissionResultAllow()
@@ -78,20 +70,8 @@ class Approvals:
         return self._verdicts.setdefault(call_id, asyncio.get_running_loop().create_future())
 
 
-def _approved_calls(messages: Iterable[HistoryMessage]) -> list[tuple[str, str]]:
-    """Return tool name and input for each call that the last message approves."""
-    *history, last = messages
-    calls = {block.get("id"): block for message in history for block in message.content if block["type"] == "tool_use"}
-    approved = [
-        calls.get(block.get("tool_use_id"))
-        for block in last.content
-        if block["type"] == "tool_result" and block.get("content") and _text(block.get("content")) == APPROVED
-    ]
-    return [(str(call["name"]), _canonical(call["input"])) for call in approved if call is not None]
-
-
-def _text(content: Any) -> str:
-    return "".join(str(block.get("text")) for block in as_blocks(content, "content"))
+def _text(result: Block) -> str:
+    return "".join(str(part.get("text")) for part in as_blocks(result["content"], "content"))
 
 
 def _canonical(value: Any) -> str:

@@ -1,66 +1,75 @@
-"""The plan of a process in which Claude Code runs the loop, with the conversation in its history."""
+"""Launch and plan of a process in which Claude Code runs the loop, with the conversation in its history."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 from typing_extensions import override
 
-from cc_session import Content, McpServer, McpServerFailedError
-from cc_session.internals import Launch, PooledSession, SettingValues, Worker, calling_freely
+from cc_session import Content, McpServer, McpServerFailedError, Policy
+from cc_session.internals import (
+    PLAIN_NAMES_ENV,
+    Launch,
+    PooledSession,
+    SettingValues,
+    Worker,
+    calling_freely,
+    is_mcp_name,
+    server_rule,
+)  # fmt: skip
 
 from ..api.message import Answer
 from ..api.request import MessagesRequest
-from ..context.claude_code_tools import ClaudeCodeTools
-from ..context.tool_server_key import ToolServerKey
+from ..context.tools import ClaudeCodeTools, ToolServerKey
 from ..process.abilities import Abilities
-from ..process.plan import RequestPlan
+from ..process.plan import LaunchBuilder, RequestLaunch, RequestPlan, logged
 from .approvals import Approvals
-from .permissions import PermissionAsker
 from .request import LoopRequest
 from .skill_folder import with_skills
 from .tool_server import ToolServer
-from .turn_calls import TurnCalls
 from .turn_reader import LoopReading
 
-__all__ = ["LoopPlan"]
+__all__ = ["LoopPlan", "loop_launch"]
+
+# Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API's clients do.
+_LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
+
+# The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
+_IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 
 class LoopPlan(RequestPlan):
     """The CLI calls tools by itself, in a conversation that is written before the answer and removed after it.
 
-    Args:
-        key: The caller's tools that the CLI calls at first; None if there are none.
-        own_tools: The CLI's own tools; None if it has none.
-        abilities: The CLI's abilities.
+    At first it has the caller's tools in `key`; it has its own tools only with `own_tools`.
     """
 
     has_history = True
-    _session: PooledSession
     _request: LoopRequest
     _reading: LoopReading | None = None
+    """The current turn."""
+    _server: ToolServer | None = None
 
     def __init__(self, key: ToolServerKey | None, own_tools: ClaudeCodeTools | None, abilities: Abilities) -> None:
-        self._key, self._own_tools, self._abilities = key, own_tools, abilities
-        self._asker = PermissionAsker()
-        self._server: ToolServer | None = None
+        super().__init__(abilities)
+        self._key, self._own_tools = key, own_tools
 
     @override
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         resources.push_async_callback(self._stop)
         if self._key is not None:
             options = calling_freely(options, self._key.name)
-        policy = None
-        if self._own_tools is not None:
-            options = with_skills(options, self._own_tools, resources)
-            policy = self._asker.policy(self._own_tools)
         # The servers come with the first request.
-        start = partial(Worker.open, replace(launch, policy=policy, mcp_servers={}))
-        # Programs that the CLI's own tools start would have the options that save memory, too.
-        self._session = await (start(options) if self._own_tools is not None else self._abilities.open(start, options))
+        launch = replace(launch, policy=self._own_tools and self._policy(self._own_tools), mcp_servers={})
+        start = partial(Worker.open, launch)
+        if self._own_tools is None:
+            self._session = await self.abilities.open(start, options)
+        else:  # programs that its tools start would have the options that save memory, too
+            self._session = await start(with_skills(options, self._own_tools, resources))
         resources.push_async_callback(self._session.close)
         return self._session
 
@@ -68,31 +77,27 @@ class LoopPlan(RequestPlan):
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
         assert isinstance(request, LoopRequest)  # noqa: S101  # the launch's key has its tools
         self._request = request
-        if request.tool_server is None:
-            await super().prepare(worker, settings, request)
-        else:
-            await self._prepare_with_tools(worker, settings, request.tool_server)
-        for message in request.messages[:-1]:
-            if message.role == "user":
-                await self._session.add_user(message.blocks())
-            else:
-                await self._session.add_assistant(message.blocks(), model=request.process_model)
-
-    async def _prepare_with_tools(self, worker: Worker, settings: SettingValues, key: ToolServerKey) -> None:
-        earlier, self._server, self.tool_server = self._server, None, None
-        server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
-        mcp_servers = dict(cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {}))
+        key, earlier, server = request.tool_server, self._server, None
+        self._server = self.tool_server = None
         try:
-            mcp_servers[key.name] = await server.start()
-            if not await worker.apply({**settings, "mcp_servers": mcp_servers}):
+            if key is not None:
+                server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
+                others = cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {})
+                settings = {**settings, "mcp_servers": {**others, key.name: await server.start()}}
+            if not await worker.apply(settings):
                 await worker.ping()
-            elif key.transport == "stdio":
+            elif key is not None and key.transport == "stdio":
                 await self._check_tools(key, worker.launch.timeouts.mcp)
             self._server, self.tool_server = server, key
         finally:
             for unused in {earlier, server} - {self._server}:
                 if unused is not None:
                     await unused.stop()
+        for message in request.messages[:-1]:
+            if message.role == "user":
+                await self._session.add_user(message.blocks())
+            else:
+                await self._session.add_assistant(message.blocks(), model=request.process_model)
 
     @override
     def prompt(self) -> Content:
@@ -100,30 +105,50 @@ class LoopPlan(RequestPlan):
 
     @override
     def reading(self, answer: Answer) -> LoopReading:
-        context = self._request.context
-        calls, approvals = TurnCalls(), Approvals.of(self._own_tools, self._request.messages)
-        self._asker.bind(calls, context, approvals)
+        approvals, own_tools = None, self._own_tools
+        if own_tools is not None and own_tools.defers and own_tools.policy is not None:
+            approvals = Approvals(own_tools.policy, self._request.messages)
+        self._reading = LoopReading(answer, self._request, approvals, self._session, self._server)
         if self._server is not None:
-            self._server.bind(calls, context.call)
-        self._reading = LoopReading(answer, self._request, approvals, calls, self._session, self._server)
+            self._server.bind(self._reading.calls, self._reading.context.call)
         return self._reading
 
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:
-        self._asker.unbind()
         reading, self._reading = self._reading, None
-        if self._server is not None:
-            self._server.unbind()
+        server = self._server
+        if server is not None:
+            server.unbind()
         await self._session.reset()
         # A bridge that has exited is started again: the CLI tries that once, with the next call, and then never again.
-        server = self._server
         if server is not None and reading is not None and server.has_missed(reading.failed_calls):
             await self._session.reconnect_mcp(server.key.name)
 
     async def _stop(self) -> None:
-        self._asker.unbind()
+        self._reading = None
         if self._server is not None:
             await self._server.stop()
+
+    def _policy(self, own_tools: ClaudeCodeTools) -> Policy | None:
+        """Return the tools' policy, which asks in the current caller's event loop, or by `Approvals`."""
+        policy = own_tools.policy
+        if policy is None or (policy.ask is None and not own_tools.defers):
+            return policy
+
+        async def answer(tool: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+            reading = self._reading
+            if reading is None or not await reading.calls.has(context.tool_use_id):
+                raise RuntimeError("the request that the call belongs to has ended")
+            if reading.approvals is not None:
+                return await reading.approvals.ask(tool, arguments, context)
+            return await reading.context.there(asked(tool, arguments, context))
+
+        async def asked(*question: Any) -> PermissionResult:
+            assert policy.ask is not None  # noqa: S101  # a policy without it asks by `approvals`
+            answer = policy.ask(*question)
+            return await answer if isinstance(answer, Awaitable) else answer
+
+        return Policy(policy.rules, default=policy.default, ask=answer, timeout=policy.timeout)
 
     async def _check_tools(self, key: ToolServerKey, seconds: float) -> None:
         """Raise McpServerFailedError if the CLI did not get all tools.
@@ -135,3 +160,38 @@ class LoopPlan(RequestPlan):
         if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
             reason = f"the bridge ended before Claude Code had listed {', '.join(sorted(missing))}"
             raise McpServerFailedError({key.name: reason})
+
+
+def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
+    """Return the launch for `request`."""
+    server, own_tools = request.tool_server, request.context.claude_code_tools
+    plain: Mapping[str, str] = PLAIN_NAMES_ENV if server is not None and server.is_plain else {}
+    options = builder.sealed(request, {**_LOOP_ENV, **plain})
+    if own_tools is None:
+        options = logged(options)
+    else:  # not logged: programs that its tools start would have the variables, too
+        options = _opened(replace(options, cwd=builder.cwd), own_tools)
+    # The caller's tools under their own names stay in the CLI's list, so they belong to the key.
+    key_server = server if server is None or server.is_plain else replace(server, tools="")
+    return builder.launch(
+        options,
+        partial(LoopPlan, server, own_tools, builder.abilities),
+        tool_server=server,
+        mcp_servers=dict(own_tools.mcp_servers) if own_tools is not None and own_tools.mcp_servers else None,
+        loop_key=(key_server, own_tools and own_tools.key),
+    )
+
+
+def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAgentOptions:
+    """Return a sealed process's options, opened as far as `own_tools` allows."""
+    if not _IN_BARE_MODE.issuperset(own_tools.names):
+        options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
+    folder = own_tools.cwd or options.cwd
+    return replace(
+        options,
+        tools=[name for name in own_tools.names if not is_mcp_name(name)],
+        allowed_tools=[*options.allowed_tools, *own_tools.tools, *map(server_rule, own_tools.mcp_servers)],
+        max_turns=own_tools.max_turns,
+        cwd=None if folder is None else os.path.abspath(folder),
+        agents=dict(own_tools.agents) or None,
+    )

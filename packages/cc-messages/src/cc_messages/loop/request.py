@@ -1,24 +1,25 @@
 """A request in the CLI's own loop: the conversation and tools that a process needs, and their form for the API.
 
 The CLI calls a tool by the name `mcp__SERVER__TOOL`, so the model must get it under that name. All other fields about a
-tool reach the API unchanged, unless the CLI also has own tools to describe. Pure functions.
+tool reach the API unchanged, unless the CLI also has own tools to describe. The conversation is checked for content
+that the CLI's history would change. Pure functions.
 """
 
+import base64
+import binascii
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from cc_types import JsonValue
 
-from ..api.blocks import Block, HistoryMessage, as_blocks, without_cache_control
+from ..api.conversation import Block, HistoryMessage, as_blocks, unfolded, without_cache_control
 from ..api.failure import invalid
-from ..api.folding import unfolded
+from ..api.message import WHITESPACE, says_nothing
 from ..api.request import MessagesRequest, system_texts
-from ..context.claude_code_tools import ClaudeCodeTools
 from ..context.request_context import RequestContext
-from ..context.tool_server_key import ToolServerKey
-from .history import check_message, check_pairs, merged
+from ..context.tools import ClaudeCodeTools, ToolServerKey
 
 __all__ = ["LoopRequest", "loop_request"]
 
@@ -33,6 +34,12 @@ _SERVER_NAME = "caller"
 # Fields that the CLI sends to the API for an MCP server's tool.
 _TOOL_FIELDS = frozenset({"cache_control", "description", "input_schema", "name", "type"})
 
+# Above these limits the CLI scales an image down. Only in PNG is the size near the beginning.
+_MAX_IMAGE_BYTES = 512_000
+_MAX_IMAGE_SIDE = 2000
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PNG_HEADER_LENGTH = 32  # in base64: 24 bytes, with width and height in the last eight
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRequest(MessagesRequest):
@@ -45,16 +52,8 @@ class LoopRequest(MessagesRequest):
     """The request's tools that the CLI knows; None if there are none."""
 
 
-def loop_request(fields: _Object, head: MessagesRequest) -> LoopRequest | None:
-    """Parse a request body for the CLI's own loop; return None if the caller owns the loop.
-
-    Args:
-        fields: The body.
-        head: Model, headers and context.
-    """
-    context = head.context
-    if context is None:
-        return None
+def loop_request(fields: _Object, head: MessagesRequest, context: RequestContext) -> LoopRequest | None:
+    """Parse a request body for the CLI's own loop; return None if the CLI calls none of the tools."""
     server = _tool_server(fields, context)
     if server is None and context.claude_code_tools is None:
         return None
@@ -78,7 +77,7 @@ def loop_request(fields: _Object, head: MessagesRequest) -> LoopRequest | None:
 def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | None:
     tools, claude_code_tools = context.tools, context.claude_code_tools
     described = fields.get("tools")
-    if not isinstance(described, list) or not described or (tools is None and claude_code_tools is None):
+    if not isinstance(described, list) or not described:
         return None
     sequential = tools.sequential if tools is not None else frozenset[str]()
     listed = [_listed(tool, f"tools.{index}", sequential) for index, tool in enumerate(described)]
@@ -95,8 +94,8 @@ def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | No
 def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tuple[HistoryMessage, ...]:
     history = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
     flat = [part for message in history for part in unfolded(message)]
-    parsed = merged(_with_cli_names(flat, server) if server is not None else flat)
-    check_pairs(parsed)
+    parsed = _merged([_with_cli_names(part, server) for part in flat] if server is not None else flat)
+    _check_pairs(parsed)
     if parsed[-1].role != "user":
         place = f"messages.{len(history) - 1}.role"
         raise invalid(f"{place}: Claude Code does not continue an answer that the caller has begun")
@@ -113,7 +112,7 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
         if name not in ("content", "role") and value is not None:
             raise invalid(f"{place}.{name}: Claude Code does not carry this field")
     history = HistoryMessage(role, as_blocks(message.get("content"), f"{place}.content"))
-    check_message(history, place)
+    _check_message(history, place)
     return history
 
 
@@ -134,17 +133,14 @@ def _with_cli_tools(
     return changed
 
 
-def _with_cli_names(messages: Iterable[HistoryMessage], server: ToolServerKey) -> list[HistoryMessage]:
-    """Return a conversation in which calls to a server's tools have the CLI's names, as originally."""
-    return [
-        HistoryMessage(message.role, tuple(_with_cli_name(block, server) for block in message.content))
-        for message in messages
-    ]
-
-
-def _with_cli_name(block: Block, server: ToolServerKey) -> Block:
-    is_call = block.get("type") == "tool_use" and block.get("name") in server.names()
-    return _renamed(block, server) if is_call else block
+def _with_cli_names(message: HistoryMessage, server: ToolServerKey) -> HistoryMessage:
+    """Return a message in which calls to a server's tools have the CLI's names, as originally."""
+    names = server.names()
+    blocks = (
+        _renamed(block, server) if block.get("type") == "tool_use" and block.get("name") in names else block
+        for block in message.content
+    )
+    return HistoryMessage(message.role, tuple(blocks))
 
 
 def _renamed(named: _Object, server: ToolServerKey) -> _Object:
@@ -171,3 +167,108 @@ def _check_other_tool(tool: _Object, claude_code_tools: ClaudeCodeTools, place: 
     for name, value in tool.items():
         if name not in _TOOL_FIELDS and value is not None:
             raise invalid(f"{place}.{name}: Claude Code does not carry this field beside tools of its own")
+
+
+def _merged(messages: Iterable[HistoryMessage]) -> tuple[HistoryMessage, ...]:
+    """Join adjacent messages with the same role, as the API does; the CLI would add line breaks."""
+    result: list[HistoryMessage] = []
+    for message in messages:
+        if result and result[-1].role == message.role:
+            message = HistoryMessage(message.role, (*result.pop().content, *message.content))
+        result.append(message)
+    return tuple(result)
+
+
+def _check_message(message: HistoryMessage, place: str) -> None:
+    """Refuse a message that would not reach the API unchanged; `place` is its position in the request."""
+    for index, block in enumerate(message.content):
+        if reason := _in_block(message.role, block):
+            raise invalid(f"{place}.content.{index}{reason}")
+    if message.role == "assistant":
+        if all(map(says_nothing, message.content)):
+            raise invalid(f"{place}.content: Claude Code does not carry an answer with nothing but thinking and blanks")
+        if missing := _calls_without_result(message):
+            raise invalid(f"{place}.content: Claude Code does not carry a server tool's call without result: {missing}")
+
+
+def _check_pairs(messages: Sequence[HistoryMessage]) -> None:
+    """Refuse a conversation with mismatched calls and results."""
+    seen: set[str] = set()
+    open_calls: list[str] = []
+    for message in messages:
+        _check_results(open_calls, message)
+        open_calls = _ids(message, "tool_use", "id")
+        for call in open_calls:
+            if call in seen:
+                raise invalid(f"messages: `tool_use` ids must be unique, but {call!r} comes more than once")
+            seen.add(call)
+
+
+def _in_block(role: str, block: Block) -> str | None:
+    match block:
+        case {"type": "text"} if not isinstance(block.get("text"), str):
+            return ".text: a string is required"
+        case {"type": "text", "text": str(text)} if not (text.strip(WHITESPACE) if role == "user" else text):
+            return ".text: text content blocks must contain non-whitespace text"
+        case {"type": "text", "citations": [*citations]} if any(map(_is_dropped, citations)):
+            return ".citations: Claude Code carries only web search citations back to the model"
+        case {"type": "image"} if role == "user" and not _keeps_size(block.get("source")):
+            return ".source: Claude Code's own loop carries images in base64 only as PNG, up to 2000 pixels and 512 kB"
+        case {"type": "tool_use", "caller": caller} if caller not in (None, {"type": "direct"}):
+            return ".caller: Claude Code carries only calls that the model made directly"
+        case {"type": "tool_result", "content": [*parts]}:
+            for index, part in enumerate(parts):
+                kind = part.get("type") if isinstance(part, dict) else None
+                if kind == "tool_reference":
+                    return ".content: Claude Code does not carry tool references"
+                if block.get("is_error") is True and kind != "text":
+                    return f'.content.{index}: all content must be type "text" if "is_error" is true'
+        case _:
+            pass
+    return None
+
+
+def _check_results(calls: Sequence[str], message: HistoryMessage) -> None:
+    """Require exactly one answer to each call in the next message, and no other answers."""
+    results = _ids(message, "tool_result", "tool_use_id")
+    if unexpected := [call for call in results if call not in calls]:
+        raise invalid(
+            f"messages: unexpected `tool_use_id` found in `tool_result` blocks: {', '.join(unexpected)}. Each "
+            "`tool_result` block must have a corresponding `tool_use` block in the previous message."
+        )
+    if len(set(results)) < len(results):
+        raise invalid("messages: each `tool_use` must have a single result, but there are several for one id")
+    if missing := [call for call in calls if call not in results]:
+        raise invalid(
+            f"messages: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}"
+            ". Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+        )
+
+
+def _calls_without_result(message: HistoryMessage) -> str | None:
+    answered = [block.get("tool_use_id") for block in message.content]
+    calls = [block for block in message.content if block.get("type") in ("server_tool_use", "mcp_tool_use")]
+    return next((str(call.get("id")) for call in calls if call.get("id") not in answered), None)
+
+
+def _ids(message: HistoryMessage, kind: str, name: str) -> list[str]:
+    return [str(block.get(name)) for block in message.content if block.get("type") == kind]
+
+
+def _is_dropped(citation: JsonValue) -> bool:
+    return isinstance(citation, dict) and citation.get("type") != "web_search_result_location"
+
+
+def _keeps_size(source: JsonValue) -> bool:
+    """Return true if an image is verifiably small enough for the CLI to leave it unchanged."""
+    if not isinstance(source, dict) or source.get("type") != "base64":
+        return True
+    data = str(source.get("data", ""))
+    if source.get("media_type") != "image/png" or len(data) * 3 // 4 > _MAX_IMAGE_BYTES:
+        return False
+    try:
+        header = base64.b64decode(data[:_PNG_HEADER_LENGTH], validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    width, height = int.from_bytes(header[16:20], "big"), int.from_bytes(header[20:24], "big")
+    return header.startswith(_PNG_SIGNATURE) and 0 < width <= _MAX_IMAGE_SIDE and 0 < height <= _MAX_IMAGE_SIDE

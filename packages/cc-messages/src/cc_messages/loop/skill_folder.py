@@ -6,42 +6,21 @@ variables and servers. So it gets the named skills as a plugin: a folder with on
 
 import json
 import os
-import shutil
-import tempfile
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from claude_agent_sdk import ClaudeAgentOptions
 
 from ..api.failure import invalid
-from ..context.claude_code_tools import ClaudeCodeTools
+from ..context.tools import ClaudeCodeTools
 
-__all__ = ["PLUGIN", "SkillFolder", "with_skills"]
+__all__ = ["with_skills"]
 
-PLUGIN = "skills"
-"""The plugin's name; the model may know a skill as `skills:NAME`."""
-
-
-class SkillFolder:
-    """A plugin with links to skills. It is removed by `close()`, by garbage collection, and at interpreter exit."""
-
-    def __init__(self, names: Sequence[str], places: Sequence[Path]) -> None:
-        """Find the skills; the first place that has a skill wins."""
-        skills = [_skill(name, places) for name in names]
-        self.path = Path(tempfile.mkdtemp(prefix="cc-skills-"))
-        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-        (self.path / ".claude-plugin").mkdir()
-        (self.path / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": PLUGIN}), encoding="utf-8")
-        (self.path / "skills").mkdir()
-        for skill in dict.fromkeys(skills):
-            (self.path / "skills" / skill.name).symlink_to(skill.resolve(), target_is_directory=True)
-
-    def close(self) -> None:
-        """Remove the folder."""
-        self._remove()
+# The plugin's name; the model may know a skill as `skills:NAME`.
+_PLUGIN = "skills"
 
 
 def with_skills(
@@ -50,17 +29,19 @@ def with_skills(
     """Return options with the skills that `own_tools` allows, linked in a folder that `resources` removes."""
     if not own_tools.skills:
         return options
-    folder = SkillFolder(own_tools.skills, _skill_places(options.cwd, {**os.environ, **options.env}))
-    resources.callback(folder.close)
-    names = [name for skill in own_tools.skills for name in (skill, f"{PLUGIN}:{skill}")]
-    return replace(options, plugins=[{"type": "local", "path": str(folder.path)}], skills=names)
-
-
-def _skill_places(cwd: str | Path | None, env: Mapping[str, str]) -> list[Path]:
-    """Return the possible folders: under the working folder, and in the user's configuration."""
-    home = env.get("CLAUDE_CONFIG_DIR")
-    config = Path(home) if home else Path.home() / ".claude"
-    return [folder / "skills" for folder in ([Path(cwd) / ".claude"] if cwd is not None else []) + [config]]
+    # Under the working folder, and in the user's configuration; the first place that has a skill wins.
+    config = {**os.environ, **options.env}.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+    settings = [config] if options.cwd is None else [Path(options.cwd) / ".claude", config]
+    places = [Path(folder) / "skills" for folder in settings]
+    skills = {_skill(name, places) for name in own_tools.skills}
+    folder = Path(resources.enter_context(TemporaryDirectory(prefix="cc-skills-", ignore_cleanup_errors=True)))
+    (folder / ".claude-plugin").mkdir()
+    (folder / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": _PLUGIN}), encoding="utf-8")
+    (folder / "skills").mkdir()
+    for skill in skills:
+        (folder / "skills" / skill.name).symlink_to(skill.resolve(), target_is_directory=True)
+    names = [name for skill in own_tools.skills for name in (skill, f"{_PLUGIN}:{skill}")]
+    return replace(options, plugins=[{"type": "local", "path": str(folder)}], skills=names)
 
 
 def _skill(name: str, places: Sequence[Path]) -> Path:

@@ -1,13 +1,17 @@
 """A process's MCP server: the caller's tools, and the current receiver of their calls.
 
 The CLI learns the tools before a request, and a process serves many requests. So the server belongs to the process, and
-the process's current request is bound to it. Lives on the background loop.
+the process's current request is bound to it. Calls and messages come from the CLI on different ways, so a call from an
+abandoned turn can arrive in a later turn. But a turn's messages have only the ids of its own calls. Lives on the
+background loop.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from claude_agent_sdk import AssistantMessage, Message, StreamEvent, ToolUseBlock
 from claude_agent_sdk.types import McpServerConfig
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -18,19 +22,51 @@ from cc_ipc.guard import ToolFailure, guarded, is_cancelled
 from cc_session import McpServerFailedError
 from cc_session.internals import TOOL_CALL_ID, check_length
 
-from ..context.request_context import CLICall
-from ..context.tool_server_key import ToolServerKey
-from .turn_calls import TurnCalls
+from ..context.tools import CLICall, ToolServerKey
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["Run", "ToolServer"]
+__all__ = ["Run", "ToolServer", "TurnCalls"]
 
-Run = Callable[[CLICall], Awaitable[Mapping[str, object]]]
+_Context: TypeAlias = ServerRequestContext[dict[str, Any]]
+Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns the result in MCP's form."""
 
 _ENDED = "The request that this call belongs to has ended."
+
+# The CLI writes a call's message before it makes the call; another pipe or a busy machine can delay it.
+_BEHIND_SECONDS = 5.0
+
+
+class TurnCalls:
+    """Ids of a turn's tool calls, including its sub-agents' calls."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._news = asyncio.Event()
+
+    def note(self, message: Message) -> None:
+        """Record the calls in a message."""
+        match message:
+            case StreamEvent(
+                event={"type": "content_block_start", "content_block": {"type": "tool_use", "id": str(call)}}
+            ):
+                self._ids.add(call)
+            case AssistantMessage(content=blocks):
+                self._ids.update(block.id for block in blocks if isinstance(block, ToolUseBlock))
+            case _:
+                return
+        self._news.set()
+
+    async def has(self, call_id: str | None) -> bool:
+        """Return true if a call belongs to the turn, or if an old CLI does not send the id; wait for its message."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_BEHIND_SECONDS):
+                while call_id is not None and call_id not in self._ids:
+                    self._news.clear()
+                    await self._news.wait()
+        return call_id is None or call_id in self._ids
 
 
 class ToolServer:
@@ -48,13 +84,12 @@ class ToolServer:
 
     async def start(self) -> McpServerConfig:
         """Accept calls from the first call on; return the server's configuration for the CLI."""
-        if self._config is None:
-            self._config = await self._bridge() if self.key.transport == "stdio" else self._in_process()
+        if self._config is None and self.key.transport == "stdio":
+            self._config = await self._bridge()
+        elif self._config is None:
+            server = Server[dict[str, Any]](self.key.name, on_list_tools=self._list, on_call_tool=self._call)
+            self._config = {"type": "sdk", "name": self.key.name, "instance": server}
         return self._config
-
-    def _in_process(self) -> McpServerConfig:
-        server = Server[dict[str, Any]](self.key.name, on_list_tools=self._list, on_call_tool=self._call)
-        return {"type": "sdk", "name": self.key.name, "instance": server}
 
     async def _bridge(self) -> McpServerConfig:
         handlers = {schema["name"]: self._handler(schema["name"]) for schema in self._schemas}
@@ -130,14 +165,10 @@ class ToolServer:
 
         return handle
 
-    async def _list(
-        self, _context: ServerRequestContext[dict[str, Any]], _params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
+    async def _list(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[_mcp_tool(schema) for schema in self._schemas])
 
-    async def _call(
-        self, _context: ServerRequestContext[dict[str, Any]], params: CallToolRequestParams
-    ) -> CallToolResult:
+    async def _call(self, _context: _Context, params: CallToolRequestParams) -> CallToolResult:
         call_id = cast("Mapping[str, object]", params.meta or {}).get(TOOL_CALL_ID)
         return await self._answer(params.name, params.arguments or {}, str(call_id) if call_id else None)
 
@@ -147,12 +178,5 @@ def _error(message: str) -> CallToolResult:
 
 
 def _mcp_tool(schema: ToolSchema) -> Tool:
-    return Tool.model_validate(
-        {
-            "name": schema["name"],
-            "description": schema["description"],
-            "inputSchema": {"type": "object", **schema["input_schema"]},
-            "annotations": schema.get("annotations"),
-            "_meta": schema.get("_meta"),
-        }
-    )
+    same = {name: schema.get(name) for name in ("name", "description", "annotations", "_meta")}
+    return Tool.model_validate({**same, "inputSchema": {"type": "object", **schema["input_schema"]}})

@@ -1,6 +1,6 @@
 """Parsing of a turn in which the CLI calls tools by itself and asks the API again, any number of times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -18,30 +18,20 @@ from typing_extensions import override
 from cc_session import Session
 from cc_types import ClaudeCodeError, JsonValue
 
-from ..api.blocks import Block
+from ..api.conversation import Block
 from ..api.failure import invalid
 from ..api.message import Answer, Event
 from ..process.turn_reader import Reading
 from .answer import LoopAnswer
 from .approvals import Approvals
 from .request import LoopRequest
-from .tool_server import ToolServer
-from .turn_calls import TurnCalls
+from .tool_server import ToolServer, TurnCalls
 
 __all__ = ["LoopReading"]
 
 
 class LoopReading(Reading):
-    """A loop's one message, built from the CLI's messages.
-
-    Args:
-        answer: Gets the message, as sent to the caller.
-        request: The request.
-        approvals: The calls to the CLI's own tools that wait for an approval.
-        calls: Gets the turn's tool calls.
-        session: The process's session, which knows the cost.
-        server: The caller's tools that the CLI calls.
-    """
+    """A loop's one message, built from the CLI's messages. The session knows the cost."""
 
     repeats_refused_calls = True
 
@@ -50,12 +40,12 @@ class LoopReading(Reading):
         answer: Answer,
         request: LoopRequest,
         approvals: Approvals | None,
-        calls: TurnCalls,
         session: Session,
         server: ToolServer | None,
     ) -> None:
         super().__init__(answer)
-        self._calls, self._session, self._server = calls, session, server
+        self.calls, self.approvals, self.context = TurnCalls(), approvals, request.context
+        self._session, self._server = session, server
         context, key = request.context, request.tool_server
         # Allowed tool names unknown to tested CLIs.
         self._uncertain = (
@@ -91,7 +81,7 @@ class LoopReading(Reading):
 
     @override
     def _feed(self, message: Message) -> Sequence[Event]:
-        self._calls.note(message)
+        self.calls.note(message)
         match message:
             case StreamEvent() | AssistantMessage() | UserMessage() if message.parent_tool_use_id is not None:
                 return ()  # from a sub-agent
@@ -123,11 +113,10 @@ class LoopReading(Reading):
     def failed_calls(self) -> frozenset[str]:
         """Ids of failed calls to the server's tools, for any reason."""
         blocks = self.answer.content
-        failed = {str(block["tool_use_id"]) for block in blocks if block.get("is_error")}
-        return frozenset(str(block["id"]) for block in blocks if self._is_of_server(block)) & failed
-
-    def _is_of_server(self, block: Mapping[str, JsonValue]) -> bool:
-        return block["type"] == "mcp_tool_use" and block.get("server_name") == self._loop.server_name
+        failed = frozenset(str(block["tool_use_id"]) for block in blocks if block.get("is_error"))
+        name = self._loop.server_name
+        calls = [block for block in blocks if block["type"] == "mcp_tool_use" and block.get("server_name") == name]
+        return failed & {str(call["id"]) for call in calls}
 
     @override
     def _feed_event(self, event: Event) -> Sequence[Event]:

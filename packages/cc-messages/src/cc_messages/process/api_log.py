@@ -5,32 +5,40 @@ text for some errors. With debug logging the API client inside the CLI writes th
 contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI 2.1.329; a version
 with another log format only gives less. Lives on the background loop.
 
-Only calls with the current request's number count (`call_number.py`): lines for an earlier request may come late.
+Only calls with the current request's number count: lines for an earlier request may come late. The number also proves
+that Claude Code made a call with its request's parameters. It is set on a process with them, before the prompt: the
+milliseconds in the time limit of the API client inside the CLI. The API gets that limit in whole seconds, so it never
+sees the number. But the client writes the limit into its log at each call. So a call with another number was made with
+another request's parameters. Measured on CLI 2.1.81 to 2.1.330, with an API key, an OAuth token, Vertex AI and Bedrock.
 """
 
 import asyncio
 import json
-import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from itertools import cycle
 from typing import TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["BEHIND_SECONDS", "LOG_ARGUMENTS", "LOG_ENV", "APILog", "retry_after"]
+__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "NUMBER_VARIABLE", "APILog", "call_numbers"]
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
 """Environment variables for the start: the CLI's API client logs everything, and the CLI itself only errors."""
 LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}
 """Command-line arguments for it."""
 
-# The lines are written before the CLI's message on stdout; they come through another pipe.
-BEHIND_SECONDS = 0.1
-"""The log's usual delay, at most."""
+NUMBER_VARIABLE = "API_TIMEOUT_MS"
+"""The variable with the time limit. The CLI reads it for each call."""
+
+# The CLI's own limit.
+_DEFAULT_MILLISECONDS = 600_000
+_SECOND = 1000
+
+# The log's usual delay, at most. The lines are written before the CLI's message on stdout, into another pipe.
+_BEHIND_SECONDS = 0.1
 
 _ENTRY = re.compile(r"\[Anthropic SDK \w+\] (?P<text>.*)")
 _SENDING = re.compile(r"\[log_\w+\] sending request \{$")
@@ -77,16 +85,6 @@ class APILog:
             event.clear()
 
     @property
-    def request_id(self) -> str | None:
-        """The API's request id, if known."""
-        return self.headers.get("request-id")
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds to wait before a retry, set by the API."""
-        return retry_after(self.headers)
-
-    @property
     def has_answer(self) -> bool:
         """True if the log has a response's headers."""
         return self._has_answer.is_set()
@@ -99,12 +97,12 @@ class APILog:
     async def answered(self) -> None:
         """Wait for a response's headers, up to a time limit."""
         if self._has_call.is_set():
-            await _wait_for(self._has_answer, BEHIND_SECONDS)
+            await _wait_for(self._has_answer, _BEHIND_SECONDS)
 
     async def failed(self) -> None:
         """Wait likewise for an error's body."""
         if self._has_call.is_set():
-            await _wait_for(self._has_error, BEHIND_SECONDS)
+            await _wait_for(self._has_error, _BEHIND_SECONDS)
 
     def take(self, line: str) -> None:
         """Read a line."""
@@ -159,23 +157,12 @@ class APILog:
                     self.on_refusal()
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that a response sets; None if there is none, or in an unknown form."""
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    if (seconds := _number(value)) is not None:
-        return seconds
-    with suppress(ValueError, TypeError):
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    return None
-
-
-def _number(text: str | None) -> float | None:
-    with suppress(ValueError):
-        number = float(text or "")
-        return number if math.isfinite(number) and number >= 0 else None
-    return None
+def call_numbers(env: Mapping[str, str]) -> Iterator[str]:
+    """Return time limits with a process's numbers, which repeat after a thousand; `env` sets the limit's seconds."""
+    text = env.get(NUMBER_VARIABLE, "")
+    limit = int(text) if text.isdecimal() else _DEFAULT_MILLISECONDS
+    seconds = max(limit // _SECOND, 1)
+    return (str(seconds * _SECOND + number) for number in cycle(range(_SECOND)))
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:

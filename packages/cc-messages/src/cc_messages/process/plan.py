@@ -1,107 +1,122 @@
-"""How a process answers requests: the plan that its launch makes for it."""
+"""How a process is launched, and answers: one request, one API call. A second call by the CLI is prevented.
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+After an answer that ended at `max_tokens` or at the context window, that broke off after a whole block, or that shows
+nothing, the CLI asks the model to go on, up to three times. No switch prevents that. But before each API call it
+computes the conversation's length, and makes none above a limit: from the usage that the API sent with the last answer,
+and from an estimate for the later messages. So the limit is one token, and the prompt is preceded by a mark: an answer
+that the CLI does not send, because it counts as empty, and whose usage is the prompt's negative length. The prompt is
+always the same. With one more message, or with the API's own usage, it is over the limit.
+
+The prompt's computed length depends on the CLI and on the login: up to 22 tokens with an API key; with a
+subscription and a CLI that sends its version (2.1.306 and newer) 243 to 341, because of a message about the machine
+that the API never gets. A mark that is too small stops the prompt itself, before any API call, so it is increased in
+steps until the prompt passes. A step is smaller than the 22 tokens that the CLI would add. Measured on 14 CLIs from
+2.1.71 to 2.1.330.
+
+A second call that is not prevented: the CLI retries a request that got a 404 without streaming, and one that got a 401
+with a login; up to 2.1.191 also one with a connection error. It is cancelled when it is seen, and its answer goes to no
+request.
+"""
+
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
 from typing_extensions import override
 
-from cc_session import Content
-from cc_session.internals import Launch, PooledSession, SettingValues, Worker
+from cc_session import Content, McpServer, Session, Timeouts, sealed_options
+from cc_session.internals import Launch, Login, PooledSession, SettingValues, Worker, login_of
 from cc_types import CLIConnectionError
 
 from ..api.message import Answer
-from ..api.request import MessagesRequest
-from ..context.tool_server_key import ToolServerKey
+from ..api.request import PLAIN_MODEL, MessagesRequest
+from ..context.tools import ToolServerKey
 from .abilities import Abilities
-from .single_call import Allowance, PromptAllowance
+from .api_log import LOG_ARGUMENTS, LOG_ENV
 from .turn_reader import Reading
 
-__all__ = ["NO_COMMANDS", "PlainPlan", "RequestPlan"]
+__all__ = ["Allowance", "LaunchBuilder", "RequestLaunch", "RequestPlan", "logged"]
 
-NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
-"""The command line for a process without commands: the CLI would search them after each parameter change."""
+# For the limit of one token.
+_LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
+# A process without commands: the CLI would search them after each parameter change.
+_NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
+
+# The clouds' capabilities. With system messages among them, which the CLI would assume, it repeats a request that got a
+# 400 or 422 without them; on Bedrock it adds a beta to the body. Measured on CLI 2.1.139 to 2.1.329.
+_CAPABILITIES = "effort,max_effort,xhigh_effort,thinking,adaptive_thinking,interleaved_thinking"
+_CLOUD_ENV = {
+    "ANTHROPIC_CUSTOM_MODEL_OPTION": PLAIN_MODEL,
+    "ANTHROPIC_CUSTOM_MODEL_OPTION_SUPPORTED_CAPABILITIES": _CAPABILITIES,
+    "DISABLE_INTERLEAVED_THINKING": "1",
+}
 
 # The CLI's prompt, in place of the conversation.
 _PROMPT = "."
 
+# The CLI's own text for an empty answer, which it leaves out of requests.
+_NOTHING = "(no content)"
 
-class RequestPlan(ABC):
-    """How to open a process, to prepare it for a request, to ask, to read the answer, and to forget it."""
+# Not a model name, since the mark precedes requests to all models. With the CLI's name for its own messages,
+# `<synthetic>`, it would ignore the usage.
+_NO_MODEL = "none"
+
+_FIRST_TOKENS = 22
+_FIRST_TOKENS_WITH_MESSAGE = 256
+_STEP_TOKENS = 16
+
+
+class RequestPlan:
+    """How to open a process, to prepare it for a request, to ask, to read the answer, and to forget it.
+
+    Here the caller owns the loop: the whole request is in the extra body, and the CLI makes one API call.
+    """
 
     has_history = False
     """True if the conversation is in the CLI's history, beside the CLI's own text such as the date."""
     tool_server: ToolServerKey | None = None
     """The caller's tools that the process has now."""
+    _session: PooledSession
+    _allowed: "Allowance"
 
-    @abstractmethod
+    def __init__(self, abilities: Abilities) -> None:
+        self.abilities = abilities
+        """The CLI's abilities."""
+
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         """Open the process's session; `resources` are released with the process.
 
         Raises:
             ClaudeCodeError: As `Session.open()`.
         """
-
-    async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
-        """Apply a request's settings, and write its conversation if the CLI needs it. Makes no API call."""
-        if not await worker.apply(settings):
-            await worker.ping()
-
-    @abstractmethod
-    def prompt(self) -> Content:
-        """Return the CLI's prompt."""
-
-    @abstractmethod
-    def reading(self, answer: Answer) -> Reading:
-        """Return the reader for a turn, which builds `answer`."""
-
-    @abstractmethod
-    async def forget(self, *, was_blocked: bool = False) -> None:
-        """Empty the conversation after a turn, which the CLI may have blocked before its API call."""
-
-
-class PlainPlan(RequestPlan):
-    """The caller owns the loop: the whole request is in the extra body, and the CLI makes one API call.
-
-    Args:
-        abilities: The CLI's abilities.
-        allowance: The allowed prompt length with this CLI and this login.
-    """
-
-    _session: PooledSession
-    _allowed: PromptAllowance
-
-    def __init__(self, abilities: Abilities, allowance: Allowance) -> None:
-        self._abilities, self._allowance = abilities, allowance
-
-    @override
-    async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
-        session = await self._abilities.open(partial(Worker.open, launch), options)
+        session = await self.abilities.open(partial(Worker.open, launch), options)
         resources.push_async_callback(session.close)
-        await self._abilities.probe(session)
-        self._has_no_commands = NO_COMMANDS.keys() <= options.extra_args.keys()
-        self._session, self._allowed = session, PromptAllowance(session, self._allowance)
+        await self.abilities.probe(session)
+        self._has_no_commands = _NO_COMMANDS.keys() <= options.extra_args.keys()
+        self._session, self._allowed = session, Allowance(session, options)
         await self._allowed.grant()
         return session
 
-    @override
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
+        """Apply a request's settings, and write its conversation if the CLI needs it. Makes no API call."""
         self._allowed.begin(is_first_use=worker.uses == 0)
-        await super().prepare(worker, settings, request)
+        if not await worker.apply(settings):
+            await worker.ping()
 
-    @override
     def prompt(self) -> Content:
+        """Return the CLI's prompt."""
         return _PROMPT
 
-    @override
     def reading(self, answer: Answer) -> Reading:
+        """Return the reader for a turn, which builds `answer`."""
         return Reading(answer)
 
-    @override
     async def forget(self, *, was_blocked: bool = False) -> None:
-        if self._abilities.can_rewind:
+        """Empty the conversation after a turn, which the CLI may have blocked before its API call."""
+        if self.abilities.can_rewind:
             await self._session.drop_messages()
         elif self._has_no_commands:  # the first process, used for the probe
             raise CLIConnectionError(reason="this process takes no command that clears its conversation")
@@ -109,5 +124,121 @@ class PlainPlan(RequestPlan):
             await self._session.reset(tools_changed=True)
         if was_blocked:
             self._allowed.increase()
-        if was_blocked or not self._abilities.can_rewind:
+        if was_blocked or not self.abilities.can_rewind:
             await self._allowed.grant()
+
+
+# The longest prompt so far by CLI, and by the message about the machine: all processes of this program share it.
+_longest: dict[tuple[str, bool], int] = {}
+
+
+class Allowance:
+    """The allowed prompt length in a process, in the CLI's tokens; raised in steps while the CLI blocks its prompt."""
+
+    def __init__(self, session: Session, options: ClaudeAgentOptions) -> None:
+        has_message = "bare" not in options.extra_args and "claude_code_version" in session.info
+        self._session, self._cli = session, (str(options.cli_path), has_message)
+        self._tokens = _longest.get(self._cli, _FIRST_TOKENS_WITH_MESSAGE if has_message else _FIRST_TOKENS)
+        self._is_repeated = False
+        self._is_first_use = True
+
+    def begin(self, *, is_first_use: bool) -> None:
+        """Begin a request; a used process may hold leftovers from earlier ones."""
+        self._is_first_use = self._is_repeated = is_first_use
+
+    async def grant(self) -> None:
+        """Allow each prompt that follows directly on this, and only its first API call."""
+        await self._session.add_assistant(_NOTHING, model=_NO_MODEL, input_tokens=-self._tokens)
+
+    def increase(self) -> None:
+        """Allow more, after a blocked prompt.
+
+        A new process shows how long the CLI counts prompts. In a used one, leftovers may have blocked the prompt, so
+        the first repetition has the same allowance: one that is too large would let the CLI make a second API call.
+        """
+        if self._is_repeated:
+            self._tokens += _STEP_TOKENS
+        if self._is_first_use:
+            _longest[self._cli] = self._tokens = max(_longest.get(self._cli, 0), self._tokens)
+        self._is_repeated = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLaunch(Launch):
+    """The launch of a process that answers Messages API requests."""
+
+    plan: Callable[[], RequestPlan] = field(compare=False)
+    """Makes the process's plan."""
+    tool_server: ToolServerKey | None = None
+    """The caller's tools that the CLI calls; None if there are none."""
+    loop_key: object = None
+    """The key's part for the CLI's own loop."""
+
+    @override
+    def _companions(self) -> object:
+        return self.loop_key
+
+
+class LaunchBuilder:
+    """Builds launches from the transport's arguments, as described there; does not know the transport itself.
+
+    Processes without Claude Code's own tools do not get `cwd`: in a repository the CLI would start git, with the
+    request in its environment.
+    """
+
+    def __init__(
+        self, env: Mapping[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
+    ) -> None:
+        self._env, self._cli_path, self._timeouts = env, cli_path, timeouts
+        self.cwd = cwd
+        """Working folder of Claude Code's own tools."""
+        self.abilities: Abilities = Abilities()
+        """The CLI's abilities."""
+
+    def whole(self, request: MessagesRequest | None = None) -> RequestLaunch:
+        """Return the launch for a request whose body goes to the API as a whole.
+
+        Without a request it is for any request without betas, as far as the login allows.
+        """
+        cloud = _CLOUD_ENV if login_of(self._env) in (Login.BEDROCK, Login.FOUNDRY, Login.VERTEX) else {}
+        options = logged(self.sealed(request, {**_LIMIT_ENV, **cloud}))
+        if self.abilities.can_rewind:  # without it, a command clears the conversation
+            options = replace(options, extra_args={**options.extra_args, **_NO_COMMANDS})
+        return self.launch(options, partial(RequestPlan, self.abilities))
+
+    def sealed(self, request: MessagesRequest | None, env: Mapping[str, str]) -> ClaudeAgentOptions:
+        """Return options without tools, settings and files, with `env` under the caller's variables."""
+        prompt, model = ("", PLAIN_MODEL) if request is None else ("\n\n".join(request.system), request.process_model)
+        options = sealed_options(system_prompt=prompt, model=model, env=self._env, cli_path=self._cli_path)
+        # Sorted, so that equal sets are equal.
+        names = sorted({beta.strip() for beta in request.betas.split(",")} - {""}) if request is not None else []
+        # The caller's own variables take precedence, except over a request's betas.
+        betas = {"ANTHROPIC_BETAS": ",".join(names)} if names else {}
+        return replace(options, env={**options.env, **env, **self._env, **betas})
+
+    def launch(
+        self,
+        options: ClaudeAgentOptions,
+        plan: Callable[[], RequestPlan],
+        *,
+        tool_server: ToolServerKey | None = None,
+        mcp_servers: Mapping[str, McpServer] | None = None,
+        loop_key: object = None,
+    ) -> RequestLaunch:
+        """Return the launch with these options and this plan."""
+        return RequestLaunch(
+            options=options,
+            policy=None,
+            hooks=(),
+            mcp_servers=mcp_servers,
+            require_mcp=True,
+            timeouts=self._timeouts,
+            plan=plan,
+            tool_server=tool_server,
+            loop_key=loop_key,
+        )
+
+
+def logged(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    """Return the options, with a log of API calls."""
+    return replace(options, env={**LOG_ENV, **options.env}, extra_args={**options.extra_args, **LOG_ARGUMENTS})

@@ -23,10 +23,8 @@ from cc_types import ClaudeCodeError, CLIConnectionError, RateLimits
 from ..api.failure import as_logged, with_limits
 from ..api.message import Answer, Event
 from ..api.request import MessagesRequest
-from .api_log import LOG_ENV, APILog
-from .call_number import NUMBER_VARIABLE, CallNumbers
-from .launch import RequestLaunch
-from .plan import RequestPlan
+from .api_log import LOG_ENV, NUMBER_VARIABLE, APILog, call_numbers
+from .plan import RequestLaunch, RequestPlan
 from .turn_reader import Reading
 
 __all__ = ["RequestProcess"]
@@ -44,15 +42,7 @@ _MOST_ATTEMPTS = 125
 
 
 class RequestProcess(Worker):
-    """A process that answers requests.
-
-    Args:
-        launch: Options and key.
-        session: The CLI's session.
-        log: Reads the CLI's stderr.
-        plan: How to answer.
-        resources: Released when it is closed.
-    """
+    """A process that answers requests. Its `resources` are released when it is closed."""
 
     def __init__(
         self, launch: RequestLaunch, session: PooledSession, log: APILog, plan: RequestPlan, resources: AsyncExitStack
@@ -63,8 +53,9 @@ class RequestProcess(Worker):
         """Log entries about the last API call."""
         self.on_limits: Callable[[RateLimits], object] | None = None
         """Called with an API response's limits."""
-        self._plan, self._resources, self._abilities = plan, resources, launch.abilities
-        self._numbers = CallNumbers({**os.environ, **launch.options.env})
+        self._plan, self._resources = plan, resources
+        self._numbers = call_numbers({**os.environ, **launch.options.env})
+        self._number = next(self._numbers)
         self._has_log = LOG_ENV.items() <= launch.options.env.items()
         self._was_left = self._is_mixed = False
         self._request: MessagesRequest | None = None
@@ -96,16 +87,16 @@ class RequestProcess(Worker):
         settings = {name: value for name, value in launch.settings.items() if not (is_ours and name == "mcp_servers")}
         return not self.session.settings.missing(settings)
 
-    async def take(self, launch: RequestLaunch, request: MessagesRequest) -> None:
+    async def take(self, launch: Launch, request: MessagesRequest) -> None:
         """Make the process ready for a request. Makes no API call, so another process may retry it."""
         self._request, self._reading = request, Reading(Answer())
         settings = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
         if self._was_left or self.session.settings.missing(settings):
-            self._numbers.advance()
+            self._number = next(self._numbers)
         self._was_left = True
-        self.log.expect(self._numbers.current)
+        self.log.expect(self._number)
         if self._has_log:
-            settings[variable(NUMBER_VARIABLE)] = self._numbers.current
+            settings[variable(NUMBER_VARIABLE)] = self._number
         await self._plan.prepare(self, settings, request)
 
     async def answer(self, message: Answer) -> AsyncIterator[Event]:
@@ -126,21 +117,20 @@ class RequestProcess(Worker):
             if self._reading.has_status:
                 await self._prove()
             await self.log.failed()
-            logged = as_logged(
-                error, self.log.error, self.log.status, request_id=self.log.request_id, retry_after=self.log.retry_after
-            )
+            logged = as_logged(error, self.log.error, self.log.status, self.log.headers)
             raise with_limits(logged, self._note_limits()) from error.__cause__
 
     async def _prove(self) -> None:
         """Check that the API was called with this request's parameters."""
-        if not self._has_log or not self._abilities.can_prove:
+        abilities = self._plan.abilities
+        if not self._has_log or not abilities.can_prove:
             return
         if await self.log.called(_PROOF_SECONDS):
-            self._abilities.has_proven = True
-        elif self._abilities.has_proven:
+            abilities.has_proven = True
+        elif abilities.has_proven:
             raise self._mixed()
         else:
-            self._abilities.cannot_prove(self.session)
+            abilities.cannot_prove(self.session)
 
     def _mixed(self) -> CLIConnectionError:
         self._is_mixed = True
@@ -234,9 +224,8 @@ class RequestProcess(Worker):
 
     def _on_refusal(self) -> None:
         """End the turn: the API has refused, and the CLI would try a different request."""
-        if self._reading.repeats_refused_calls or self._reading.answer.is_complete:
-            return
-        if self._stream is not None:
+        is_over = self._reading.repeats_refused_calls or self._reading.answer.is_complete
+        if self._stream is not None and not is_over:
             self._stream.give_up(CLIConnectionError(reason="The API has refused the request"))
 
     def _deliver(self, message: Message) -> None:

@@ -20,11 +20,7 @@ _KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
 
 
 class Reading:
-    """A turn's answer, built from messages.
-
-    Args:
-        answer: Gets the message, as sent to the caller.
-    """
+    """A turn's answer, built from the CLI's messages, as sent to the caller."""
 
     repeats_refused_calls = False
     """True if a second API call after a refusal belongs to the turn."""
@@ -41,8 +37,13 @@ class Reading:
     def feed(self, message: Message) -> Sequence[Event]:
         """Process the CLI's next message; return the events for the caller."""
         self.has_begun |= isinstance(message, SystemMessage) and message.subtype == "init"
-        if isinstance(message, StreamEvent) and not _has_type(message.event):
-            raise UnreadableEventError(message.event)
+        match message:
+            case StreamEvent(event={"type": str()}):
+                pass
+            case StreamEvent(event=event):
+                raise UnreadableEventError(event)
+            case _:
+                pass
         return self._feed(message) if self.has_begun else ()
 
     def _feed(self, message: Message) -> Sequence[Event]:
@@ -121,20 +122,8 @@ class Reading:
         return (event,)
 
 
-def _has_type(event: object) -> bool:
-    match event:
-        case {"type": str()}:
-            return True
-        case _:
-            return False
-
-
 def _is_made_up(event: Event) -> bool:
     """Return true if the CLI closed a stream that the API did not: it has no reason for the end."""
-    match event["type"]:
-        case "content_block_stop":
-            return True
-        case "message_delta":
-            return event.get("delta", {}).get("stop_reason") is None
-        case _:
-            return False
+    if event["type"] == "message_delta":
+        return event.get("delta", {}).get("stop_reason") is None
+    return event["type"] == "content_block_stop"

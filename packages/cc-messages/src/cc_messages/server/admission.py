@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from cc_types import APIError, JsonValue
 
 from .clients import Client, ClientTable
-from .usage_ledger import RETRY_SECONDS, UsageLedger
-from .usage_store import UsageTotal
+from .usage_store import RETRY_SECONDS, UsageLedger, UsageTotal
 
 __all__ = ["Admission", "BudgetSpentError"]
 
@@ -26,18 +25,10 @@ class BudgetSpentError(APIError):
 
 
 class Admission:
-    """Admits requests.
-
-    Args:
-        clients: Returns the current clients.
-        ledger: Their usage.
-        max_requests: The maximum number of requests in progress, for all clients together.
-    """
+    """Admits requests of the current clients: together at most `max_requests` in progress."""
 
     def __init__(self, clients: Callable[[], ClientTable], ledger: UsageLedger, max_requests: int) -> None:
-        self.clients = clients
-        self.ledger = ledger
-        self.max_requests = max_requests
+        self.clients, self.ledger, self._max_requests = clients, ledger, max_requests
         self.in_progress: Counter[str] = Counter()
         """Requests in progress by client."""
 
@@ -60,8 +51,8 @@ class Admission:
     @contextmanager
     def place(self, client: Client) -> Generator[None]:
         """Take a place for a request while it is in progress."""
-        if self.in_progress.total() >= self.max_requests:
-            raise _busy(f"This server answers at most {self.max_requests} requests at a time")
+        if self.in_progress.total() >= self._max_requests:
+            raise _busy(f"This server answers at most {self._max_requests} requests at a time")
         if client.max_requests is not None and self.in_progress[client.name] >= client.max_requests:
             raise _busy(f"The client {client.name} may have at most {client.max_requests} requests at a time")
         self.in_progress[client.name] += 1

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
-from .client_file import ClientFile
-from .clients import ClientTable, check_login, single_client
-from .usage_ledger import UsageLedger
-from .usage_store import UsageStore
+from .clients import ClientFile, ClientTable, check_login, single_client
+from .usage_store import UsageLedger, UsageStore
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -27,10 +25,7 @@ __all__ = ["TOKEN_VARIABLE", "create_app", "new_token"]
 TOKEN_VARIABLE = "CC_MESSAGES_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token, used without the argument."""
 
-_MISSING = "The server needs starlette and uvicorn: pip install 'cc-messages[server]'"
 _MEGABYTE = 1024 * 1024
-_TOKEN_BYTES = 32
-_USAGE_SUFFIX = ".usage.sqlite"
 
 
 def create_app(
@@ -75,7 +70,8 @@ def create_app(
 
         from .http_server import Gate
     except ImportError as error:
-        raise ImportError(_MISSING, name=error.name) from error
+        message = "The server needs starlette and uvicorn: pip install 'cc-messages[server]'"
+        raise ImportError(message, name=error.name) from error
     if clients is not None and token is not None:
         raise ValueError("give either a token or a file with clients, not both")
     if clients is None and usage_file is not None:
@@ -91,7 +87,7 @@ def create_app(
     else:
         path = Path(clients)
         file = ClientFile(path, lambda table: check_login(table, is_subscription=used.uses_subscription))
-        table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(_USAGE_SUFFIX)))
+        table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(".usage.sqlite")))
     current: Callable[[], ClientTable] = (lambda: table) if file is None else file.table
     admission = Admission(current, UsageLedger(store), max_requests)
 
@@ -115,7 +111,7 @@ def create_app(
 
 def new_token() -> str:
     """Return a token that cannot be guessed."""
-    return secrets.token_urlsafe(_TOKEN_BYTES)
+    return secrets.token_urlsafe(32)
 
 
 def _token(token: str | None) -> str:

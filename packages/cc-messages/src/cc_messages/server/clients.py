@@ -1,17 +1,42 @@
-"""The server's clients: names, tokens and limits. A single token is a table with one row.
+"""The server's clients: names, tokens and limits, from a private TOML file that is read again when it has changed.
 
-Pure: no files, no clock, no HTTP.
+A single token is a table with one row.
 """
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Iterable
+import logging
+import math
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-__all__ = ["Access", "Client", "ClientTable", "check_login", "check_token", "single_client", "token_digest"]
+__all__ = [
+    "Client", "ClientFile", "ClientFileError", "ClientTable", "check_login", "check_private", "parse_clients",
+    "single_client",
+]  # fmt: skip
+
+logger = logging.getLogger(__name__)
 
 Access: TypeAlias = Literal["messages", "metrics", "all"]
+
+# A broken file is logged soon, also while there are no requests.
+_POLL_SECONDS = 1.0
+
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+# Type and least value.
+_LIMITS: Mapping[str, tuple[type[int | float], int]] = {
+    "max_requests": (int, 1), "tokens_per_day": (int, 0), "dollars_per_day": (float, 0),
+}  # fmt: skip
+_KEYS = ("token", "token_sha256", "access", *_LIMITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,26 +75,130 @@ class ClientTable:
 
     def find(self, tokens: Iterable[bytes]) -> Client | None:
         """Return the client whose token is among `tokens`. The time does not depend on the tokens' content."""
-        digests = [token_digest(token) for token in tokens]
+        digests = [_digest(token) for token in tokens]
         matches = [client for client in self.clients for other in digests if hmac.compare_digest(client.digest, other)]
         return matches[0] if matches else None
 
 
-def token_digest(token: bytes) -> bytes:
-    """Return the stored form of a token. It needs no salt: a token is random, a password is not."""
-    return hashlib.sha256(token).digest()
+class ClientFileError(ValueError):
+    """Raised if the file with the clients cannot be used."""
 
 
-def check_token(token: str) -> None:
-    """Check that a client can send the token in a header."""
-    if not token or not token.isascii() or not token.isprintable() or token != token.strip():
-        raise ValueError("the token must be a text of printable ASCII characters, without blanks around it")
+def check_private(mode: int) -> None:
+    """Raise `ValueError` if others than the owner have access to a file with this mode."""
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ValueError(f"other users have access to it (mode {stat.S_IMODE(mode):o}): chmod 600 takes it away")
+
+
+class ClientFile:
+    """The clients of a file. If the file is broken later, the clients stay as they were.
+
+    Whenever the file was read, `check` is called with the clients; its `ValueError` refuses them.
+    """
+
+    def __init__(self, path: Path, check: Callable[[ClientTable], None]) -> None:
+        self._path, self._check = path, check
+        self._last_stamp = self._stamp()
+        self._table = self._read()
+
+    def table(self) -> ClientTable:
+        """Return the clients, after reading the file again if it has changed. Never raises."""
+        if (stamp := self._stamp()) != self._last_stamp:
+            self._last_stamp = stamp
+            try:
+                self._table = self._read()
+            except ClientFileError as error:
+                logger.error("The clients stay as they were: %s", error)
+            else:
+                logger.info("Read %s again: %d clients", self._path, len(self._table.clients))
+        return self._table
+
+    async def watch(self) -> None:
+        """Read the file again whenever it has changed, until cancelled."""
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            self.table()
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Return values that change with the file; none if there is no file."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return ()
+        return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
+
+    def _read(self) -> ClientTable:
+        try:
+            # Opening a named pipe would wait for a writer.
+            at_once = getattr(os, "O_NONBLOCK", 0)
+            with open(self._path, "rb", opener=lambda path, flags: os.open(path, flags | at_once)) as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if not stat.S_ISREG(mode):
+                    raise ValueError("it is not a regular file")
+                check_private(mode)
+                table = parse_clients(tomllib.load(file))
+            self._check(table)
+        except OSError as error:
+            raise ClientFileError(f"the file with the clients cannot be read: {error}") from error
+        except ValueError as error:  # also bytes that are not UTF-8, and TOML that is invalid
+            raise ClientFileError(f"{self._path}: {error}") from error
+        return table
+
+
+def parse_clients(document: Mapping[str, object]) -> ClientTable:
+    """Return the clients of a TOML document."""
+    _check_keys("", document, ("clients",))
+    return ClientTable(_client(name, fields) for name, fields in _table("clients", document.get("clients", {})).items())
+
+
+def _client(name: str, value: object) -> Client:
+    place = f"clients.{name}"
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"clients.{name!r}: a name has 1 to 64 letters, digits and characters of ._@-")
+    fields = _table(place, value)
+    _check_keys(f"{place}.", fields, _KEYS)
+    access = fields.get("access", "messages")
+    if access not in get_args(Access):
+        raise ValueError(f"{place}.access: must be one of {', '.join(get_args(Access))}, not {access!r}")
+    limits: dict[str, Any] = {}
+    for key, (kind, least) in _LIMITS.items():
+        if (number := fields.get(key)) is not None:
+            if not isinstance(number, int | kind) or isinstance(number, bool) or not least <= number < math.inf:
+                kinds = "a whole number" if kind is int else "a number"
+                raise ValueError(f"{place}.{key}: must be {kinds} from {least} on, not {number!r}")
+            limits[key] = kind(number)
+    return Client(name=name, digest=_digest_of(place, fields), access=cast("Access", access), **limits)
+
+
+def _digest_of(place: str, fields: Mapping[str, object]) -> bytes:
+    match fields.get("token"), fields.get("token_sha256"):
+        case str(token), None:
+            return _checked_digest(token, f"{place}.token: ")
+        case None, str(text) if _SHA256.fullmatch(text):
+            return bytes.fromhex(text)
+        case None, str():
+            raise ValueError(f"{place}.token_sha256: must be the SHA-256 of the token, 64 hexadecimal digits")
+        case _:
+            raise ValueError(f"{place}: needs either token or token_sha256, a text")
+
+
+def _table(place: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: must be a table")
+    return cast("dict[str, object]", value)
+
+
+def _check_keys(place: str, fields: Mapping[str, object], keys: tuple[str, ...]) -> None:
+    for key in fields:
+        if key not in keys:
+            near = get_close_matches(key, keys, 1)
+            advice = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
+            raise ValueError(f"{place}{key}: there is no such key; {advice}")
 
 
 def single_client(token: str) -> ClientTable:
     """Return the table of a server with a single token."""
-    check_token(token)
-    return ClientTable([Client(name="default", digest=token_digest(token.encode()), access="all")])
+    return ClientTable([Client(name="default", digest=_checked_digest(token), access="all")])
 
 
 def check_login(table: ClientTable, *, is_subscription: bool) -> None:
@@ -80,3 +209,15 @@ def check_login(table: ClientTable, *, is_subscription: bool) -> None:
             f"the login is a subscription, which serves its owner alone, and there are {len(names)} clients "
             f"({', '.join(names)}): set ANTHROPIC_API_KEY, or use a gateway or a cloud provider"
         )
+
+
+def _digest(token: bytes) -> bytes:
+    """Return the stored form of a token. It needs no salt: a token is random, a password is not."""
+    return hashlib.sha256(token).digest()
+
+
+def _checked_digest(token: str, place: str = "") -> bytes:
+    """Return the digest of a token that a client can send in a header."""
+    if not token or not token.isascii() or not token.isprintable() or token != token.strip():
+        raise ValueError(f"{place}the token must be a text of printable ASCII characters, without blanks around it")
+    return _digest(token.encode())

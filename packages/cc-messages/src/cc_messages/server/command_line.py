@@ -24,7 +24,6 @@ from cc_session.internals import find_cli, login_advice, on_background
 from cc_types import ClaudeCodeError
 
 from ..transport import ClaudeCodeTransport
-from .access_log import ACCESS_LOGGER
 from .app import TOKEN_VARIABLE, create_app, new_token
 
 __all__ = ["main"]
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if options.access_log:
-        logging.getLogger(ACCESS_LOGGER).setLevel(logging.INFO)
+        logging.getLogger("cc_messages.access").setLevel(logging.INFO)
     try:
         return _serve(options)
     except (_Refused, ImportError, ValueError, ClaudeCodeError) as error:
@@ -68,40 +67,27 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cc-messages", description="The Messages API, answered by Claude Code.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     serve = commands.add_parser(
-        "serve",
-        help="serve the API over HTTP",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
+        "serve", help="serve the API over HTTP", description=_DESCRIPTION, epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    where = serve.add_argument_group("where")
-    where.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on (127.0.0.1)")
-    where.add_argument("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (8400)")
-    where.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token that clients must send")
-    where.add_argument(
-        "--clients", type=Path, metavar="FILE", help="TOML file with several clients, in place of the one token"
-    )
-    where.add_argument(
-        "--usage-file", type=Path, metavar="FILE", help="database of their usage by day (beside the file)"
-    )
-    limits = serve.add_argument_group("limits")
-    limits.add_argument("--size", type=int, default=8, metavar="N", help="processes at most (8)")
-    limits.add_argument(
-        "--idle-seconds", type=float, default=300.0, metavar="S", help="life of an unused process (300)"
-    )
-    limits.add_argument("--max-requests", type=int, default=64, metavar="N", help="requests in progress (64)")
-    limits.add_argument("--max-body-mb", type=int, default=32, metavar="N", help="size of a request (32)")
-    limits.add_argument(
-        "--grace-seconds", type=int, default=30, metavar="S", help="for running answers at the end (30)"
-    )
-    claude = serve.add_argument_group("Claude Code")
-    claude.add_argument("--cli-path", type=Path, metavar="FILE", help="the CLI to run (that of the SDK)")
-    claude.add_argument("--cwd", type=Path, metavar="DIR", help="where its own tools work (an empty private folder)")
+    )  # fmt: skip
+    add = serve.add_argument_group("where").add_argument
+    add("--host", default="127.0.0.1", metavar="H", help="address to listen on (127.0.0.1)")
+    add("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (8400)")
+    add("--token-file", type=Path, metavar="FILE", help="file with the token that clients must send")
+    add("--clients", type=Path, metavar="FILE", help="TOML file with several clients, in place of the one token")
+    add("--usage-file", type=Path, metavar="FILE", help="database of their usage by day (beside the file)")
+    add = serve.add_argument_group("limits").add_argument
+    add("--size", type=int, default=8, metavar="N", help="processes at most (8)")
+    add("--idle-seconds", type=float, default=300.0, metavar="S", help="life of an unused process (300)")
+    add("--max-requests", type=int, default=64, metavar="N", help="requests in progress (64)")
+    add("--max-body-mb", type=int, default=32, metavar="N", help="size of a request (32)")
+    add("--grace-seconds", type=int, default=30, metavar="S", help="for running answers at the end (30)")
+    add = serve.add_argument_group("Claude Code").add_argument
+    add("--cli-path", type=Path, metavar="FILE", help="the CLI to run (that of the SDK)")
+    add("--cwd", type=Path, metavar="DIR", help="where its own tools work (an empty private folder)")
     levels = ("debug", "info", "warning", "error")
-    claude.add_argument("--log-level", choices=levels, default="warning", help="what is logged to stderr (warning)")
-    claude.add_argument(
-        "--access-log", action="store_true", help="log a line for each request, as with --log-level info"
-    )
+    add("--log-level", choices=levels, default="warning", help="what is logged to stderr (warning)")
+    add("--access-log", action="store_true", help="log a line for each request, as with --log-level info")
     return parser
 
 
@@ -226,14 +212,11 @@ def _check_no_circle(listener: socket.socket) -> None:
 
 def _check_login(cli: str | None) -> None:
     """Warn if Claude Code has no login; do nothing if the CLI is missing or does not answer."""
-    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
+    with suppress(OSError, ValueError, AttributeError, subprocess.TimeoutExpired):
         command = [cli or "", "auth", "status", "--json"]
         answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LOGIN_SECONDS).stdout
-        match json.loads(answer):
-            case {"loggedIn": False}:
-                sys.stderr.write(f"cc-messages: warning: Claude Code is not logged in. {login_advice()}\n")
-            case _:
-                pass
+        if json.loads(answer).get("loggedIn") is False:
+            sys.stderr.write(f"cc-messages: warning: Claude Code is not logged in. {login_advice()}\n")
 
 
 def _is_loopback(host: str) -> bool:

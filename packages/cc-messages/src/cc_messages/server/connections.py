@@ -85,11 +85,9 @@ class _Connection(H11Protocol):
 def limited_connections(*, head_seconds: float = 10.0, max_untrusted: int = 100) -> type[H11Protocol]:
     """Return a protocol for the connections of a uvicorn server.
 
-    Args:
-        head_seconds: The time for a request's head, from the connection or the head's first byte on. After that the
-            answer is 408, and the connection is closed.
-        max_untrusted: The maximum number of connections without a request with the token. Another connection closes the
-            oldest of them: a client that has the token sends it at once.
+    From the connection or its first byte on, a request's head has `head_seconds`; then the answer is 408, and the
+    connection is closed. At most `max_untrusted` connections may be without a request with the token. Another one
+    closes the oldest of them: a client that has the token sends it at once.
     """
     limits: dict[str, object] = {"head_seconds": head_seconds, "max_untrusted": max_untrusted, "untrusted": {}}
     return type("Connection", (_Connection,), limits)
@@ -117,15 +115,7 @@ class _Server(uvicorn.Server):
 async def serve_until_signal(app: ASGIApp, listener: socket.socket, *, grace_seconds: int) -> None:
     """Serve until SIGINT or SIGTERM; running answers then have `grace_seconds` to end, or until a second signal."""
     config = uvicorn.Config(
-        app,
-        loop="asyncio",
-        http=limited_connections(),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=grace_seconds,
-    )
+        app, loop="asyncio", http=limited_connections(), ws="none", lifespan="on", log_config=None, access_log=False,
+        proxy_headers=False, server_header=False, timeout_graceful_shutdown=grace_seconds,
+    )  # fmt: skip
     await _Server(config).serve(sockets=[listener])

@@ -1,12 +1,12 @@
-"""The server's gate: access, limits, records of requests.
+"""The server's gate: access, limits, records of requests, and answers with pings.
 
-An ASGI application over a transport. The transport defines the paths and validates requests; `server/asgi_response.py`
-sends the answers, and `server/admission.py` decides about clients.
+An ASGI application over a transport. The transport defines the paths and validates requests; `server/admission.py`
+decides about clients.
 """
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -19,22 +19,19 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from cc_types import APIError
+from cc_types import APIError, CLINotFoundError
 
 from ..api.cost import has_price
+from ..api.failure import MethodNotAllowedError, error_body, error_response
+from ..api.message import sse
 from ..api.request import run_on_body
-from ..api.response import MethodNotAllowedError, error_response
 from ..context.request_context import request_context
 from ..transport import ClaudeCodeTransport
-from .access_log import log_request
 from .admission import Admission, BudgetSpentError
-from .asgi_response import relay, send_response
 from .clients import Client
 from .connections import trust_connection
-from .json_values import check_values
 from .request_body import RequestBody
 from .request_record import RequestRecord
-from .spans import request_span
 from .usage_meter import Usage, UsageMeter
 
 __all__ = ["Gate"]
@@ -44,20 +41,23 @@ logger = logging.getLogger(__name__)
 # Headers that describe a request. The client's token is for this server alone.
 _PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type", b"traceparent", b"tracestate"})
 
+# A client that reads nothing for so long counts as gone, even with an open connection.
+_SEND_SECONDS = 120.0
+
+_PING = sse({"type": "ping"})
+
+# Answers to health checks, which need no token.
+_HEALTHY = JSONResponse({"status": "ok"})
+_OPEN = {("GET", "/healthz"): _HEALTHY, ("HEAD", "/healthz"): _HEALTHY, ("HEAD", "/"): Response()}
+
 # The server's own paths; the transport has the others.
 _METHODS = {"/healthz": "GET, HEAD", "/metrics": "GET", "/v1/usage": "GET"}
-
-_NO_METRICS = "/metrics needs prometheus-client: pip install 'cc-messages[server,metrics]'"
 
 
 class Gate:
     """Serves HTTP requests from a transport. Lives on the server's event loop.
 
-    Args:
-        transport: Answers the requests.
-        admission: Decides about clients.
-        max_body_bytes: The maximum length of a body.
-        ping_seconds: The silence of a stream before a ping.
+    After `ping_seconds` of silence a stream gets a ping.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; cancel the work on it when the client disconnects."""
-        if (response := _open_to_all(scope)) is not None:
+        if (response := _OPEN.get((scope["method"], scope["path"]))) is not None:
             await response(scope, receive, send)
             return
         record = RequestRecord(scope, send)
@@ -87,9 +87,9 @@ class Gate:
             if record.has_begun:
                 raise
             await body.drain()
-            await send_response(_refusal(error, body), record, self._ping_seconds)
+            await self._send(_refusal(error, body), record)
         finally:
-            log_request(record)
+            record.log()
             if self._metrics is not None:
                 self._metrics.count_request(record)
 
@@ -105,21 +105,25 @@ class Gate:
             if method != "GET":
                 raise MethodNotAllowedError(method, path, allowed)
             if path == "/metrics":
-                response = await self._metrics_response(scope)
+                if self._metrics is None:
+                    advice = "pip install 'cc-messages[server,metrics]'"
+                    raise APIError(status=404, message=f"/metrics needs prometheus-client: {advice}")
+                accept = Headers(scope=scope).get("accept", "")
+                content, content_type = self._metrics.write(accept, await self._admission.usage())
+                response = Response(content, headers={"content-type": content_type})
             else:
                 response = JSONResponse(await self._admission.usage_report(client))
             await response(scope, receive, record)
             return
         with self._admission.place(client):
             content = await body.read()
-            await run_on_body(check_values, content)
             request = _as_request(scope, content)
             span = nullcontext()
             if (request.method, request.url.path) == ("POST", "/v1/messages"):
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
-                span = request_span(request, record, self._transport.api_origin)
+                span = record.span(request, self._transport.api_origin)
             with span:
                 await self._answer(client, request, receive, record)
 
@@ -152,17 +156,51 @@ class Gate:
                     await is_counted.wait()
 
             try:
-                await _unless(leaving(), relay(self._transport, request, deliver, self._ping_seconds))
+                await _unless(leaving(), self._relay(request, deliver))
             finally:
                 record.report, record.model = context.report, context.model
                 record.usage, record.response = meter.reported, meter.message
 
-    async def _metrics_response(self, scope: Scope) -> Response:
-        if self._metrics is None:
-            raise APIError(status=404, message=_NO_METRICS)
-        accept = Headers(scope=scope).get("accept", "")
-        content, content_type = self._metrics.write(accept, await self._admission.usage())
-        return Response(content, headers={"content-type": content_type})
+    async def _relay(self, request: httpx2.Request, send: Send) -> None:
+        """Answer `request` to a client. Cancelling this ends the work on it."""
+        try:
+            response = await self._transport.handle_async_request(request)
+        except httpx2.TransportError as error:
+            response = error_response(_server_error(error))
+            if isinstance(error.__cause__, CLINotFoundError):  # a retry cannot fix it
+                response.headers["x-should-retry"] = "false"
+        try:
+            await self._send(response, send)
+        finally:
+            await response.aclose()
+
+    async def _send(self, response: httpx2.Response, send: Send) -> None:
+        """Send a response piece by piece."""
+
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(_SEND_SECONDS):
+                    await send(message)
+            except TimeoutError as error:
+                raise ClientDisconnect from error
+
+        headers = [(name.lower(), value) for name, value in response.headers.raw]
+        await send_in_time({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        async for chunk in self._chunks(response):
+            await send_in_time({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send_in_time({"type": "http.response.body"})
+
+    async def _chunks(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        """Yield the body; an event stream gets pings during silence, and an error event if it breaks off."""
+        body = response.aiter_bytes()
+        is_event_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        try:
+            async for chunk in _with_pings(body, self._ping_seconds) if is_event_stream else body:
+                yield chunk
+        except httpx2.TransportError as error:
+            if not is_event_stream:
+                raise
+            yield sse(error_body(_server_error(error)))
 
 
 async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, None, None]) -> None:
@@ -180,26 +218,32 @@ async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, No
         gone.cancel()
 
 
-def _open_to_all(scope: Scope) -> Response | None:
-    """Return the answer to a request that needs no token: a health check."""
-    match scope["method"], scope["path"]:
-        case "GET" | "HEAD", "/healthz":
-            return JSONResponse({"status": "ok"})
-        case "HEAD", "/":
-            return Response()
-        case _:
-            return None
+async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+    """Yield chunks, each of which ends with an event, and a ping after every `seconds` without a chunk."""
+
+    async def read() -> bytes:
+        return await anext(chunks, b"")
+
+    reading = asyncio.ensure_future(read())
+    try:
+        while True:
+            done, _ = await asyncio.wait({reading}, timeout=seconds)
+            if not done:
+                yield _PING
+            elif chunk := reading.result():
+                yield chunk
+                reading = asyncio.ensure_future(read())
+            else:
+                return
+    finally:
+        reading.cancel()
 
 
 def _tokens(scope: Scope) -> list[bytes]:
-    tokens: list[bytes] = []
-    for name, value in scope["headers"]:
-        scheme, _, credentials = value.partition(b" ")
-        if name == b"x-api-key":
-            tokens.append(value)
-        elif name == b"authorization" and scheme.lower() == b"bearer":
-            tokens.append(credentials.strip())
-    return tokens
+    headers = Headers(scope=scope)
+    logins = [value.partition(" ") for value in headers.getlist("authorization")]
+    bearers = [credentials.strip() for scheme, _, credentials in logins if scheme.lower() == "bearer"]
+    return [token.encode("latin-1") for token in (*headers.getlist("x-api-key"), *bearers)]
 
 
 def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
@@ -241,3 +285,11 @@ def _refusal(error: Exception, body: RequestBody) -> httpx2.Response:
     if body.is_ambiguous:  # so that the rest is not parsed as another request
         response.headers["connection"] = "close"
     return response
+
+
+def _server_error(error: httpx2.TransportError) -> APIError:
+    """Return the error between this server and the API."""
+    # Without the text, which can be the API's and quote the request.
+    logger.warning("A request failed: %s", type(error.__cause__ or error).__name__)
+    status = 500 if isinstance(error.__cause__, CLINotFoundError) else 502
+    return APIError(status=status, message=str(error), error_type="api_error")

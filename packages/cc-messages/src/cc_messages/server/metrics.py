@@ -6,7 +6,7 @@ The only module that knows prometheus-client; without the extra `cc-messages[met
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -14,6 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from cc_types import RateLimits
 from cc_types.failures import BY_TYPE
 
 from ..transport import ClaudeCodeTransport
@@ -41,16 +42,9 @@ _ERRORS = BY_TYPE.keys() | {"client_left"}
 
 _MEGABYTE = 1_000_000
 
-L = TypeVar("L", tuple[str], tuple[str, str])
-
 
 class Metrics(Collector):
-    """Counts finished requests and their usage, reads the server's state when asked, and writes all figures.
-
-    Args:
-        transport: Has the figures of the processes and the API's limits.
-        admission: Has the requests in progress, the clients and their budgets.
-    """
+    """Counts finished requests and their usage, reads the server's state when asked, and writes all figures."""
 
     def __init__(self, transport: ClaudeCodeTransport, admission: Admission) -> None:
         self._transport, self._admission = transport, admission
@@ -59,34 +53,19 @@ class Metrics(Collector):
         ProcessCollector(registry=registry)
         registry.register(self)
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
-        self._requests = counter(
-            "cc_messages_requests",
-            "Finished requests, by client, path and HTTP status; 499: the client left before the response",
-            ("client", "path", "status"),
-        )
-        self._errors = counter(
-            "cc_messages_errors",
-            "Requests that failed, by the API's name for the error; also those that failed in mid-stream",
-            ("client", "kind"),
-        )
-        self._first_event = histogram(
-            "cc_messages_first_event_seconds",
-            "Time to the first event of a stream, the wait for a process included",
-            buckets=_BUCKETS,
-        )
-        self._duration = histogram(
-            "cc_messages_request_seconds", "Duration of successful requests for a message", buckets=_BUCKETS
-        )
-        self._wait = histogram(
-            "cc_messages_process_wait_seconds",
-            "Wait of a request for a process, a start included",
-            buckets=_WAIT_BUCKETS,
-        )
+        text = "Finished requests, by client, path and HTTP status; 499: the client left before the response"
+        self._requests = counter("cc_messages_requests", text, ("client", "path", "status"))
+        text = "Requests that failed, by the API's name for the error; also those that failed in mid-stream"
+        self._errors = counter("cc_messages_errors", text, ("client", "kind"))
+        text = "Time to the first event of a stream, the wait for a process included"
+        self._first_event = histogram("cc_messages_first_event_seconds", text, buckets=_BUCKETS)
+        text = "Duration of successful requests for a message"
+        self._duration = histogram("cc_messages_request_seconds", text, buckets=_BUCKETS)
+        text = "Wait of a request for a process, a start included"
+        self._wait = histogram("cc_messages_process_wait_seconds", text, buckets=_WAIT_BUCKETS)
         self._tokens = counter("cc_messages_tokens", "Tokens as the API counts them", ("client", "kind"))
-        self._dollars = counter(
-            "cc_messages_cost_dollars", "List price of these tokens in US dollars, without models that have no price",
-            ("client",),
-        )  # fmt: skip
+        text = "List price of these tokens in US dollars, without models that have no price"
+        self._dollars = counter("cc_messages_cost_dollars", text, ("client",))
 
     def count_request(self, record: RequestRecord) -> None:
         """Count a finished request."""
@@ -111,12 +90,7 @@ class Metrics(Collector):
             self._dollars.labels(client).inc(max(0.0, usage.dollars))
 
     def write(self, accept: str, usage: Mapping[str, UsageTotal]) -> tuple[bytes, str]:
-        """Return all figures and their content type.
-
-        Args:
-            accept: The header `Accept`, for the format.
-            usage: The clients' usage in this UTC day, as far as it could be read.
-        """
+        """Return all figures and their content type; with the clients' usage today, as far as it could be read."""
         self._usage = usage
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
@@ -126,7 +100,8 @@ class Metrics(Collector):
         """Yield the figures of processes, clients and limits."""
         yield from self._processes()
         yield from self._clients()
-        yield from self._limits()
+        if (limits := self._transport.limits) is not None:
+            yield from _of_limits(limits)
 
     def _processes(self) -> Iterator[Metric]:
         stats = self._transport.stats()
@@ -152,37 +127,30 @@ class Metrics(Collector):
         yield ended
 
     def _clients(self) -> Iterator[Metric]:
-        clients = self._admission.clients().clients
-        budgets: dict[tuple[str, str], float | None] = {}
-        used: dict[tuple[str, str], float | None] = {}
-        for client in clients:
-            if (usage := self._usage.get(client.name)) is not None:
-                budgets[client.name, "tokens"], used[client.name, "tokens"] = client.tokens_per_day, usage.tokens
-                budgets[client.name, "dollars"], used[client.name, "dollars"] = client.dollars_per_day, usage.dollars
-        in_progress = self._admission.in_progress
+        clients, in_progress = self._admission.clients().clients, self._admission.in_progress
+        used = {client: self._usage[client.name] for client in clients if client.name in self._usage}
+        units = ("tokens", "dollars")
+        budgets = {(client.name, unit): getattr(client, f"{unit}_per_day") for client in used for unit in units}
+        usage = {(client.name, unit): getattr(total, unit) for client, total in used.items() for unit in units}
         requests = {(client.name,): in_progress[client.name] for client in clients}
         yield _gauge("in_progress", "Requests in progress", ("client",), requests)
         yield _gauge("budget", "Budget of a UTC day", ("client", "unit"), budgets)
-        yield _gauge("budget_used", "Usage in this UTC day", ("client", "unit"), used)
-
-    def _limits(self) -> Iterator[Metric]:
-        limits = self._transport.limits
-        if limits is None:
-            return
-        yield GaugeMetricFamily("cc_messages_limits_age_seconds", "Time since the API reported its limits", limits.age)
-        windows, rates = limits.windows, limits.rates
-        used = {(window.kind,): math.nan if window.utilization is None else window.utilization for window in windows}
-        resets = {(part.kind,): part.resets_at and part.resets_at.timestamp() for part in (*windows, *rates)}
-        remaining = {(rate.kind,): rate.remaining for rate in rates}
-        yield _gauge("limit_used_ratio", "Used share of a plan's window", ("window",), used)
-        yield _gauge("limit_reset_timestamp_seconds", "Reset of a limit", ("limit",), resets)
-        yield _gauge(
-            "rate_limit", "Limit of an API key in a minute", ("limit",), {(rate.kind,): rate.limit for rate in rates}
-        )
-        yield _gauge("rate_limit_remaining", "Remaining number of it", ("limit",), remaining)
+        yield _gauge("budget_used", "Usage in this UTC day", ("client", "unit"), usage)
 
 
-def _gauge(name: str, text: str, labels: L, samples: Mapping[L, float | None]) -> Metric:
+def _of_limits(limits: RateLimits) -> Iterator[Metric]:
+    yield GaugeMetricFamily("cc_messages_limits_age_seconds", "Time since the API reported its limits", limits.age)
+    windows, rates = limits.windows, limits.rates
+    used = {(window.kind,): math.nan if window.utilization is None else window.utilization for window in windows}
+    resets = {(part.kind,): part.resets_at and part.resets_at.timestamp() for part in (*windows, *rates)}
+    maximum, remaining = ({(rate.kind,): getattr(rate, name) for rate in rates} for name in ("limit", "remaining"))
+    yield _gauge("limit_used_ratio", "Used share of a plan's window", ("window",), used)
+    yield _gauge("limit_reset_timestamp_seconds", "Reset of a limit", ("limit",), resets)
+    yield _gauge("rate_limit", "Limit of an API key in a minute", ("limit",), maximum)
+    yield _gauge("rate_limit_remaining", "Remaining number of it", ("limit",), remaining)
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Mapping[Any, float | None]) -> Metric:
     """Return a gauge with a sample for each value that is not None, by the values of its labels."""
     gauge = GaugeMetricFamily(f"cc_messages_{name}", text, labels=labels)
     for values, number in samples.items():

@@ -1,9 +1,21 @@
-"""The record of an HTTP request, from the messages to the client. Knows ASGI and the API's errors."""
+"""The record of an HTTP request, from the messages to the client: for metrics, the access log, and OpenTelemetry.
 
+Knows ASGI and the API's errors. The log and the span have no prompts and tokens. The span has the names and attributes
+of pydantic-ai's spans, by the conventions for generative AI, and continues the client's trace. Claude Code's own spans
+become its children. Without a tracer provider nothing happens.
+"""
+
+import logging
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
+import httpx2
+from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span, get_tracer, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from pydantic_core import from_json
 from starlette.types import Message, Scope, Send
 
@@ -16,11 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["RequestRecord"]
 
+logger = logging.getLogger("cc_messages.access")
+
+_TRACER = get_tracer("cc_messages")
+_TRACE_CONTEXT = TraceContextTextMapPropagator()
+
 _PING = b"event: ping\n"
 _ERROR = b"event: error\n"
 _FIRST_FAILURE = 400
 # The status of requests whose client left, as other servers log it.
 _CLIENT_CLOSED_REQUEST = 499
+_SHOWN_CHARACTERS = 200
 
 
 class RequestRecord:
@@ -67,6 +85,55 @@ class RequestRecord:
         await self._send(message)
         self.has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
 
+    def log(self) -> None:
+        """Log the finished request: client, method, path, model, status, input and output tokens, milliseconds."""
+        facts = (self.client or "-", self.method, _shown(self.path), _shown(self.model) or "-", self.status)
+        tokens = (self.usage.all_input, self.usage.output)
+        logger.info("%s %s %s %s %d input=%d output=%d %.0fms", *facts, *tokens, self.seconds * 1000)
+
+    @contextmanager
+    def span(self, request: httpx2.Request, address: str) -> Generator[None]:
+        """Open a span for a request to the API at `address`, and put its trace context into the request's headers."""
+        # An instrumented ASGI server has continued the client's trace already.
+        is_traced = get_current_span().get_span_context().is_valid
+        parent = None if is_traced else _TRACE_CONTEXT.extract(request.headers)
+        span = _TRACER.start_span("chat", parent, SpanKind.CLIENT)
+        _TRACE_CONTEXT.inject(request.headers, set_span_in_context(span))
+        try:
+            yield
+        finally:
+            if span.is_recording():
+                self._describe(span, address)
+            span.end()
+
+    def _describe(self, span: Span, address: str) -> None:
+        span.update_name(f"chat {self.model}")
+        facts: dict[str, object] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": "claude-code",
+            "gen_ai.request.model": self.model,
+            "gen_ai.response.id": self.response.get("id"),
+            "gen_ai.response.model": self.response.get("model"),
+            "http.response.status_code": self.status,
+            "claude_code.client": self.client,
+            "error.type": self.error or (None if self.has_ended else "client_left"),
+        }
+        with suppress(ValueError):  # an address with an invalid port
+            facts |= {"server.address": urlsplit(address).hostname, "server.port": urlsplit(address).port}
+        if (usage := self.usage).requests:
+            facts |= {
+                "gen_ai.usage.input_tokens": usage.all_input,
+                "gen_ai.usage.output_tokens": usage.output,
+                "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
+                "gen_ai.usage.cache_creation.input_tokens": usage.cache_write,
+                "operation.cost": usage.dollars if math.isfinite(usage.dollars) else None,
+            }
+        for name, value in facts.items():
+            if isinstance(value, str | int | float) and value != "":
+                span.set_attribute(name, value)
+        if facts["error.type"] is not None:
+            span.set_status(StatusCode.ERROR)
+
     def _note(self, chunk: bytes) -> None:
         if not self._is_stream:
             if self.status >= _FIRST_FAILURE:
@@ -83,3 +150,8 @@ def _error_type(body: bytes) -> str:
         return str(from_json(body, allow_partial="trailing-strings")["error"]["type"])
     except (ValueError, LookupError, TypeError):
         return "api_error"
+
+
+def _shown(text: str) -> str:
+    """Return a client's text without line breaks and blanks, which would allow it to invent log lines."""
+    return quote(text[:_SHOWN_CHARACTERS], safe="/:@[]")

@@ -2,23 +2,35 @@
 
 Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written waits
 for another `flush()`. A power failure can lose the last seconds; the end of the process loses nothing that was flushed.
-`flush()` and `today()` wait for SQLite, and are called in one thread at a time.
+`flush()` and `today()` wait for SQLite, and are called in one thread at a time: the ledger's. So a database that is
+locked or slow delays only requests that need it, for a bounded time.
 """
 
+import asyncio
+import logging
 import os
 import sqlite3
-import stat
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-__all__ = ["UsageStore", "UsageTotal"]
+from .clients import check_private
+
+__all__ = ["RETRY_SECONDS", "UsageLedger", "UsageStore", "UsageTotal"]
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+"""The time after which a failed write is tried again."""
 
 # Another server that writes holds the lock for a millisecond.
 _LOCK_SECONDS = 1.0
+# A read takes a millisecond; it may have to wait for an attempt to write.
+_READ_SECONDS = 3.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -47,18 +59,11 @@ class UsageTotal:
 
 
 class UsageStore:
-    """The usage of all clients.
-
-    Args:
-        path: The database, which is created if it does not exist, for this user alone; in memory if None.
-        now: Returns the time, in UTC.
-    """
+    """The usage of all clients, in a database that is created for this user alone; in memory without a path."""
 
     def __init__(self, path: Path | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path, self._now = path, now
-        self._lock = threading.Lock()
-        self._unwritten: dict[tuple[str, str], UsageTotal] = {}
-        self._is_writing = False
+        self._unwritten: list[tuple[str, str, UsageTotal]] = []
         try:
             if path is not None:
                 _make_private(path)
@@ -72,7 +77,7 @@ class UsageStore:
                 self._database.execute(_SCHEMA)
                 self._database.execute(_READ, ("", ""))
             self._file = self._identity()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, ValueError, sqlite3.Error) as error:
             raise ValueError(
                 f"the usage of the clients cannot be stored in {path}: {error}; --usage-file names another place"
             ) from error
@@ -80,38 +85,28 @@ class UsageStore:
     @property
     def has_unwritten(self) -> bool:
         """True if there are amounts that are not in the database yet."""
-        with self._lock:
-            return self._is_writing or bool(self._unwritten)
+        return bool(self._unwritten)
 
     def add(self, client: str, amount: UsageTotal) -> None:
         """Add an amount to a client's usage. May be called in any thread; makes no I/O."""
-        self._add({(self._day(), client): amount})
+        self._unwritten.append((self._day(), client, amount))
 
     def flush(self) -> None:
         """Write the added amounts."""
-        with self._lock:
-            amounts, self._unwritten = self._unwritten, {}
-            self._is_writing = bool(amounts)
-        if not amounts:
+        if not (amounts := [*self._unwritten]):
             return
-        try:
-            self._check_file()
-            with self._database:
-                rows = ((*key, amount.requests, amount.tokens, amount.dollars) for key, amount in amounts.items())
-                self._database.executemany(_ADD, rows)
-        except BaseException:
-            self._add(amounts)
-            raise
-        finally:
-            self._is_writing = False
+        self._check_file()
+        with self._database:
+            rows = ((day, client, total.requests, total.tokens, total.dollars) for day, client, total in amounts)
+            self._database.executemany(_ADD, rows)
+        del self._unwritten[: len(amounts)]  # others may have been added at the end
 
     def today(self, client: str) -> UsageTotal:
         """Return a client's usage in this UTC day, with all added amounts."""
         self._check_file()
         key = (self._day(), client)
-        row = self._database.execute(_READ, key).fetchone()
-        with self._lock:
-            return UsageTotal(*(row or ())) + self._unwritten.get(key, UsageTotal())
+        total = UsageTotal(*(self._database.execute(_READ, key).fetchone() or ()))
+        return sum((amount for *place, amount in [*self._unwritten] if (*place,) == key), total)
 
     def day_end(self) -> datetime:
         """Return the end of this UTC day, when budgets begin anew."""
@@ -120,11 +115,6 @@ class UsageStore:
     def seconds_left(self) -> float:
         """Return the seconds to the end of this UTC day."""
         return (self.day_end() - self._now()).total_seconds()
-
-    def _add(self, amounts: dict[tuple[str, str], UsageTotal]) -> None:
-        with self._lock:
-            for key, amount in amounts.items():
-                self._unwritten[key] = self._unwritten.get(key, UsageTotal()) + amount
 
     def _check_file(self) -> None:
         """Check that the file is still the same: SQLite goes on with a deleted file."""
@@ -144,12 +134,73 @@ class UsageStore:
         return self._now().date().isoformat()
 
 
+class UsageLedger:
+    """Reads and writes the usage in a store. Only the store's methods without I/O may be called elsewhere."""
+
+    def __init__(self, store: UsageStore) -> None:
+        self.store = store
+        self._thread = ThreadPoolExecutor(1, "cc-messages-usage")
+        self._error = ""
+        self._is_closed = False
+
+    def add(self, client: str, amount: UsageTotal) -> None:
+        """Add an amount to a client's usage, and begin to write it. May be called in any thread, also after `close()`.
+
+        A failure is logged, and the write repeated until it succeeds.
+        """
+        self.store.add(client, amount)
+        if self._error:
+            return
+        try:
+            self._thread.submit(self._write)
+        except RuntimeError:  # the interpreter is ending, and has ended the thread
+            self.store.flush()
+
+    async def written(self) -> None:
+        """Wait until the added amounts are written, or have to wait for the next attempt."""
+        while self.store.has_unwritten and not self._error:
+            await asyncio.wrap_future(self._thread.submit(self._write))
+
+    async def today(self, client: str) -> UsageTotal:
+        """Return a client's usage in this UTC day, with all added amounts."""
+        if not (problem := self._error):
+            try:
+                async with asyncio.timeout(_READ_SECONDS):
+                    total = await asyncio.wrap_future(self._thread.submit(self.store.today, client))
+            except TimeoutError as error:
+                raise sqlite3.OperationalError(f"the database did not answer within {_READ_SECONDS:g} s") from error
+            if not (problem := self._error):
+                return total
+        raise sqlite3.OperationalError(problem)
+
+    async def close(self) -> None:
+        """Write the added amounts, in one attempt. From now on nothing is tried again."""
+        self._is_closed, self._error = True, ""
+        await self.written()
+
+    def _write(self, is_retry: bool = False) -> None:
+        if self._error and not is_retry:
+            return
+        try:
+            self.store.flush()
+        except Exception as error:
+            if not self._error:
+                logger.error("The usage of the clients could not be stored yet: %s", error)
+            self._error = str(error) or repr(error)
+            if not self._is_closed:
+                retry = threading.Timer(RETRY_SECONDS, self._thread.submit, (self._write, True))
+                retry.daemon = True
+                retry.start()
+            return
+        self._error = ""
+        if self.store.has_unwritten:  # `add()` still saw the error
+            self._thread.submit(self._write)
+
+
 def _make_private(path: Path) -> None:
     """Create the file for this user alone, and refuse a file that others can use. SQLite's own files get the mode."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        check_private(os.fstat(descriptor).st_mode)
     finally:
         os.close(descriptor)
-    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise PermissionError(f"other users have access to it (mode {mode:o}): chmod 600 takes it away")
