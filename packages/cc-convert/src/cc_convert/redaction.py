@@ -12,7 +12,9 @@ _SECRETS = re.compile(
     -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | \b(?: sk-[\w-]{16,} | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,} | (?:AKIA|ASIA)[0-9A-Z]{16}
       | xox[abeprs]-[\w-]{10,} | AIza[\w-]{30,} | npm_\w{30,} | pypi-[\w-]{40,} | hf_\w{20,}
-      | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]* )
+      | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*
+      # Cut off, as in a title.
+      | (?: sk-ant- | gh[pousr]_ | github_pat_ | glpat- | xox[abeprs]- | AIza | npm_ | pypi- | hf_ | eyJ ) [\w.-]* \Z )
     """,
     re.VERBOSE | re.DOTALL,
 )

@@ -22,7 +22,6 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
-    RetryPromptPart,
     TextPart,
     ThinkingPart,
     ToolReturnPart,
@@ -156,7 +155,7 @@ class LogEntry:
     """
 
     def __init__(self, log: RequestLog, model: str, messages: Sequence[ModelMessage], context: RunContext[Any]) -> None:
-        self.report: "RequestReport | None" = None
+        self.report: RequestReport | None = None
         """How the request was handled, if it came that far."""
         self.response: ModelResponse | None = None
         """The response; None without one."""
@@ -187,7 +186,7 @@ class LogEntry:
         if error is not None and not self._messages:
             reason = f"{type(error).__name__}: {error}" if self._log.prompts else type(error).__name__
             content = [{"type": "text", "text": reason}]
-            message = {"model": self._model, "role": "assistant", "content": content, "usage": {}}
+            message: dict[str, Any] = {"model": self._model, "role": "assistant", "content": content, "usage": {}}
             self._write("assistant", isApiErrorMessage=True, message=message)
 
     def _write_answer(self, message: Mapping[str, JsonValue]) -> None:
@@ -233,13 +232,13 @@ def _prompt_blocks(message: ModelMessage | None) -> list[dict[str, Any]]:
                 texts = [item if isinstance(item, str) else f"[{type(item).__name__}]" for item in part.content]
                 blocks += [{"type": "text", "text": text} for text in texts]
             case ToolReturnPart():
-                content = part.model_response_str()
-                blocks.append({"type": "tool_result", "tool_use_id": part.tool_call_id, "content": content})
-            case RetryPromptPart(tool_name=str()):
-                result = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": part.model_response()}
-                blocks.append(result | {"is_error": True})
-            case RetryPromptPart():
-                blocks.append({"type": "text", "text": part.model_response()})
+                content, failed = part.model_response_str(), part.outcome in ("failed", "retried")
+                blocks.append(
+                    {
+                        "type": "tool_result", "tool_use_id": part.tool_call_id, "content": content,
+                        "is_error": failed,
+                    }
+                )  # fmt: skip
             case _:
                 pass
     return blocks

@@ -51,7 +51,8 @@ def run(options: Namespace) -> int:
             command.update(above)
             if text != shown:
                 shown = text
-                print(_redrawn(text, columns or 80, lines or 24) if redraw else text, flush=True)  # noqa: T201
+                drawn = _redrawn(text, columns or 80, lines or 24) if redraw else f"{text}\n"
+                print(drawn, end="", flush=True)  # noqa: T201 - the command's output
             if not redraw:
                 say_alerts(excess for excess in above if excess.message not in alerted)
                 alerted = [excess.message for excess in above]

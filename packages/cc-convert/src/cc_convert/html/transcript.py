@@ -34,7 +34,7 @@ def entries(events: Sequence[Event], zone: tzinfo | None, clean: Callable[[str],
     tools = {event.identity: event.name for event in events if event.kind == "call"}
     for event in events:
         name = tools.get(event.identity, "") if event.kind == "result" else event.name
-        yield _entry(event._replace(name=name, text=clean(event.text)), zone, clean(_summary(event)))
+        yield _entry(event._replace(name=name, text=clean(event.text)), zone, _summary(event, clean))
 
 
 def search_box(place: str, hint: str) -> str:
@@ -63,7 +63,7 @@ def _entry(event: Event, zone: tzinfo | None, summary: str) -> str:
     return f'<div class="event {" ".join(kinds)}" data-entry>{inner}</div>\n'
 
 
-def _summary(event: Event) -> str:
+def _summary(event: Event, clean: Callable[[str], str]) -> str:
     """Return what a tool call is about, in one line; empty for other events."""
     value: object = event.input
     if event.kind != "call" or not isinstance(value, dict):
@@ -71,7 +71,8 @@ def _summary(event: Event) -> str:
     fields = cast("dict[str, object]", value)
     values = [fields.get(name) for name in _TELLING] + list(fields.values())
     value = next((value for value in values if isinstance(value, str) and value.strip()), "")
-    line = " ".join(value[: 4 * _MOST_SUMMARY].split())
+    # Cleaned first: a part of a secret is not recognised.
+    line = " ".join(clean(value[:_MOST_CHARACTERS])[: 4 * _MOST_SUMMARY].split())
     return line if len(line) <= _MOST_SUMMARY else f"{line[: _MOST_SUMMARY - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
