@@ -1,4 +1,4 @@
-"""What a reader of the report needs: rendered Markdown, telling headings, several pages, costs by project."""
+"""HTML reports for a reader: rendered Markdown, headings that tell calls apart, several pages, costs by project."""
 
 import io
 import json

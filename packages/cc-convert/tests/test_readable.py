@@ -1,4 +1,4 @@
-"""What a person at a terminal needs: tables that fit, errors that help, packed logs, and a live picture."""
+"""Output for a person at a terminal: tables that fit, errors that help, packed logs, and a live picture."""
 
 import bz2
 import json

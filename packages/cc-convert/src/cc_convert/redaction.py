@@ -43,10 +43,10 @@ class Redaction:
 
     def __init__(self, folders: Iterable[str] = ()) -> None:
         # The longest first, since one may be within another.
-        known = sorted({folder.rstrip("/\\") for folder in folders} - {""}, key=len, reverse=True)
+        paths = sorted({folder.rstrip("/\\") for folder in folders} - {""}, key=len, reverse=True)
         # Claude Code's folder for a project has the path with other characters as hyphens.
-        hyphened = [re.sub(r"[^A-Za-z0-9]", "-", folder) for folder in known if len(folder) > 3]
-        names = {folder: _without_folders(folder) for folder in known}
+        hyphened = [re.sub(r"[^A-Za-z0-9]", "-", folder) for folder in paths if len(folder) > 3]
+        names = {folder: _without_folders(folder) for folder in paths}
         self._names = names | {name: _PATH for name in hyphened if name not in names}
         self._folders = re.compile("|".join(map(re.escape, self._names))) if self._names else None
 

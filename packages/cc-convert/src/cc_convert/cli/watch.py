@@ -31,7 +31,7 @@ _MOST_NAME = 40
 
 
 class Picture(NamedTuple):
-    """What is displayed, and the alerts in it."""
+    """Text to display, and the alerts in it."""
 
     text: str
     excesses: list[Excess]

@@ -78,6 +78,12 @@ def excesses(
         for line in lines(alert.subject):
             if line.cost > alert.limit and (not alert.name or fnmatchcase(line.key, alert.name)):
                 name = line.key if line.key == alert.subject else f"{alert.subject} {line.key}"
-                amounts = f"{spell_cost(line.cost, line.unpriced)} is more than {spell_cost(alert.limit)}"
-                result.append(Excess(alert, line.key, f"{name}: {amounts}"))
+                result.append(Excess(alert, line.key, f"{name}: {_amounts(line, alert.limit)}"))
     return result
+
+
+def _amounts(line: Line, limit: float) -> str:
+    cost = spell_cost(line.cost, line.unpriced)
+    # An excess that rounding would hide has more decimals.
+    cost = f"${line.cost:,.6f}" if cost == spell_cost(limit) else cost
+    return f"{cost} is more than {spell_cost(limit)}"
