@@ -117,7 +117,7 @@ def test_no_markdown_runs_or_loads_anything(attack: str) -> None:
 
 def test_without_the_extra_answers_are_plain_text(log: Any, run: Run, tmp_path: Path, monkeypatch: Any) -> None:
     """LOG-90, LOG-48: the command says what to install."""
-    monkeypatch.setattr("cc_convert.html.answer.has_extra", lambda _: False)
+    monkeypatch.setattr("cc_convert.html.answer.renders_markdown", lambda: False)
     log.answer(content=[{"type": "text", "text": "# Done <b>"}])
 
     done = run("convert", log.write(), "-o", tmp_path / "report.html")
@@ -213,6 +213,20 @@ def test_pages_are_split_and_every_link_leads_somewhere(run: Run, many_sessions:
     assert whole.count("Answer 5.59 ") == 1
     listed = re.findall(r'<td class="id"><a href="([^"]+)">', pages[report])
     assert len(listed) == len(set(listed)) == 12
+
+
+def test_sessions_that_are_not_listed_are_on_linked_pages(
+    run: Run, many_sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-93: a list of all sessions could be too large."""
+    monkeypatch.setattr(page_module, "_MOST_LISTED", 3)
+    run("convert", many_sessions, "-o", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count('<td class="id">') == 3
+    assert "9 older sessions are on the last pages: " in page
+    assert set(re.findall(r'href="(report-pages/\d+.html)#overview"', page)) == {
+        f"report-pages/{path.name}" for path in (tmp_path / "report-pages").iterdir()
+    }
 
 
 def test_a_report_to_a_pipe_is_a_single_page(run: Run, many_sessions: Path) -> None:

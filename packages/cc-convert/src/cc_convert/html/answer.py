@@ -15,6 +15,7 @@ _MARKS = re.compile(r"[*_`#|\[\]<>&\\~]|^\s*(?:[-+=]|\d+[.)])|^ {4}|\t", re.MULT
 _SCHEMES = ("http://", "https://", "mailto:")
 
 
+@cache
 def renders_markdown() -> bool:
     """Return true if the extra is installed."""
     return has_extra("markdown_it")

@@ -91,7 +91,7 @@ def write_html(
     file.write(_overview(buckets, zone))
     listed, note = sessions[:_MOST_LISTED], ""
     if unlisted := len(sessions) - len(listed):
-        note = f'<p class="dim">{unlisted:,} older sessions are listed by: cc-convert report session</p>'
+        note = f'<p class="dim">{unlisted:,} older sessions are on the last pages: {book.page_links()}</p>'
     file.write(session_table(listed, book.links, zone, note))
     file.write("</div>\n")
     file.writelines(sections)
@@ -129,6 +129,10 @@ class _Book:
         """Write the last page, and return the sections of the first one."""
         self._turn(self._number + 1)
         return self._first
+
+    def page_links(self) -> str:
+        """Return links from the first page to the others."""
+        return " ".join(f'<a href="{self._link(1, page, "overview")}">{page}</a>' for page in range(2, self._last + 1))
 
     def _reserve(self, size: int) -> int:
         """Return the number of the page that has room."""
