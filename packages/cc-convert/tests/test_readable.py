@@ -80,6 +80,17 @@ def test_columns_are_left_out_in_order_until_the_rest_fits() -> None:
     assert fit_table(table, ("Output",), None) == (table, [])
 
 
+def test_columns_are_aligned_below_wide_characters(run: Run, maker: Maker, tmp_path: Path) -> None:
+    """LOG-94: each of these takes two columns in a terminal."""
+    for number, project in enumerate(("\u65e5\u672c\u8a9e", "ascii", "e\u0301t\u00e9")):
+        log = maker(f"s{number}", project=project)
+        log.answer()
+        log.write(tmp_path / f"{number}.jsonl")
+    lines = run("report", "project", tmp_path).out.splitlines()
+    starts = {line.split()[0]: line.index("1 ") for line in lines[2:5]}
+    assert starts == {"\u65e5\u672c\u8a9e": 16 - 3, "ascii": 16, "e\u0301t\u00e9": 16 + 1}
+
+
 def test_every_report_marks_costs_that_lack_a_price(run: Run, log: Any) -> None:
     """LOG-92"""
     call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}

@@ -159,6 +159,22 @@ def test_processes_share_a_file_and_its_rotation_without_losing_a_line(tmp_path:
     assert all(file.stat().st_size < 30_000 and stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
 
 
+async def test_a_text_that_is_hard_to_write_fails_no_request(provider: ClaudeCodeProvider, tmp_path: Path) -> None:
+    """MODEL-112: half of a character, and a value that JSON does not have."""
+    log = RequestLog(tmp_path / "runs.jsonl", prompts=True)
+    agent = Agent(logged(provider, log))
+
+    @agent.tool_plain
+    def temperature(city: str) -> dict[str, object]:
+        return {"degrees": float("nan"), "place": "\u65e5"}
+
+    await agent.run("Hello \u65e5.")
+    log.write({"text": "\ud83d", "value": float("inf"), "other": object()})
+
+    assert len(log.path.read_text("utf-8").splitlines()) == 5
+    assert "\u65e5" in log.path.read_text("utf-8")
+
+
 def test_only_the_newest_renamed_files_are_kept(tmp_path: Path) -> None:
     """MODEL-112"""
     log = RequestLog(tmp_path / "runs.jsonl", max_bytes=100, max_files=2)

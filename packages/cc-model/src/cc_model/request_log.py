@@ -3,6 +3,7 @@
 Several processes and threads may write to the same file: a line is written at once, to its end.
 """
 
+import json
 import logging
 import os
 import re
@@ -27,7 +28,6 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_core import to_json
 
 from cc_convert.log_files.usage import message_usage
 from cc_convert.prices import Prices
@@ -88,7 +88,11 @@ class RequestLog:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append a record; never raises an `OSError`."""
-        line = to_json(record, fallback=str) + b"\n"
+        # Half of a character, which a tool's text may contain, cannot be UTF-8.
+        line = (
+            json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
+            + b"\n"
+        )
         try:
             self._rotate_if_full(len(line))
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -177,8 +181,14 @@ class LogEntry:
                 self._write_answer(message)
 
     def end(self, error: BaseException | None) -> None:
-        """Write the lines."""
+        """Write the lines; never raises an `Exception`, since the request itself has not failed."""
         self._has_ended = True
+        try:
+            self._write_all(error)
+        except Exception:
+            logger.exception("A request could not be logged")
+
+    def _write_all(self, error: BaseException | None) -> None:
         if self._log.prompts and (blocks := _prompt_blocks(self._last)):
             self._write("user", message={"role": "user", "content": blocks})
         for message in list(self._messages.values()):

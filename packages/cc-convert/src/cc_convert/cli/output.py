@@ -140,7 +140,16 @@ def fit_table(table: Table, drops: Iterable[str], columns: int | None) -> tuple[
 
 
 def _widths(table: Table) -> list[int]:
-    return [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+    return [max(_width(row[at]) for row in table) for at in range(len(table[0]))]
+
+
+def _width(cell: str) -> int:
+    """Return the columns that a text takes in a terminal: Chinese and Japanese characters take two."""
+    if cell.isascii():
+        return len(cell)
+    from unicodedata import combining, east_asian_width
+
+    return sum((not combining(character)) + (east_asian_width(character) in "WF") for character in cell)
 
 
 def visible(cell: str) -> str:
@@ -167,9 +176,10 @@ def _write_plain(file: TextIO, table: Table, title: str, *, last: bool) -> None:
     for number, row in enumerate(table):
         if number == 1 or (last and number == len(table) - 1 > 1):
             file.write("  ".join("-" * width for width in widths) + "\n")
+        gaps = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
         cells = [
-            cell.ljust(width) if _is_text(table, at) else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell + gap if _is_text(table, at) else gap + cell
+            for at, (cell, gap) in enumerate(zip(row, gaps, strict=True))
         ]
         file.write("  ".join(cells).rstrip() + "\n")
 
