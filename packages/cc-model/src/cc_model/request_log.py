@@ -44,6 +44,7 @@ __all__ = ["LogEntry", "RequestLog"]
 logger = logging.getLogger(__name__)
 
 _ENTRYPOINT = "cc-model"
+_SERVER = "mcp_server:"
 _FILE_TIME = "%Y%m%dT%H%M%S-%f"
 _FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
 
@@ -260,7 +261,7 @@ def _answer_blocks(response: ModelResponse | None, *, with_text: bool) -> list[d
     for part in response.parts if response else ():
         match part:
             case BaseToolCallPart():
-                call = {"type": "tool_use", "id": part.tool_call_id, "name": part.tool_name}
+                call = {"type": "tool_use", "id": part.tool_call_id, "name": _tool_name(part)}
                 blocks.append(call | ({"input": part.args_as_dict()} if with_text else {}))
             case TextPart() if with_text:
                 blocks.append({"type": "text", "text": part.content})
@@ -269,3 +270,9 @@ def _answer_blocks(response: ModelResponse | None, *, with_text: bool) -> list[d
             case _:
                 pass
     return blocks
+
+
+def _tool_name(part: BaseToolCallPart) -> str:
+    """Return the called tool; a call by the CLI itself has it among its arguments."""
+    name = part.args_as_dict().get("tool_name") if part.tool_name.startswith(_SERVER) else None
+    return name if isinstance(name, str) else part.tool_name
