@@ -75,8 +75,11 @@ class RequestLog:
         max_files: int | None = None,
         prompts: bool = False,
     ) -> None:
-        self.path = Path(path).absolute()
-        self.max_bytes, self.max_files, self.prompts = max_bytes, max_files, prompts
+        self.path: Path = Path(path).absolute()
+        """The file."""
+        self.prompts: bool = prompts
+        """True if lines have prompts and answers."""
+        self._max_bytes, self._max_files = max_bytes, max_files
         if not self.path.parent.is_dir() or self.path.is_dir():
             raise ValueError(f"The log {str(path)!r} is not a file in an existing folder: create the folder first")
         for name, number in (("max_bytes", max_bytes), ("max_files", max_files)):
@@ -113,7 +116,7 @@ class RequestLog:
     def _rotate_if_full(self, added: int) -> None:
         with suppress(FileNotFoundError):
             size = os.stat(self.path).st_size
-            if self.max_bytes is None or not size or size + added <= self.max_bytes:
+            if self._max_bytes is None or not size or size + added <= self._max_bytes:
                 return
             with _locked(self.path) as is_current:
                 if is_current:
@@ -122,11 +125,11 @@ class RequestLog:
                     self._delete_oldest()
 
     def _delete_oldest(self) -> None:
-        if self.max_files is None:
+        if self._max_files is None:
             return
         form = re.compile(re.escape(self.path.stem) + _FILE_TIME_FORM + re.escape(self.path.suffix))
         files = sorted(name for name in os.listdir(self.path.parent) if form.fullmatch(name))
-        for name in files[: -self.max_files]:
+        for name in files[: -self._max_files]:
             with suppress(FileNotFoundError):
                 os.unlink(self.path.with_name(name))
 

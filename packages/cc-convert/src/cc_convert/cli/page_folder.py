@@ -28,10 +28,10 @@ class PageFolder:
     """
 
     def __init__(self, path: str, *, force: bool) -> None:
-        self.path = f"{os.path.splitext(path)[0]}-pages"
-        self.folder_link = quote(os.path.basename(self.path))
-        self.first_link = f"../{quote(os.path.basename(path))}"
-        self.count = 0
+        self.path: str = f"{os.path.splitext(path)[0]}-pages"
+        self.folder_link: str = quote(os.path.basename(self.path))
+        self.first_link: str = f"../{quote(os.path.basename(path))}"
+        self.count: int = 0
         """Number of pages."""
         self._temporary = f"{self.path}.{os.getpid()}"
         self._file: TextIO | None = None
