@@ -216,7 +216,8 @@ def test_an_empty_log_makes_a_page(log: Any) -> None:
 # --- in a browser
 
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 
 

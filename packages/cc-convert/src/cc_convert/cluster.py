@@ -16,7 +16,7 @@ from .log_files.cache import Packed, pack_scan, unpack_scan
 from .log_files.rows import FileScan, unreadable
 from .log_files.scan import scan_stream
 from .log_files.sources import ENDINGS, LogsNotFoundError
-from .log_files.streams import Blocks, Readable, begins_packed, open_gzip
+from .log_files.streams import Blocks, Readable, begins_packed, open_packed
 from .log_files.titles import Titles, best_titles, find_titles
 from .logs import Logs, merge
 
@@ -107,7 +107,7 @@ def _content(file: Any, offset: int = 0) -> Generator[Readable]:
     packed = begins_packed(file)
     file.seek(offset)
     if packed:
-        with open_gzip(file) as content:
+        with open_packed(file) as content:
             yield content
     else:
         yield Blocks(file.read)

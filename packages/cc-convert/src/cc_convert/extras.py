@@ -6,7 +6,14 @@ from types import ModuleType
 
 __all__ = ["EXTRAS", "MissingExtraError", "has_extra", "need"]
 
-EXTRAS = {"rich": "rich", "duckdb": "sql", "distributed": "dask", "fsspec": "dask"}
+EXTRAS = {
+    "rich": "rich",
+    "markdown_it": "html",
+    "duckdb": "sql",
+    "stringzilla": "fast",
+    "distributed": "dask",
+    "fsspec": "dask",
+}
 """Modules, each with the extra that installs it."""
 
 

@@ -1,6 +1,6 @@
 """Transcripts as Markdown."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -9,8 +9,10 @@ from .log_files.events import KIND_NAMES, Event, read_events
 __all__ = ["write_markdown"]
 
 
-def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]) -> None:
-    """Write the transcripts for sessions."""
+def write_markdown(
+    file: TextIO, paths: Iterable[str], sessions: Collection[str], *, clean: Callable[[str], str] = str
+) -> None:
+    """Write the transcripts for sessions; `clean` is applied to their texts."""
     session = None
     for path in paths:
         for event in read_events(path):
@@ -19,7 +21,7 @@ def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]
             if event.session != session:
                 session = event.session
                 file.write(f"# Session {session}\n\n")
-            file.write(_entry(event))
+            file.write(_entry(event._replace(text=clean(event.text))))
 
 
 def _entry(event: Event) -> str:

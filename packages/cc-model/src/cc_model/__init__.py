@@ -9,6 +9,7 @@ from .capability import ClaudeCode, claude_code
 from .errors import ModelPlanLimitError, ToolsetNotRegisteredError
 from .model import ClaudeCodeModel
 from .provider import ClaudeCodeProvider
+from .request_log import RequestLog
 from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback
 
@@ -19,6 +20,7 @@ __all__ = [
     "ClaudeCodeProvider",
     "MessageCallback",
     "ModelPlanLimitError",
+    "RequestLog",
     "ToolNotFoundError",
     "ToolsetNotRegisteredError",
     "claude_code",

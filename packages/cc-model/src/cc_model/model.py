@@ -32,6 +32,8 @@ from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, check_provider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
+from .request_log import LogEntry
+from .run_context import run_context_for
 from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
 from .uploaded_files import with_own_files
@@ -227,12 +229,16 @@ class ClaudeCodeModel(AnthropicModel):
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
         async with AsyncExitStack() as stack:
             prepared = self._prepared(messages, model_settings, model_request_parameters, transcript, run_context)
-            arguments, open_context = await stack.enter_async_context(prepared)
+            arguments, open_context, entry = await stack.enter_async_context(prepared)
             # Only while the request is sent: a stream may be closed in another task than it was opened in.
             with open_context() as context:
                 response = await stack.enter_async_context(super().request_stream(*arguments, run_context))
             add_to_stream(response, context)
-            yield response
+            try:
+                yield response
+            finally:
+                if entry is not None:
+                    entry.response = response.get()
         if transcript is not None:
             await transcript.complete_if_possible()
 
@@ -258,9 +264,12 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         transcript: Transcript | None,
     ) -> ModelResponse:
-        async with self._prepared(messages, model_settings, parameters, transcript) as (arguments, open_context):
+        prepared = self._prepared(messages, model_settings, parameters, transcript)
+        async with prepared as (arguments, open_context, entry):
             with open_context() as context:
                 response = await super().request(*arguments)
+            if entry is not None:
+                entry.response = response
         return with_details(response, context.report)
 
     @asynccontextmanager
@@ -271,8 +280,10 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         transcript: Transcript | None,
         run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[tuple[_Arguments, Callable[[], AbstractContextManager[RequestContext]]]]:
-        """Yield the request for `AnthropicModel`, and its context; convert errors, and end the CLI's tools afterwards.
+    ) -> AsyncGenerator[tuple[_Arguments, Callable[[], AbstractContextManager[RequestContext]], LogEntry | None]]:
+        """Yield the request for `AnthropicModel`, its context, and its entry in the log, if there is a log.
+
+        Convert errors, and end the CLI's tools afterwards.
 
         `request()` does not drain the stream: an API error after the answer has begun, as in the CLI's loop, comes to
         `request()` as a status, which the client may retry, and to a stream as an event.
@@ -285,11 +296,14 @@ class ClaudeCodeModel(AnthropicModel):
             if self._agent_tools is not None and parameters.function_tools
             else nullcontext()
         )
-        advice = cast(ClaudeCodeProvider, self._provider).transport.login_advice
-        with claude_code_errors(self.model_name, advice):
+        provider = cast(ClaudeCodeProvider, self._provider)
+        entry = None
+        if provider.log is not None:
+            entry = LogEntry(provider.log, self.model_name, messages, run_context_for(self, run_context))
+        with claude_code_errors(self.model_name, provider.transport.login_advice), _logged(entry):
             async with tools as cli_tools:
                 arguments = (with_own_files(messages, self.system), model_settings, parameters)
-                yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript)
+                yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript, entry), entry
 
     async def _completed(self, transcript: Transcript) -> list[Message]:
         try:
@@ -299,14 +313,36 @@ class ClaudeCodeModel(AnthropicModel):
 
 
 @contextmanager
+def _logged(entry: LogEntry | None) -> Generator[None]:
+    """Write the request to the log at its end, also if it fails or is left."""
+    error: BaseException | None = None
+    try:
+        yield
+    except BaseException as exception:
+        error = exception
+        raise
+    finally:
+        if entry is not None:
+            entry.end(error)
+
+
+@contextmanager
 def _observed_context(
-    tools: CLITools | None, claude_code_tools: ClaudeCodeTools | None, transcript: Transcript | None
+    tools: CLITools | None,
+    claude_code_tools: ClaudeCodeTools | None,
+    transcript: Transcript | None,
+    entry: LogEntry | None,
 ) -> Generator[RequestContext]:
-    """Open `request_context()`, and add its report to the current span."""
+    """Open `request_context()`, and add its report to the current span and to the log."""
     with request_context(
-        tools=tools, claude_code_tools=claude_code_tools, on_message=transcript and transcript.take
+        tools=tools,
+        claude_code_tools=claude_code_tools,
+        on_message=transcript and transcript.take,
+        on_usage=entry and entry.take_usage,
     ) as context:
         try:
             yield context
         finally:
             set_span_attributes(context.report)
+            if entry is not None:
+                entry.report = context.report

@@ -21,6 +21,7 @@ from cc_session.internals import refuse_keywords
 from cc_types import RateLimits
 
 from .profile import claude_code_profile
+from .request_log import RequestLog
 from .retry_waits import RetryWaits
 
 __all__ = ["ClaudeCodeProvider", "check_provider", "default_provider"]
@@ -55,9 +56,12 @@ class ClaudeCodeProvider(AnthropicProvider):
             value in `limit_thresholds`: in the event loop of the request that showed it, once for each threshold, and
             again after the window's reset. It must return at once; exceptions are logged.
         limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses requests has passed all.
+        log: File that gets a line for each model request, which `cc-convert report` reads; or a `RequestLog` with its
+            options.
 
     Raises:
-        ValueError: A limit or threshold is not in range, or `prewarm` is greater than `pool`.
+        ValueError: A limit or threshold is not in range, `prewarm` is greater than `pool`, or the log's folder does not
+            exist.
         cc_types.CLINotFoundError: `cli_path` does not exist.
         cc_types.CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
     """
@@ -75,9 +79,11 @@ class ClaudeCodeProvider(AnthropicProvider):
         max_retry_wait: float | None = 300.0,
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
+        log: RequestLog | str | Path | None = None,
         **others: Never,
     ) -> None:
         refuse_keywords("ClaudeCodeProvider()", others, "pool")
+        request_log = _request_log(log)
         transport = ClaudeCodeTransport(
             pool=pool,
             env=env,
@@ -88,11 +94,16 @@ class ClaudeCodeProvider(AnthropicProvider):
             on_limit=on_limit,
             limit_thresholds=limit_thresholds,
         )
-        self._connect(transport, max_retries, max_retry_wait)
+        self._connect(transport, max_retries, max_retry_wait, request_log)
 
     @classmethod
     def over(
-        cls, transport: ClaudeCodeTransport, *, max_retries: int = 2, max_retry_wait: float | None = 300.0
+        cls,
+        transport: ClaudeCodeTransport,
+        *,
+        max_retries: int = 2,
+        max_retry_wait: float | None = 300.0,
+        log: RequestLog | str | Path | None = None,
     ) -> Self:
         """Return a provider for a transport's processes, which may start before pydantic-ai is imported.
 
@@ -100,14 +111,18 @@ class ClaudeCodeProvider(AnthropicProvider):
             transport: Transport; it ends the processes when the provider would.
             max_retries: The client's number of retries after an error that may be temporary.
             max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it.
+            log: File that gets a line for each model request; or a `RequestLog` with its options.
         """
         provider = cls.__new__(cls)
-        provider._connect(transport, max_retries, max_retry_wait)
+        provider._connect(transport, max_retries, max_retry_wait, _request_log(log))
         return provider
 
-    def _connect(self, transport: ClaudeCodeTransport, max_retries: int, max_retry_wait: float | None) -> None:
+    def _connect(
+        self, transport: ClaudeCodeTransport, max_retries: int, max_retry_wait: float | None, log: RequestLog | None
+    ) -> None:
         hooks = {"request": [_prepare], "response": [RetryWaits(max_retries, max_retry_wait)]}
         self._transport = transport
+        self._log = log
         self._users = 0
         client = AsyncAnthropic(
             # The CLI has the login; the client requires a key, which is sent nowhere.
@@ -135,6 +150,11 @@ class ClaudeCodeProvider(AnthropicProvider):
     def cache_breakpoints(self) -> bool:
         """True if requests whose settings ask for no caching get cache breakpoints."""
         return self._transport.cache_breakpoints
+
+    @property
+    def log(self) -> RequestLog | None:
+        """The log with a line for each request; None without one."""
+        return self._log
 
     @property
     def limits(self) -> RateLimits | None:
@@ -200,6 +220,10 @@ def check_provider(provider: object) -> None:
             f"provider must be a ClaudeCodeProvider, not {provider!r}: leave it out for the shared one, or use the "
             "model class of the other provider"
         )
+
+
+def _request_log(log: RequestLog | str | Path | None) -> RequestLog | None:
+    return log if log is None or isinstance(log, RequestLog) else RequestLog(log)
 
 
 def _patch_sdk() -> None:

@@ -67,8 +67,11 @@ def _run(command: object, options: object) -> int:
         code = int(str(command(options)))
         sys.stdout.flush()
         return code
-    except (LogsNotFoundError, FilterError, MissingExtraError, PriceFileError, RefusedError) as error:
-        print(f"cc-convert: {error}", file=sys.stderr)  # noqa: T201 - this is where the command speaks
+    except LogsNotFoundError as error:
+        print(f"cc-convert: {error}{_hint(options)}", file=sys.stderr)  # noqa: T201 - this is where the command speaks
+        return MISUSE
+    except (FilterError, MissingExtraError, PriceFileError, RefusedError) as error:
+        print(f"cc-convert: {error}", file=sys.stderr)  # noqa: T201
         return MISUSE
     except BrokenPipeError:
         raise
@@ -77,6 +80,16 @@ def _run(command: object, options: object) -> int:
         print(f"cc-convert: {place}{error.strerror or error}", file=sys.stderr)  # noqa: T201
         _drop_output()
         return MISUSE
+
+
+def _hint(options: object) -> str:
+    """Return the kind of report that a missing source probably means; empty for other commands and words."""
+    from .parser import BY, did_you_mean
+
+    if getattr(options, "command", "") != "report":
+        return ""
+    missing = [word for word in getattr(options, "sources", ()) if not os.path.exists(word)]
+    return next((hint for word in missing if (hint := did_you_mean(word, BY))), "")
 
 
 def _drop_output() -> None:

@@ -3,12 +3,17 @@
 import os
 import tempfile
 from argparse import Namespace
+from collections.abc import Callable
+from contextlib import ExitStack
 
 from ..log_files.archive import to_archive
 from ..log_files.rows import Row
+from ..logs import Logs
+from ..redaction import Redaction
 from ..table import COLUMNS, duckdb_with, record_of
-from .inputs import load_rows, load_titles, mention, overview, with_costs
-from .output import RefusedError, check_free, say, write_output, write_records
+from .inputs import chosen_zone, load_rows, load_titles, mention, overview, with_costs
+from .output import RefusedError, check_free, is_device, say, write_output, write_records
+from .page_folder import PageFolder
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "html", ".htm": "html", ".md": "md"}
 
@@ -18,10 +23,10 @@ def run(options: Namespace) -> int:
     form = options.format or _form_of(options.output)
     if form == "html":
         return write_page(options, transcripts=True)
+    rows, logs, clean = _load(options)
     if form == "md":
-        return _write_transcripts(options)
-    rows, logs = load_rows(options)
-    if form == "parquet":
+        _write_transcripts(rows, logs, clean, options)
+    elif form == "parquet":
         _write_parquet(rows, options)
     else:
         # Read before the file is opened, which may be among the logs.
@@ -31,10 +36,23 @@ def run(options: Namespace) -> int:
                 write_records(file, [record_of(row) for row in rows], "csv", COLUMNS)
             else:
                 # A session's first row has its title.
-                file.writelines(f"{to_archive(row, titles.pop(row.session, ''))}\n" for row in rows)
-    if options.output != "-":
+                file.writelines(f"{to_archive(row, clean(titles.pop(row.session, '')))}\n" for row in rows)
+    if options.output != "-" and form != "md":
         say(f"{len(rows):,} rows written to {options.output}")
     return mention(overview(logs, with_costs(rows)))
+
+
+def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
+    """Return the rows and logs, and the function that redacts texts; it returns them as they are without `--redact`."""
+    rows, logs = load_rows(options)
+    if not getattr(options, "redact", False):
+        return rows, logs, str
+    clean = Redaction({row.project for row in rows})
+    say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
+    cleaned = [
+        row._replace(key=clean(row.key), uuid=clean(row.uuid), project=clean(row.project), host="") for row in rows
+    ]
+    return cleaned, logs, clean
 
 
 def _form_of(output: str) -> str:
@@ -63,25 +81,30 @@ def _write_parquet(rows: list[Row], options: Namespace) -> None:
         os.replace(temporary, target)
 
 
-def _write_transcripts(options: Namespace) -> int:
+def _write_transcripts(rows: list[Row], logs: Logs, clean: Callable[[str], str], options: Namespace) -> None:
     from ..markdown import write_markdown
 
-    rows, logs = load_rows(options)
     sessions = {row.session for row in rows}
     with write_output(options.output, force=options.force) as file:
-        write_markdown(file, logs.files, sessions)
-    return mention(overview(logs, with_costs(rows)))
+        write_markdown(file, logs.files, sessions, clean=clean)
 
 
 def write_page(options: Namespace, *, transcripts: bool) -> int:
-    """Write the page with charts, optionally with transcripts."""
+    """Write the page with charts, optionally with transcripts, and the further pages that these need."""
+    from ..html.answer import renders_markdown
     from ..html.page import write_html
 
-    rows, logs = load_rows(options)
-    from .inputs import chosen_zone
-
-    with write_output(options.output, force=options.force) as file:
-        write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts)
+    rows, logs, clean = _load(options)
+    with ExitStack() as stack:
+        more = None
+        if transcripts and options.output not in (None, "-") and not is_device(options.output):
+            check_free(options.output, force=options.force)
+            more = stack.enter_context(PageFolder(options.output, force=options.force))
+        file = stack.enter_context(write_output(options.output, force=options.force))
+        write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts, more=more, clean=clean)
     if options.output not in (None, "-"):
-        say(f"{len({row.session for row in rows}):,} sessions written to {options.output}")
+        others = f" and {more.count:,} more pages in {more.path}" if more and more.count else ""
+        say(f"{len({row.session for row in rows}):,} sessions written to {options.output}{others}")
+    if transcripts and not renders_markdown():
+        say('note: answers are shown as plain text; pip install "cc-convert[html]" renders their Markdown')
     return mention(overview(logs, with_costs(rows)))

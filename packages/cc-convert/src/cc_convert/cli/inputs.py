@@ -24,8 +24,8 @@ from . import FINDINGS, OK
 from .output import RefusedError, say
 
 __all__ = [
-    "Overview", "chosen_filter", "chosen_prices", "chosen_zone", "current_lines", "load_buckets", "load_logs",
-    "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_costs", "with_progress",
+    "Overview", "buckets_of_day", "chosen_filter", "chosen_prices", "chosen_zone", "current_lines", "load_buckets",
+    "load_logs", "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_costs", "with_progress",
 ]  # fmt: skip
 
 # Seconds. Shorter work needs no progress line; it is redrawn at intervals.
@@ -161,6 +161,12 @@ def current_lines(buckets: list[Bucket], zone: tzinfo | None, now: float) -> tup
     today = datetime.fromtimestamp(now, zone).date().isoformat()
     day = next((line for line in group(buckets, "day", zone) if line.key == today), Line(today))
     return day, next((line for line in blocks(buckets, zone, now=now) if line.about["kind"] == "active"), None)
+
+
+def buckets_of_day(buckets: Iterable[Bucket], zone: tzinfo | None, now: float) -> list[Bucket]:
+    """Return today's buckets."""
+    start = datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    return [bucket for bucket in buckets if bucket.quarter is not None and bucket.first >= start]
 
 
 def load_titles(options: Namespace) -> dict[str, str]:

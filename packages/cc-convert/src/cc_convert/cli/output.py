@@ -11,8 +11,9 @@ from typing import Any, TextIO, TypeAlias
 from ..extras import has_extra, need
 
 __all__ = [
-    "RefusedError", "Table", "is_too_wide", "say", "shortened", "spell_cost", "spell_count", "spell_short", "visible",
-    "without_empty", "write_output", "write_records", "write_table",
+    "RefusedError", "Table", "check_free", "fit_table", "is_device", "is_too_wide", "say", "shortened",
+    "spell_count", "spell_short", "terminal_size", "text_of", "visible", "without_empty", "write_output",
+    "write_records", "write_table",
 ]  # fmt: skip
 
 Table: TypeAlias = Sequence[Sequence[str]]
@@ -38,19 +39,34 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
         yield sys.stdout
         return
     check_free(path, force=force)
-    target = os.path.realpath(path)
-    is_device = os.path.exists(target) and not os.path.isfile(target)
-    written = target if is_device else f"{target}.{os.getpid()}"
-    handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    target, as_device = os.path.realpath(path), is_device(path)
+    written = target if as_device else f"{target}.{os.getpid()}"
+    handle = _open(written, path)
     try:
         with open(handle, "w", encoding="utf-8", newline="") as file:
             yield file
-        if not is_device:
+        if not as_device:
             os.replace(written, target)
     except BaseException:
-        if not is_device:
+        if not as_device:
             os.unlink(written)
         raise
+
+
+def is_device(path: str) -> bool:
+    """Return true if a path is neither a file nor a new one."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _open(written: str, path: str) -> int:
+    try:
+        return os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        # The user knows the file by its own name.
+        folder = os.path.dirname(path)
+        if folder and not os.path.isdir(folder):
+            raise RefusedError(f"{path}: there is no folder {folder}; create it first") from None
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def check_free(path: str, *, force: bool) -> None:
@@ -87,19 +103,53 @@ def _text(value: object) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool = False, title: str = "") -> None:
+def write_table(
+    file: TextIO, table: Table, form: str = "table", *, last: bool = False, title: str = "", drops: Sequence[str] = ()
+) -> None:
     """Write a table: on a terminal with rich, if it is installed, otherwise in plain columns.
 
-    `form` is `table` or `md`. With `last`, the last row is a sum.
+    `form` is `table` or `md`. With `last`, the last row is a sum. Columns under the headings in `drops` are left out,
+    in this order and named below the table, until a terminal is wide enough.
     """
     clean = [[visible(cell) for cell in row] for row in table]
     if form == "md":
         _write_markdown(file, clean)
-    elif file is sys.stdout and file.isatty() and has_extra("rich") and not is_too_wide(file, clean):
+        return
+    on_terminal = file is sys.stdout and file.isatty()
+    clean, dropped = fit_table(clean, drops, terminal_size().columns if on_terminal else None)
+    if on_terminal and has_extra("rich") and not is_too_wide(file, clean):
         # Rich truncates cells that do not fit; a truncated number would be a wrong number.
         _write_rich(clean, title, last=last)
     else:
         _write_plain(file, clean, title, last=last)
+    if dropped:
+        file.write(f"Not shown, for lack of room: {', '.join(dropped)}\n")
+
+
+def fit_table(table: Table, drops: Iterable[str], columns: int | None) -> tuple[Table, list[str]]:
+    """Return a table that is at most `columns` wide, if given, and the headings of the columns that were left out."""
+    dropped: list[str] = []
+    for heading in drops:
+        if columns is None or sum(_widths(table)) + 2 * (len(table[0]) - 1) <= columns:
+            break
+        if heading in table[0]:
+            at = list(table[0]).index(heading)
+            table = [[*row[:at], *row[at + 1 :]] for row in table]
+            dropped.append(heading)
+    return table, dropped
+
+
+def _widths(table: Table) -> list[int]:
+    return [max(_width(row[at]) for row in table) for at in range(len(table[0]))]
+
+
+def _width(cell: str) -> int:
+    """Return the columns that a text takes in a terminal: Chinese and Japanese characters take two."""
+    if cell.isascii():
+        return len(cell)
+    from unicodedata import combining, east_asian_width
+
+    return sum((not combining(character)) + (east_asian_width(character) in "WF") for character in cell)
 
 
 def visible(cell: str) -> str:
@@ -120,15 +170,16 @@ def _is_text(table: Table, at: int) -> bool:
 
 
 def _write_plain(file: TextIO, table: Table, title: str, *, last: bool) -> None:
-    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+    widths = _widths(table)
     if title:
         file.write(f"{title}\n\n")
     for number, row in enumerate(table):
         if number == 1 or (last and number == len(table) - 1 > 1):
             file.write("  ".join("-" * width for width in widths) + "\n")
+        gaps = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
         cells = [
-            cell.ljust(width) if _is_text(table, at) else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell + gap if _is_text(table, at) else gap + cell
+            for at, (cell, gap) in enumerate(zip(row, gaps, strict=True))
         ]
         file.write("  ".join(cells).rstrip() + "\n")
 
@@ -147,11 +198,12 @@ def _write_rich(table: Table, title: str, *, last: bool) -> None:
     for row in table[1 : len(table) - last]:
         made.add_row(*(text.Text(cell) for cell in row))
     # Use the width that was checked before, not rich's own measurement.
-    columns, lines = _terminal_size()
+    columns, lines = terminal_size()
     console.Console(width=columns, height=lines).print(made)
 
 
-def _terminal_size() -> os.terminal_size:
+def terminal_size() -> os.terminal_size:
+    """Return the terminal's size."""
     import shutil  # slow to import, and only tables need it
 
     return shutil.get_terminal_size()
@@ -181,13 +233,8 @@ def is_too_wide(file: TextIO, table: Table) -> bool:
     """Return true if the table goes to a terminal that is too narrow for it."""
     if not (file is sys.stdout and file.isatty()):
         return False
-    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
-    return sum(widths) + 3 * len(widths) > _terminal_size().columns
-
-
-def spell_cost(cost: float) -> str:
-    """Format an amount for people; amounts between 0 and a cent have two more decimals."""
-    return f"${cost:,.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
+    widths = _widths(table)
+    return sum(widths) + 3 * len(widths) > terminal_size().columns
 
 
 def without_empty(table: list[list[str]], heading: str) -> list[list[str]]:

@@ -2,15 +2,30 @@
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias, cast
 
-__all__ = ["BY", "WEEKDAYS", "make_parser", "parse"]
+__all__ = ["BY", "WEEKDAYS", "did_you_mean", "make_parser", "parse"]
 
-BY = ("day", "week", "month", "session", "model", "project", "branch", "host", "entrypoint", "version", "block", "tool")
+BY = (
+    "day",
+    "week",
+    "month",
+    "session",
+    "model",
+    "project",
+    "agent",
+    "branch",
+    "host",
+    "entrypoint",
+    "version",
+    "block",
+    "tool",
+)
 _Add: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -34,11 +49,43 @@ exit codes: 0 done, 1 done with findings, 2 not done, 130 interrupted
 """
 
 
+_UNKNOWN = re.compile(r"invalid choice: '([^']+)'|unrecognized arguments: (-\S+)")
+
+
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal; argparse would import `shutil` for the width, and create help for each option."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the word that was probably meant, below an error."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the error, and exit."""
+        word = _UNKNOWN.search(message)
+        hint = word and did_you_mean(word[1] or word[2], _words(self, options=bool(word[2])))
+        super().error(f"{message}{hint or ''}")
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """Return the question for the most similar word; empty if none is similar."""
+    from difflib import get_close_matches  # slow to import
+
+    match = get_close_matches(word, words, 1)
+    return f"; did you mean {match[0]}?" if match else ""
+
+
+def _words(parser: argparse.ArgumentParser, *, options: bool) -> list[str]:
+    words = list[str]()
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
+        words += action.option_strings if options else map(str, action.choices or ())
+        choices: object = action.choices
+        if options and isinstance(choices, dict):
+            for command in cast("dict[str, argparse.ArgumentParser]", choices).values():
+                words += _words(command, options=True)
+    return words
 
 
 def _columns() -> int:
@@ -52,7 +99,7 @@ def _columns() -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser for the whole command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="cc-convert",
         description="Logs of Claude Code and the Agent SDK: read, summed up, converted.",
         epilog=_EXAMPLES,
@@ -122,6 +169,15 @@ def _origin(text: str) -> tuple[str, str]:
     return host, path
 
 
+def _alert(text: str) -> object:
+    from ..report.alerts import AlertError, parse_alert
+
+    try:
+        return parse_alert(text)
+    except AlertError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 class _Version(argparse.Action):
     """Looks up the version only on demand: this takes longer than a short report."""
 
@@ -151,6 +207,7 @@ def _add_report(add: _Add) -> None:
     form = report.add_argument_group("form")
     form.add_argument("--format", choices=("table", "json", "csv", "md", "html"), default="table")
     _add_output(form)
+    _add_alerts(form, "exit with 1 if a cost is above a limit: 'day>$20', 'project:*/shop>$5'; may be repeated")
     form.add_argument("--week-start", choices=WEEKDAYS, default="monday", metavar="DAY", help="default: monday")
     _add_reading(report)
     report.add_argument("--dask", metavar="ADDRESS", help="read on a Dask cluster; sources may be URLs")
@@ -164,6 +221,9 @@ def _add_convert(add: _Add) -> None:
     )
     convert.add_argument("--format", choices=("jsonl", "csv", "parquet", "html", "md"), help="in place of the ending")
     convert.add_argument("--force", action="store_true", help=_FORCE_HELP)
+    convert.add_argument(
+        "--redact", action="store_true", help="replace secrets and the folders of paths, and leave hosts out"
+    )
     _add_filters(convert)
     _add_prices(convert)
     _add_reading(convert)
@@ -190,6 +250,10 @@ def _add_live(add: _Add) -> None:
     watch.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between refreshes (default: 2)")
     watch.add_argument("--once", action="store_true", help="show once")
     watch.add_argument("--tz", metavar="ZONE", help=_ZONE_HELP)
+    _add_alerts(watch, "tell when a window or a cost of today is above a limit: '5h>80%%', 'day>$20'; may be repeated")
+    watch.add_argument(
+        "--run", dest="run_command", metavar="CMD", help="shell command to run for each alert; see CC_CONVERT_ALERT"
+    )
     _add_prices(watch)
     line = _command(
         add, "statusline", "statusline", "print the line for Claude Code's status line, from its JSON on stdin"
@@ -266,6 +330,10 @@ def _add_origins(parser: argparse.ArgumentParser) -> None:
 def _add_output(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
     parser.add_argument("-o", "--output", metavar="FILE", help="write to a file (default: standard output)")
     parser.add_argument("--force", action="store_true", help=_FORCE_HELP)
+
+
+def _add_alerts(parser: argparse._ActionsContainer, help: str) -> None:  # pyright: ignore[reportPrivateUsage]
+    parser.add_argument("--alert", dest="alerts", metavar="ALERT", type=_alert, action="append", default=[], help=help)
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:

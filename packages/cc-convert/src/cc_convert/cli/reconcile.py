@@ -5,9 +5,10 @@ from argparse import Namespace
 from typing import Any
 
 from ..reconcile import Comparison, reconcile
+from ..report.sums import spell_cost
 from . import FINDINGS, OK
 from .inputs import chosen_prices, load_logs, mention, overview
-from .output import say, spell_cost, spell_count, without_empty, write_records, write_table
+from .output import say, spell_count, without_empty, write_records, write_table
 
 
 def run(options: Namespace) -> int:
@@ -18,7 +19,7 @@ def run(options: Namespace) -> int:
     if options.format in ("json", "csv"):
         write_records(sys.stdout, [_record(comparison) for comparison in compared], options.format)
     elif shown:
-        write_table(sys.stdout, _table(shown), options.format)
+        write_table(sys.stdout, _table(shown), options.format, drops=("In no total", "Unlogged", "Requests"))
     differing = [comparison for comparison in compared if not comparison.agrees]
     rows = sum(row.kind != "error" for row in logs.rows)
     without = {row.session for row in logs.rows} - set(logs.totals)

@@ -1,16 +1,21 @@
-"""`cc-convert report`: sums by day, week, month, session, model, project, block or tool."""
+"""`cc-convert report`: sums by day, week, month, session, model, project, agent, block or tool."""
 
 import json
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ..log_files.rows import LABELS
+from ..log_files.sources import default_folders
+from ..report.alerts import WINDOWS, excesses
 from ..report.blocks import GAP, blocks
-from ..report.groups import group, total
-from ..report.sums import Line
+from ..report.buckets import Bucket
+from ..report.groups import GroupBy, group, total
+from ..report.sums import Line, spell_cost
+from . import FINDINGS
+from .alerts import say_alerts
 from .inputs import (
     Overview,
     chosen_prices,
@@ -26,7 +31,6 @@ from .output import (
     RefusedError,
     is_too_wide,
     shortened,
-    spell_cost,
     spell_count,
     spell_short,
     without_empty,
@@ -42,6 +46,22 @@ if TYPE_CHECKING:
 _TITLE, _SHORT_TITLE = 50, 24
 """Title characters in a table."""
 _SHORT = {"Requests": "Reqs", "Cache write": "Write", "Cache read": "Read"}
+# The least important columns first: a narrow terminal has no room for them.
+_DROPS = (
+    "Models",
+    "Hits",
+    "Write",
+    "Read",
+    "Project",
+    "Last",
+    "Unlogged",
+    "Errors",
+    "Title",
+    "Reqs",
+    "Input",
+    "Output",
+)
+_TOOL_DROPS = ("Result size", "95 %", "In all", "Median", "Cost of the answers")
 _COUNTS = (
     "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
     "web_searches", "tokens", "cache_hits",
@@ -59,6 +79,10 @@ _TITLES = {
 
 def run(options: Namespace) -> int:
     """Make a report."""
+    if any(alert.subject in WINDOWS for alert in options.alerts):
+        raise RefusedError("a report knows no plan's windows: alerts such as 5h>80% are for cc-convert watch")
+    if options.alerts and (options.by == "tool" or options.format == "html"):
+        raise RefusedError("alerts are for reports of costs, by anything but tool and not as html")
     if options.format == "html":
         from .convert import write_page
 
@@ -67,17 +91,26 @@ def run(options: Namespace) -> int:
         return _tools(options)
     zone = chosen_zone(options)
     buckets, summary = load_buckets(options)
-    if options.by == "block":
-        lines = blocks(buckets, zone, now=time.time())
-    else:
-        lines = group(buckets, options.by, zone, week_start=WEEKDAYS.index(options.week_start))
+    lines = _lines(options.by, buckets, options, zone)
     if options.by == "session":
         titles = load_titles(options)
         for line in lines:
             line.about["title"] = titles.get(line.key, "")
     with write_output(options.output, force=options.force) as file:
         _write(file, lines, options, zone, summary)
-    return mention(summary)
+    above = excesses(options.alerts, lambda subject: _lines(subject, buckets, options, zone))
+    say_alerts(above)
+    code = mention(summary)
+    return FINDINGS if above else code
+
+
+def _lines(by: str, buckets: list[Bucket], options: Namespace, zone: tzinfo | None) -> list[Line]:
+    """Return the lines of a kind, gaps between blocks included."""
+    if by == "total":
+        return [total(group(buckets, "day", zone))]
+    if by == "block":
+        return blocks(buckets, zone, now=time.time())
+    return group(buckets, cast("GroupBy", by), zone, week_start=WEEKDAYS.index(options.week_start))
 
 
 def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, summary: Overview) -> None:
@@ -98,12 +131,12 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
     elif options.format == "csv":
         write_records(file, [record(line, zone) for line in lines], "csv", None if lines else record(whole, zone))
     elif not lines:
-        file.write("No requests.\n")
+        file.write(f"No requests in {summary.files:,} logs; read: {', '.join(options.sources or default_folders())}\n")
     else:
         table = _table(lines, whole, options.by, zone)
         if options.format == "table" and is_too_wide(file, table):
             table = _table(lines, whole, options.by, zone, short=True)
-        write_table(file, table, options.format, last=True)
+        write_table(file, table, options.format, last=True, drops=_DROPS)
 
 
 def record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
@@ -179,7 +212,7 @@ def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:
         spell(line.cache_write_5m + line.cache_write_1h),
         spell(line.cache_read),
         "" if hits is None else f"{hits:.0%}",
-        spell_cost(line.cost) + ("*" if line.unpriced else ""),
+        spell_cost(line.cost, line.unpriced),
         spell_cost(line.unlogged_cost) if line.unlogged_cost else "",
     ]
 
@@ -209,7 +242,7 @@ def _tools(options: Namespace) -> int:
         elif not lines:
             file.write("No tool calls.\n")
         else:
-            write_table(file, _tool_table(lines), options.format)
+            write_table(file, _tool_table(lines), options.format, drops=_TOOL_DROPS)
     return mention(overview(logs, with_costs(rows)))
 
 
@@ -235,7 +268,8 @@ def _tool_table(lines: "Iterable[ToolLine]") -> Sequence[Sequence[str]]:
         table.append(
             [
                 line.key, spell_count(line.calls), spell_count(line.failures), _seconds(middle), _seconds(high),
-                _seconds(sum(line.seconds)), spell_count(line.result_characters), spell_cost(line.cost),
+                _seconds(sum(line.seconds)), spell_count(line.result_characters),
+                spell_cost(line.cost, line.unpriced),
             ]
         )  # fmt: skip
     return table

@@ -16,8 +16,8 @@ from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
 from ..report.blocks import BLOCK
 from ..report.buckets import Bucket, fill_buckets
+from ..report.sums import spell_cost
 from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
-from .output import spell_cost
 from .plan_limits import spell_windows, status_line_uses, store_uses, stored_uses
 
 
@@ -35,11 +35,11 @@ def run(options: Namespace) -> int:
         _text(payload, "model", "display_name"),
         _share("context", payload, "context_window", "used_percentage"),
         _session(payload, buckets),
-        f"today {spell_cost(day.cost)}",
+        f"today {spell_cost(day.cost, day.unpriced)}",
     ]
     if block:
         minutes = int(block.first // 3600 * 3600 + BLOCK - now) // 60
-        parts.append(f"block {spell_cost(block.cost)}, {minutes // 60}h{minutes % 60:02} left")
+        parts.append(f"block {spell_cost(block.cost, block.unpriced)}, {minutes // 60}h{minutes % 60:02} left")
     moment = datetime.now(UTC)
     if uses := status_line_uses(payload.get("rate_limits"), moment):
         earlier = stored_uses()
@@ -82,5 +82,6 @@ def _session(payload: dict[str, Any], buckets: list[Bucket]) -> str:
     if isinstance(stated, int | float):
         return f"session {spell_cost(float(stated))}"
     session = _text(payload, "session_id")
-    cost = sum(bucket.cost for bucket in buckets if bucket.session == session)
-    return f"session {spell_cost(cost)}" if session else ""
+    own = [bucket for bucket in buckets if bucket.session == session]
+    cost = spell_cost(sum(bucket.cost for bucket in own), sum(bucket.unpriced for bucket in own))
+    return f"session {cost}" if session else ""

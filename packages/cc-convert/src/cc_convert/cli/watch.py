@@ -4,21 +4,37 @@ import gc
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
 
 from ..log_files.cache import MemoryCache
 from ..log_files.rows import FileScan
 from ..logs import merge
 from ..prices import Prices
+from ..report.alerts import Excess, excesses
 from ..report.blocks import burn_rate
-from ..report.buckets import fill_buckets
-from ..report.sums import Line
-from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
-from .output import say, spell_cost, spell_count, text_of
+from ..report.buckets import Bucket, fill_buckets
+from ..report.forecast import WindowUse
+from ..report.groups import group, total
+from ..report.sums import Line, spell_cost
+from . import FINDINGS, OK
+from .alerts import AlertCommand, say_alerts
+from .inputs import buckets_of_day, chosen_prices, chosen_zone, current_lines, recent_scans
+from .output import fit_table, say, shortened, spell_count, spell_short, terminal_size, text_of
 from .plan_limits import logged_uses, running_uses, spell_windows, stored_uses
 
 # Seconds. Below this, a scan takes longer than the pause.
 _LEAST_INTERVAL = 0.2
+_DROPS = ("Cache write", "Cache read", "Input", "Output", "Requests")
+_MOST_NAME = 40
+
+
+class Picture(NamedTuple):
+    """Text to display, and the alerts in it."""
+
+    text: str
+    excesses: list[Excess]
 
 
 def run(options: Namespace) -> int:
@@ -26,54 +42,115 @@ def run(options: Namespace) -> int:
     gc.enable()  # it runs for days
     zone, prices, cache = chosen_zone(options), chosen_prices(options), MemoryCache()
     redraw = sys.stdout.isatty() and not options.once
-    shown = ""
+    command = AlertCommand(options.run_command, is_quiet=redraw)
+    shown, alerted = "", list[str]()
     try:
         while True:
-            text = picture(recent_scans(options.sources, cache), options, prices, zone)
+            columns, lines = terminal_size() if sys.stdout.isatty() else (None, None)
+            text, above = picture(recent_scans(options.sources, cache), options, prices, zone, columns)
+            command.update(above)
             if text != shown:
                 shown = text
-                # Cursor home, each line cleared to its end, then the screen below: no flicker.
-                drawn = text.replace("\n", "\x1b[K\n")
-                print(f"\x1b[H{drawn}\x1b[J" if redraw else text, flush=True)  # noqa: T201 - the command's output
+                drawn = _redrawn(text, columns or 80, lines or 24) if redraw else f"{text}\n"
+                print(drawn, end="", flush=True)  # noqa: T201 - the command's output
+            if not redraw:
+                say_alerts(excess for excess in above if excess.message not in alerted)
+                alerted = [excess.message for excess in above]
             if options.once:
-                return 0
+                command.wait()
+                return FINDINGS if above else OK
             time.sleep(max(_LEAST_INTERVAL, options.interval))
     except KeyboardInterrupt:
         if redraw:
             say("")
-        return 0
+        return OK
 
 
-def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzinfo | None) -> str:
-    """Return the text to display."""
+def _redrawn(text: str, columns: int, lines: int) -> str:
+    """Return the text for a terminal, cut to its size: a wrapped line would move the heading out of sight."""
+    cut = [shortened(line, columns) for line in text.splitlines()[: lines - 1]]
+    # Cursor home, each line cleared to its end, then the screen below: no flicker.
+    return "\x1b[H" + "".join(f"{line}\x1b[K\n" for line in cut) + "\x1b[J"
+
+
+def picture(
+    scans: list[FileScan], options: Namespace, prices: Prices, zone: tzinfo | None, columns: int | None = None
+) -> Picture:
+    """Return the text to display, at most `columns` wide if given, and the values above their limits."""
     now = time.time()
-    day, block = current_lines(fill_buckets(merge(scans).priced(prices, options.cost)), zone, now)
+    buckets = fill_buckets(merge(scans).priced(prices, options.cost))
+    day, block = current_lines(buckets, zone, now)
+    today = buckets_of_day(buckets, zone, now)
+    uses = [*(stored := stored_uses()), *logged_uses(scans)]
+    windows = running_uses(uses, datetime.now(UTC))
+    parts = [f"Claude Code, {datetime.fromtimestamp(now, zone):%Y-%m-%d %H:%M}\n\n", _sums(day, block, now, columns)]
+    if models := group(today, "model", zone):
+        parts.append("\n" + _models(models, columns))
+    if windows:
+        parts.append("\n" + _plan(windows, uses, stored, zone, columns))
+    above = excesses(options.alerts, lambda subject: _lines(subject, day, block, today, zone), windows)
+    parts += [f"ALERT {excess.message}\n" for excess in above]
+    return Picture("".join(parts), above)
+
+
+def _lines(subject: str, day: Line, block: Line | None, today: list[Bucket], zone: tzinfo | None) -> list[Line]:
+    """Return today's lines for an alert."""
+    match subject:
+        case "day":
+            return [day]
+        case "block":
+            return [block] if block else []
+        case "total":
+            return [total([day])]
+        case "session" | "project" | "model" | "agent":
+            return group(today, subject, zone)
+        case _:
+            return []
+
+
+def _sums(day: Line, block: Line | None, now: float, columns: int | None) -> str:
     table = [["", "Requests", "Input", "Output", "Cache write", "Cache read", "Cost"], _cells(f"today, {day.key}", day)]
-    text = ""
+    rate = ""
     if block:
         table.append(_cells(f"block until {block.about['ends'][11:]}", block))
-        tokens, cost = burn_rate(block, now)
-        text = f"{spell_count(int(tokens))} tokens and {spell_cost(cost)} per hour in this block\n"
-    by_model = sorted(day.models.items(), key=lambda item: -item[1])
-    models = "".join(f"{spell_cost(cost):>10}  {model}\n" for model, cost in by_model if cost)
-    return f"{text_of(table)}{text}{models}{_plan(scans, zone)}"
-
-
-def _plan(scans: list[FileScan], zone: tzinfo | None) -> str:
-    """Return the plan's windows, if the status line received them, or a stream-json log notes them."""
-    now = datetime.now(UTC)
-    stored, logged = stored_uses(), logged_uses(scans)
-    uses = [*stored, *logged]
-    windows = running_uses(uses, now)
-    if not windows:
-        return ""
-    newest = max(windows, key=lambda use: use.time)
-    source = "told to the status line" if newest in stored else "logged"
-    age = int(max(0.0, now.timestamp() - newest.time) // 60)
-    return f"{' | '.join(spell_windows(windows, uses, now, zone, brief=False))} ({source} {age} min ago)\n"
+        tokens, cost = spell_count(block.tokens), spell_cost(block.cost, block.unpriced)
+        if pace := burn_rate(block, now):
+            rate = (
+                f"{spell_count(int(pace[0]))} tokens and {spell_cost(pace[1], block.unpriced)} per hour in this block\n"
+            )
+        else:
+            rate = (
+                f"{tokens} tokens and {cost} in the first {max(1, int((now - block.first) / 60))} min of this block\n"
+            )
+    return text_of(fit_table(table, _DROPS, columns)[0]) + rate
 
 
 def _cells(name: str, line: Line) -> list[str]:
     written = line.cache_write_5m + line.cache_write_1h
     counts = (line.requests, line.input, line.output, written, line.cache_read)
-    return [name, *map(spell_count, counts), spell_cost(line.cost)]
+    return [name, *map(spell_count, counts), spell_cost(line.cost, line.unpriced)]
+
+
+def _models(models: Sequence[Line], columns: int | None) -> str:
+    table = [["Today by model", "Requests", "Tokens", "Cost"]]
+    for line in models:
+        name = shortened(line.key, _MOST_NAME)
+        table.append([name, spell_count(line.requests), spell_short(line.tokens), spell_cost(line.cost, line.unpriced)])
+    unpriced = sum(line.unpriced for line in models)
+    note = f"* without {spell_count(unpriced)} tokens that have no price\n" if unpriced else ""
+    return text_of(fit_table(table, ("Requests", "Tokens"), columns)[0]) + note
+
+
+def _plan(
+    windows: list[WindowUse], uses: list[WindowUse], stored: list[WindowUse], zone: tzinfo | None, columns: int | None
+) -> str:
+    """Return the plan's windows, which the status line received, or a stream-json log notes."""
+    now = datetime.now(UTC)
+    newest = max(windows, key=lambda use: use.time)
+    source = "told to the status line" if newest in stored else "logged"
+    age = int(max(0.0, now.timestamp() - newest.time) // 60)
+    parts = spell_windows(windows, uses, now, zone, brief=False)
+    line = f"{' | '.join(parts)} ({source} {age} min ago)\n"
+    if columns is None or len(line) <= columns:
+        return line
+    return "".join(f"{part}\n" for part in (*parts, f"({source} {age} min ago)"))

@@ -1,12 +1,12 @@
-"""The whole page, written in pieces, so that transcripts need not fit into memory."""
+"""The report in HTML: the page with the charts, and transcripts, on further pages if a page would be too large."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, tzinfo
-from typing import TextIO
+from typing import NamedTuple, Protocol, TextIO
 
 from ..log_files.events import Event, read_events
-from ..log_files.rows import LABELS, Row
+from ..log_files.rows import Row
 from ..log_files.titles import read_titles
 from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
@@ -14,33 +14,197 @@ from ..report.groups import NO_TIME, group, total
 from ..report.sums import Line
 from .assets import SCRIPT, STYLE, policy
 from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, period_of
+from .lists import facts_list, labels_of, project_table, session_table, span, unpriced_note
 from .safe import text
 from .timeline import context_chart, timeline_chart
-from .transcript import search_box, transcript
+from .transcript import entries, search_box
 
-__all__ = ["write_html"]
+__all__ = ["MorePages", "write_html"]
+
+# Bytes. A page has at most the first size and a list of sessions; a session's parts have the second.
+_PAGE, _PART = 3_000_000, 1_500_000
+_ROW_BYTES = 450
+_MOST_LISTED = 5000
+
+
+class MorePages(Protocol):
+    """Place for the pages after the first one."""
+
+    @property
+    def folder_link(self) -> str:
+        """The folder, as the first page links to it."""
+        ...
+
+    @property
+    def first_link(self) -> str:
+        """The first page, as the others link to it."""
+        ...
+
+    def open(self, number: int) -> TextIO:
+        """Create a page's file, from number 2 on; it is complete when the next one is created."""
+        ...
+
+
+class _Part(NamedTuple):
+    """A session's transcript, or a part of a long one."""
+
+    place: str
+    """Its id on the page."""
+    head: str
+    body: str
 
 
 def write_html(
-    file: TextIO, rows: list[Row], logs: Logs, *, zone: tzinfo | None = None, transcripts: bool = True
+    file: TextIO,
+    rows: list[Row],
+    logs: Logs,
+    *,
+    zone: tzinfo | None = None,
+    transcripts: bool = True,
+    more: MorePages | None = None,
+    clean: Callable[[str], str] = str,
 ) -> None:
-    """Write the page; with `transcripts`, each session has a transcript, read again from the logs."""
+    """Write the report.
+
+    Args:
+        file: File for the first page.
+        rows: The priced rows.
+        logs: Their logs.
+        zone: Time zone for days.
+        transcripts: True if each session has a transcript, read again from the logs.
+        more: Place for more pages; without it, there is a single page of any size.
+        clean: Applied to titles, and to the transcripts' texts.
+    """
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
     # A page without transcripts has no text from the conversations.
     titles = read_titles(logs.files) if transcripts else {}
     for line in sessions:
-        line.about["title"] = titles.get(line.key, "")
-    places = {line.key: f"s{number}" for number, line in enumerate(sessions)}
+        line.about["title"] = clean(titles.get(line.key, ""))
+    book = _Book(more, min(len(sessions), _MOST_LISTED) * _ROW_BYTES, _foot(logs, zone), zone)
+    if transcripts:
+        for number, line in enumerate(sessions):
+            book.add(line, list(_parts(line, f"s{number}", logs.places.get(line.key, []), zone, clean)))
+    sections = book.end()
     file.write(_head())
     file.write('<main><div id="overview">\n')
     file.write(_overview(buckets, zone))
-    file.write(_sessions(sessions, places if transcripts else {}, zone))
+    listed, note = sessions[:_MOST_LISTED], ""
+    if unlisted := len(sessions) - len(listed):
+        note = f'<p class="dim">{unlisted:,} older sessions are on the last pages: {book.page_links()}</p>'
+    file.write(session_table(listed, book.links, zone, note))
     file.write("</div>\n")
-    if transcripts:
-        for line in sessions:
-            file.write(_session(line, places[line.key], logs.places.get(line.key, []), zone))
-    file.write(f"</main>\n{_foot(logs, zone)}<script>{SCRIPT}</script></body></html>\n")
+    file.writelines(sections)
+    file.write(_end(_foot(logs, zone)))
+
+
+class _Book:
+    """Divides the transcripts among pages. A page is written when it is full; the first one stays in memory."""
+
+    def __init__(self, more: MorePages | None, list_size: int, foot: str, zone: tzinfo | None) -> None:
+        self.links: dict[str, str] = {}
+        """Links from the first page to the sessions."""
+        self._more, self._foot, self._zone = more, foot, zone
+        self._last, self._size = 1, list_size
+        self._number, self._sections, self._lines = 1, list[str](), dict[str, tuple[Line, str]]()
+        self._first = self._sections
+
+    def add(self, line: Line, parts: Sequence[_Part]) -> None:
+        """Add a session's transcript."""
+        numbers = [self._reserve(len(part.body.encode())) for part in parts]
+        self.links[line.key] = self._link(1, numbers[0], parts[0].place)
+        for at, (part, number) in enumerate(zip(parts, numbers, strict=True)):
+            if number != self._number:
+                self._turn(number)
+            self._lines.setdefault(line.key, (line, f"#{part.place}"))
+            overview = "#overview" if number == 1 else self._link(number, 1, "overview")
+            ways = f'<a href="{overview}">All sessions</a>'
+            for name, other in (("Part before", at - 1), ("Next part", at + 1)):
+                if 0 <= other < len(parts):
+                    ways += f' <a href="{self._link(number, numbers[other], parts[other].place)}">{name}</a>'
+            section = f'<section class="session" id="{part.place}"><header>{ways}{part.head}</header>\n'
+            self._sections.append(f"{section}{part.body}</section>\n")
+
+    def end(self) -> list[str]:
+        """Write the last page, and return the sections of the first one."""
+        self._turn(self._number + 1)
+        return self._first
+
+    def page_links(self) -> str:
+        """Return links from the first page to the others."""
+        return " ".join(f'<a href="{self._link(1, page, "overview")}">{page}</a>' for page in range(2, self._last + 1))
+
+    def _reserve(self, size: int) -> int:
+        """Return the number of the page that has room."""
+        if self._more and self._size and self._size + size > _PAGE:
+            self._last, self._size = self._last + 1, 0
+        self._size += size
+        return self._last
+
+    def _turn(self, number: int) -> None:
+        """Write the current page, unless it is the first one, and begin another one."""
+        if self._more and self._number > 1:
+            lines = [line for line, _ in self._lines.values()]
+            links = {key: link for key, (_, link) in self._lines.items()}
+            file = self._more.open(self._number)
+            file.write(_head())
+            file.write(f'<main><div id="overview"><header><a href="{self._link(2, 1, "overview")}">All sessions</a>')
+            file.write(f"<h1>Claude Code usage, page {self._number:,}</h1></header>\n")
+            file.write(session_table(lines, links, self._zone) + "</div>\n")
+            file.writelines(self._sections)
+            file.write(_end(self._foot))
+        self._number, self._sections, self._lines = number, [], {}
+
+    def _link(self, page: int, target: int, place: str) -> str:
+        """Return the link from a page to a place on another one, or on the same."""
+        if page == target or self._more is None:
+            return f"#{place}"
+        if target == 1:
+            return f"{self._more.first_link}#{place}"
+        return f"{self._more.folder_link}/{target}.html#{place}" if page == 1 else f"{target}.html#{place}"
+
+
+def _parts(
+    line: Line, place: str, paths: list[str], zone: tzinfo | None, clean: Callable[[str], str]
+) -> Iterator[_Part]:
+    """Yield a session's transcript, in parts that fit a page."""
+    events = sorted(_events(paths, line.key), key=lambda event: event.time or 0.0)
+    charts = [
+        ("Timeline", timeline_chart(events, zone)),
+        ("Context", context_chart(events)),
+    ]
+    top = (
+        facts_list(line)
+        + '<div class="card">'
+        + "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts if chart)
+    )
+    number, pieces, size = 1, list[str](), 0
+    for entry in entries(events, zone, clean):
+        if size + len(entry) > _PART and pieces:
+            yield _part(line, place, number, top, pieces, zone)
+            number, pieces, size, top = number + 1, [], 0, '<div class="card">'
+        pieces.append(entry)
+        size += len(entry.encode())
+    yield _part(line, place, number, top, pieces, zone)
+
+
+def _part(line: Line, place: str, number: int, top: str, pieces: list[str], zone: tzinfo | None) -> _Part:
+    place = place if number == 1 else f"{place}p{number}"
+    heading = text(line.about["title"] or f"Session {line.key}") + (f", part {number}" if number > 1 else "")
+    facts = f'<div class="dim">{text(line.about["project"])}<br>{text(labels_of(line))}</div>'
+    box = search_box(f"{place}t", "Search this transcript")
+    body = f'{top}<h3>Transcript</h3>{box}<div id="{place}t">{"".join(pieces)}</div></div>'
+    return _Part(place, f"<h1>{heading}</h1>{facts}{span(line, zone)}", body)
+
+
+def _events(paths: list[str], session: str) -> Iterator[Event]:
+    keys: set[tuple[str, str, str]] = set()
+    for path in paths:
+        for event in read_events(path):
+            key = (event.kind, event.identity, event.text)
+            if event.session == session and (not event.identity or key not in keys):
+                keys.add(key)
+                yield event
 
 
 def _head() -> str:
@@ -53,8 +217,13 @@ def _head() -> str:
     )
 
 
+def _end(foot: str) -> str:
+    return f"</main>\n{foot}<script>{SCRIPT}</script></body></html>\n"
+
+
 def _overview(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    whole, classes = total(group(buckets, "model", zone)), model_classes(buckets)
+    models = group(buckets, "model", zone)
+    whole, classes = total(models), model_classes(buckets)
     charts = (
         (f"Cost per {period_of(buckets, zone)}", cost_chart(buckets, zone, classes) + legend(classes)),
         ("Input from the cache", hit_chart(buckets, zone)),
@@ -62,91 +231,10 @@ def _overview(buckets: list[Bucket], zone: tzinfo | None) -> str:
         ("Five-hour blocks", block_chart(buckets, zone, time.time())),
     )
     cards = "".join(f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts)
-    return f"<header><h1>Claude Code usage</h1>{_span(whole, zone)}</header>\n{_facts(whole)}{cards}"
-
-
-def _span(line: Line, zone: tzinfo | None) -> str:
-    return f'<div class="dim">{_moment(line.first, zone)} to {_moment(line.last, zone)}</div>' if line.first else ""
-
-
-def _moment(when: float, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(when, zone).strftime("%Y-%m-%d %H:%M") if when else ""
-
-
-def _facts(line: Line) -> str:
-    hits = line.cache_hits
-    facts = [
-        (f"${line.cost:,.2f}", "cost" + (", not of all models" if line.unpriced else "")),
-        (f"{line.requests:,}", "requests"),
-        (f"{line.tokens:,}", "tokens"),
-        (f"{line.output:,}", "output tokens"),
-        ("" if hits is None else f"{hits:.1%}", "of the input from the cache"),
-    ]
-    if line.errors:
-        facts.append((f"{line.errors:,}", "errors"))
-    if line.unlogged_cost:
-        facts.append((f"${line.unlogged_cost:,.2f}", "in no request, such as compactions"))
-    items = "".join(f"<li><b>{value}</b>{name}</li>" for value, name in facts)
-    return f'<ul class="facts">{items}</ul>\n'
-
-
-def _sessions(sessions: list[Line], places: dict[str, str], zone: tzinfo | None) -> str:
-    rows = "".join(_session_row(line, places.get(line.key), _moment(line.last, zone)) for line in sessions)
-    head = "<th>Last</th><th>Session</th><th>Project</th>"
-    head += '<th class="n wide">Requests</th><th class="n wide">Output</th><th class="n">Cost</th>'
     return (
-        f'<section class="card"><h2>Sessions</h2>{search_box("sessions", "Search sessions")}<div class="scroll">'
-        f'<table><thead><tr>{head}</tr></thead><tbody id="sessions">{rows}</tbody></table></div></section>\n'
+        f"<header><h1>Claude Code usage</h1>{span(whole, zone)}</header>\n{facts_list(whole)}{unpriced_note(models)}"
+        f"{cards}{project_table(group(buckets, 'project', zone)[:_MOST_LISTED])}"
     )
-
-
-def _session_row(line: Line, place: str | None, last: str) -> str:
-    # A phone does not show wide columns.
-    return (
-        f'<tr data-entry><td>{last[:10]}<span class="wide">{last[10:]}</span></td>'
-        f'<td class="id">{_link(line, place)}</td><td class="where">{text(line.about["project"])}</td>'
-        f'<td class="n wide">{line.requests:,}</td><td class="n wide">{line.output:,}</td>'
-        f'<td class="n">${line.cost:,.2f}</td></tr>\n'
-    )
-
-
-def _link(line: Line, place: str | None) -> str:
-    name = text(line.about["title"] or line.key)
-    # The place is our own name, never a log's text.
-    link = f'<a href="#{place}">{name}</a>' if place else name
-    return f'{link}<div class="dim">{text(_labels(line))}</div>'
-
-
-def _labels(line: Line) -> str:
-    """Return the line below a title: id, branch, machine, entry point, version."""
-    facts = [line.key if line.about["title"] else "", *(line.about[name] for name in LABELS)]
-    return " · ".join(fact for fact in facts if fact)
-
-
-def _session(line: Line, place: str, paths: list[str], zone: tzinfo | None) -> str:
-    events = sorted(_events(paths, line.key), key=lambda event: event.time or 0.0)
-    charts = [
-        ("Timeline", timeline_chart(events, zone)),
-        ("Context", context_chart(events)),
-    ]
-    cards = "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts if chart)
-    back = '<a href="#overview">All sessions</a>'
-    heading = text(line.about["title"] or f"Session {line.key}")
-    title = f'<h1>{heading}</h1><div class="dim">{text(line.about["project"])}<br>{text(_labels(line))}</div>'
-    return (
-        f'<section class="session" id="{place}"><header>{back}{title}{_span(line, zone)}</header>\n{_facts(line)}'
-        f'<div class="card">{cards}<h3>Transcript</h3>{transcript(events, f"{place}t", zone)}</div></section>\n'
-    )
-
-
-def _events(paths: list[str], session: str) -> Iterator[Event]:
-    keys: set[tuple[str, str, str]] = set()
-    for path in paths:
-        for event in read_events(path):
-            key = (event.kind, event.identity, event.text)
-            if event.session == session and (not event.identity or key not in keys):
-                keys.add(key)
-                yield event
 
 
 def _foot(logs: Logs, zone: tzinfo | None) -> str:

@@ -1,9 +1,9 @@
-"""Escape log texts for the page. No other module puts a log's text into it."""
+"""Escape log texts for the page. Only this module and `answer` put a log's text into it."""
 
 import re
 from html import escape
 
-__all__ = ["shortened", "text"]
+__all__ = ["harmless", "shortened", "text"]
 
 # Control characters cannot be shown, and those that change the writing direction can mislead.
 _HARMFUL = re.compile(
@@ -11,9 +11,14 @@ _HARMFUL = re.compile(
 )
 
 
+def harmless(value: str) -> str:
+    """Replace characters that cannot be shown or that mislead."""
+    return _HARMFUL.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
 def text(value: str) -> str:
     """Escape a text for any place in a page, including quoted attributes."""
-    return escape(_HARMFUL.sub("\N{REPLACEMENT CHARACTER}", value), quote=True)
+    return escape(harmless(value), quote=True)
 
 
 def shortened(value: str, most: int) -> str:

@@ -1,22 +1,40 @@
 """A session's transcript on the page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, tzinfo
+from typing import cast
 
 from ..log_files.events import KIND_NAMES, Event
+from .answer import answer_html
 from .safe import shortened, text
 
-__all__ = ["search_box", "transcript"]
+__all__ = ["entries", "search_box"]
 
 # Characters. Whole files make a page slow to open; the log has the full text.
 _MOST_CHARACTERS = 20_000
+_MOST_SUMMARY = 120
 _OPEN = ("prompt", "text", "error", "compaction")
+# The fields that tell calls apart, the most telling first.
+_TELLING = (
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "skill",
+    "prompt",
+)
 
 
-def transcript(events: Sequence[Event], place: str, zone: tzinfo | None) -> str:
-    """Return the entries, with a search box where scripts are allowed."""
-    entries = "".join(_entry(event, zone) for event in events)
-    return f'{search_box(place, "Search this transcript")}<div id="{place}">{entries}</div>\n'
+def entries(events: Sequence[Event], zone: tzinfo | None, clean: Callable[[str], str]) -> Iterator[str]:
+    """Yield the entries; `clean` is applied to the texts."""
+    tools = {event.identity: event.name for event in events if event.kind == "call"}
+    for event in events:
+        name = tools.get(event.identity, "") if event.kind == "result" else event.name
+        yield _entry(event._replace(name=name, text=clean(event.text)), zone, _summary(event, clean))
 
 
 def search_box(place: str, hint: str) -> str:
@@ -24,20 +42,38 @@ def search_box(place: str, hint: str) -> str:
     return f'<p class="search"><input type="search" data-in="{place}" placeholder="{hint}" aria-label="{hint}"></p>'
 
 
-def _entry(event: Event, zone: tzinfo | None) -> str:
+def _entry(event: Event, zone: tzinfo | None, summary: str) -> str:
     kinds = [event.kind, *(["failed"] if event.failed else []), *(["sub"] if event.agent else [])]
-    head = f"{KIND_NAMES[event.kind]}{' (failed)' if event.failed else ''}"
-    facts = [event.name, f"sub-agent {event.agent}" if event.agent else "", _when(event.time, zone)]
-    who = text(" · ".join([head, *(fact for fact in facts if fact)]))
-    if event.kind == "compaction":
-        body = f"{event.tokens:,} tokens were replaced by a summary."
+    facts = [f"{KIND_NAMES[event.kind]}{' (failed)' if event.failed else ''}", event.name]
+    head = [text(fact) for fact in facts if fact]
+    if summary:
+        head.append(f"<code>{text(summary)}</code>")
+    more = [f"sub-agent {event.agent}" if event.agent else "", _when(event.time, zone)]
+    who = " · ".join([*head, *(text(fact) for fact in more if fact)])
+    if event.kind == "text" and len(event.text) <= _MOST_CHARACTERS:
+        body = answer_html(event.text)
+    elif event.kind == "compaction":
+        body = f"<pre>{event.tokens:,} tokens were replaced by a summary.</pre>"
     else:
-        body = shortened(event.text, _MOST_CHARACTERS)
+        body = f"<pre>{shortened(event.text, _MOST_CHARACTERS)}</pre>"
     if event.kind in _OPEN:
-        inner = f'<div class="who">{who}</div><pre>{body}</pre>'
+        inner = f'<div class="who">{who}</div>{body}'
     else:
-        inner = f"<details><summary>{who}</summary><pre>{body}</pre></details>"
+        inner = f"<details><summary>{who}</summary>{body}</details>"
     return f'<div class="event {" ".join(kinds)}" data-entry>{inner}</div>\n'
+
+
+def _summary(event: Event, clean: Callable[[str], str]) -> str:
+    """Return what a tool call is about, in one line; empty for other events."""
+    value: object = event.input
+    if event.kind != "call" or not isinstance(value, dict):
+        return ""
+    fields = cast("dict[str, object]", value)
+    values = [fields.get(name) for name in _TELLING] + list(fields.values())
+    value = next((value for value in values if isinstance(value, str) and value.strip()), "")
+    # Cleaned first: a part of a secret is not recognised.
+    line = " ".join(clean(value[:_MOST_CHARACTERS])[: 4 * _MOST_SUMMARY].split())
+    return line if len(line) <= _MOST_SUMMARY else f"{line[: _MOST_SUMMARY - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _when(time: float | None, zone: tzinfo | None) -> str:

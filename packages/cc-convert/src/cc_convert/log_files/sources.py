@@ -6,13 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from glob import glob, has_magic
 
-from .streams import Readable, begins_packed, open_gzip
+from .streams import Readable, begins_packed, open_packed
 
-__all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "hosts_of", "is_packed", "open_log"]
+__all__ = [
+    "ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "default_places", "find_logs",
+    "hosts_of", "is_packed", "open_log",
+]  # fmt: skip
 
 STDIN = "-"
 """The standard input's name among the sources."""
-ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+ENDINGS = tuple(f"{name}{packed}" for packed in ("", ".gz", ".zst", ".bz2", ".xz") for name in (".jsonl", ".ndjson"))
 """File name endings for logs in a folder."""
 
 
@@ -21,7 +24,12 @@ class LogsNotFoundError(FileNotFoundError):
 
 
 def default_folders() -> list[str]:
-    """Return the folders with Claude Code's transcripts: in each folder in `CLAUDE_CONFIG_DIR`, or the default folders.
+    """Return the existing ones among `default_places()`."""
+    return [folder for folder in default_places() if os.path.isdir(folder)]
+
+
+def default_places() -> list[str]:
+    """Return the places for Claude Code's transcripts: in each folder in `CLAUDE_CONFIG_DIR`, or the default folders.
 
     The latter include the sessions that Claude Desktop runs (Cowork).
     """
@@ -30,8 +38,7 @@ def default_folders() -> list[str]:
     roots = [os.path.expanduser(folder) for folder in named or (os.path.join(config, "claude"), "~/.claude")]
     if not named:
         roots += _desktop_folders(config)
-    folders = [root if os.path.basename(root) == "projects" else os.path.join(root, "projects") for root in roots]
-    return [folder for folder in folders if os.path.isdir(folder)]
+    return [root if os.path.basename(root) == "projects" else os.path.join(root, "projects") for root in roots]
 
 
 def _desktop_folders(config: str) -> list[str]:
@@ -64,7 +71,10 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
     if not named:
         named = default_folders()
         if not named:
-            raise LogsNotFoundError("no folder with transcripts was found; name one, or set CLAUDE_CONFIG_DIR")
+            places = ", ".join(default_places())
+            raise LogsNotFoundError(
+                f"no folder with transcripts, looked for {places}; name one, or set CLAUDE_CONFIG_DIR"
+            )
         hosts = dict.fromkeys(named, _this_host())
     files: dict[str, tuple[str, str]] = {}
     for name in named:
@@ -120,7 +130,7 @@ def _files_below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def is_packed(path: str) -> bool:
-    """Return true if a file is packed with gzip, by the first bytes."""
+    """Return true if a file is packed, by the first bytes."""
     with open(path, "rb", buffering=0) as file:
         return begins_packed(file)
 
@@ -136,7 +146,7 @@ def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
     except BaseException:
         file.close()
         raise
-    return open_gzip(file) if packed else file
+    return open_packed(file) if packed else file
 
 
 class _Pipe:

@@ -1,13 +1,22 @@
-"""Byte streams from logs, packed with gzip or not, and the lines in them."""
+"""Byte streams from logs, packed or not, and the lines in them."""
 
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Protocol
+from functools import partial
+from importlib import import_module
+from typing import Any, Protocol
 
-__all__ = ["Blocks", "DamagedLogError", "Readable", "begins_packed", "lines_of", "lines_with_offsets", "open_gzip"]
+__all__ = ["Blocks", "DamagedLogError", "Readable", "begins_packed", "lines_of", "lines_with_offsets", "open_packed"]
 
-_GZIP = b"\x1f\x8b"
+_PACKERS = {
+    b"\x1f\x8b": ("gzip", "gzip", "open"),
+    b"BZh": ("bzip2", "bz2", "open"),
+    b"\xfd7zXZ\x00": ("xz", "lzma", "open"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "compression.zstd", "open"),
+}
+_MAGICS = tuple(_PACKERS)
+_MAGIC_LENGTH = max(map(len, _MAGICS))
 _PIECE = 1 << 16
 _LONGEST = 1 << 28
 
@@ -38,30 +47,47 @@ class Blocks:
 
 
 def begins_packed(file: Any) -> bool:
-    """Return true if a binary file begins like gzip."""
+    """Return true if a binary file begins like one that gzip, zstd, bzip2 or xz packed."""
     file.seek(0)
-    return file.read(2) == _GZIP
+    return file.read(_MAGIC_LENGTH).startswith(_MAGICS)
 
 
 @contextmanager
-def open_gzip(file: BinaryIO) -> Generator[Readable]:
-    """Open a gzip file's content; reading raises `DamagedLogError` where it cannot be unpacked.
+def open_packed(file: Any) -> Generator[Readable]:
+    """Open a packed file's content; reading raises `DamagedLogError` where it cannot be unpacked.
 
     The file is closed at the end.
     """
-    # Imported here, since few logs are packed and each import slows down a short report.
-    from gzip import BadGzipFile, GzipFile
+    file.seek(0)
+    beginning = file.read(_MAGIC_LENGTH)
+    file.seek(0)
+    name, module, opener = next(packer for magic, packer in _PACKERS.items() if beginning.startswith(magic))
+    with file:
+        try:
+            # Imported here, since few logs are packed and each import slows down a short report.
+            content = getattr(import_module(module), opener)(file)
+        except ModuleNotFoundError:
+            yield Blocks(partial(_refuse, f"packed with {name}, which this Python cannot read: unpack it first"))
+            return
+        with content:
+            yield Blocks(partial(_unpack, content))
 
-    with file, GzipFile(fileobj=file) as content:
 
-        def read(size: int) -> bytes:
-            try:
-                # `readinto` would lose its data at the point where the file was cut off.
-                return content.read1(size)
-            except (EOFError, BadGzipFile, zlib.error) as error:
-                raise DamagedLogError(f"packed, and damaged: {error}") from error
+def _unpack(content: Any, size: int) -> bytes:
+    try:
+        # `readinto` would lose its data at the point where the file was cut off.
+        return content.read1(size)
+    except (EOFError, OSError, ValueError, zlib.error) as error:
+        raise DamagedLogError(f"packed, and damaged: {error}") from error
+    except Exception as error:
+        # The errors of lzma and zstd, which are not imported here.
+        if type(error).__name__ in ("LZMAError", "ZstdError"):
+            raise DamagedLogError(f"packed, and damaged: {error}") from error
+        raise
 
-        yield Blocks(read)
+
+def _refuse(reason: str, size: int) -> bytes:
+    raise DamagedLogError(reason)
 
 
 def lines_of(stream: Readable) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ BLOCK = 5 * 3600.0
 GAP = "gap"
 """`about["kind"]` in a line that covers time without requests."""
 _HOUR = 3600
+_LEAST_SPAN = 600.0
 
 
 def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float | None = None) -> list[Line]:
@@ -37,10 +38,10 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
     return lines
 
 
-def burn_rate(line: Line, now: float) -> tuple[float, float]:
-    """Return a block's tokens and US dollars per hour so far; over at least a minute, so that a start is not a peak."""
-    hours = max(60.0, now - line.first) / 3600
-    return line.tokens / hours, line.cost / hours
+def burn_rate(line: Line, now: float) -> tuple[float, float] | None:
+    """Return a block's tokens and US dollars per hour so far; `None` in its first ten minutes, which say too little."""
+    seconds = now - line.first
+    return None if seconds < _LEAST_SPAN else (line.tokens * _HOUR / seconds, line.cost * _HOUR / seconds)
 
 
 def _gap(start: float, end: float, zone: tzinfo | None) -> Line:

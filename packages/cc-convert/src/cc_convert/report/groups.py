@@ -1,4 +1,4 @@
-"""Group buckets into report lines: by day, week, month, session, model or project."""
+"""Group buckets into report lines: by day, week, month, session, model, project or agent."""
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta, tzinfo
@@ -8,15 +8,17 @@ from ..log_files.rows import LABELS
 from .buckets import QUARTER, Bucket
 from .sums import Line
 
-__all__ = ["NO_TIME", "GroupBy", "group", "total"]
+__all__ = ["MAIN", "NO_TIME", "GroupBy", "group", "total"]
 
 GroupBy: TypeAlias = Literal[
-    "day", "week", "month", "session", "model", "project", "branch", "host", "entrypoint", "version"
+    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version"
 ]
 """Grouping of report lines."""
 
 NO_TIME = "unknown"
 """The period for buckets without a time, such as results that were printed as JSON."""
+MAIN = "main"
+"""The agent for requests by no sub-agent."""
 
 
 def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *, week_start: int = 0) -> list[Line]:
@@ -66,6 +68,8 @@ def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket]
             return lambda bucket: bucket.session or NO_TIME
         case "model":
             return lambda bucket: bucket.model or NO_TIME
+        case "agent":
+            return lambda bucket: bucket.agent_type or MAIN
         case "project" | "branch" | "host" | "entrypoint" | "version":
             return lambda bucket: getattr(bucket, by) or NO_TIME
         case "day":

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from .buckets import Bucket
 
-__all__ = ["Line"]
+__all__ = ["Line", "spell_cost"]
 
 
 @dataclass
@@ -84,3 +84,11 @@ _ADDED = (
     "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
     "web_searches", "cost", "unpriced",
 )  # fmt: skip
+
+
+def spell_cost(cost: float, unpriced: int = 0) -> str:
+    """Format US dollars for people, with `*` if some tokens have no price.
+
+    Amounts between 0 and a cent have two more decimals.
+    """
+    return (f"${cost:,.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}") + ("*" if unpriced else "")

@@ -29,6 +29,8 @@ class ToolLine:
     """Output tokens of the answers that called it, divided among all calls in an answer."""
     cost: float = 0.0
     """Cost of these answers, divided likewise."""
+    unpriced: int = 0
+    """Tokens of these answers, not divided, whose model has no price."""
 
     def quantile(self, part: float) -> float | None:
         """Return the time that this share of calls did not exceed."""
@@ -47,6 +49,7 @@ def tool_lines(rows: Iterable[Row], events: Iterable[Event]) -> list[ToolLine]:
             line.calls += 1
             line.output += row.output // len(row.tools)
             line.cost += (row.cost or 0.0) / len(row.tools)
+            line.unpriced += row.tokens if row.cost is None else 0
     called: dict[str, Event] = {}
     answered: set[str] = set()
     for event in events:

@@ -1,0 +1,89 @@
+"""Alerts: conditions on a plan's windows and on costs, such as `5h>80%` and `day>$20`."""
+
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from .forecast import WindowUse
+from .sums import Line, spell_cost
+
+__all__ = ["COSTS", "WINDOWS", "Alert", "AlertError", "Excess", "excesses", "parse_alert"]
+
+WINDOWS = {"5h": "five_hour", "7d": "seven_day"}
+"""Subjects with a share of a plan's window, with their names in the API."""
+COSTS = ("day", "week", "month", "block", "session", "project", "model", "agent", "total")
+"""Subjects with a cost."""
+_FORM = re.compile(r"(?P<subject>\w+)(?::(?P<name>.+?))?\s*>\s*(?P<dollar>\$?)(?P<limit>\d+(?:\.\d+)?)(?P<percent>%?)")
+
+
+class AlertError(ValueError):
+    """Raised for an invalid condition."""
+
+
+class Alert(NamedTuple):
+    """A condition."""
+
+    text: str
+    subject: str
+    """A window, or a kind of report line."""
+    name: str
+    """Pattern for the line's key, where `*` and `?` stand for any characters; empty for all."""
+    limit: float
+    """US dollars, or a share of a window."""
+
+
+class Excess(NamedTuple):
+    """A value above an alert's limit."""
+
+    alert: Alert
+    key: str
+    """The line's key; empty for a window."""
+    message: str
+
+
+def parse_alert(text: str) -> Alert:
+    """Return the condition; an invalid one raises `AlertError`."""
+    match = _FORM.fullmatch(text.strip())
+    subject = match["subject"] if match else ""
+    if match and subject in WINDOWS and match["percent"] and not match["name"] and not match["dollar"]:
+        return Alert(text, subject, "", float(match["limit"]) / 100)
+    if match and subject in COSTS and not match["percent"]:
+        return Alert(text, subject, match["name"] or "", float(match["limit"]))
+    raise AlertError(
+        f"{text!r} is not an alert: write a window with a share, such as '5h>80%', or one of {', '.join(COSTS)} with "
+        "dollars, such as 'day>$20' or 'project:*/shop>$5'"
+    )
+
+
+def excesses(
+    alerts: Iterable[Alert], lines: Callable[[str], Iterable[Line]], windows: Iterable[WindowUse] = ()
+) -> list[Excess]:
+    """Return the values above the alerts' limits.
+
+    Args:
+        alerts: The conditions.
+        lines: Returns the report lines for a subject.
+        windows: Each window's newest use.
+    """
+    used = {use.kind: use.used for use in windows}
+    result: list[Excess] = []
+    for alert in alerts:
+        if alert.subject in WINDOWS:
+            share = used.get(WINDOWS[alert.subject], 0.0)
+            if share > alert.limit:
+                limit = f"{alert.limit * 100:g}%"
+                result.append(Excess(alert, "", f"{alert.subject}: {share * 100:.0f}% is more than {limit}"))
+            continue
+        for line in lines(alert.subject):
+            if line.cost > alert.limit and (not alert.name or fnmatchcase(line.key, alert.name)):
+                name = line.key if line.key == alert.subject else f"{alert.subject} {line.key}"
+                result.append(Excess(alert, line.key, f"{name}: {_amounts(line, alert.limit)}"))
+    return result
+
+
+def _amounts(line: Line, limit: float) -> str:
+    cost = spell_cost(line.cost, line.unpriced)
+    # An excess that rounding would hide has more decimals.
+    cost = f"${line.cost:,.6f}" if cost == spell_cost(limit) else cost
+    return f"{cost} is more than {spell_cost(limit)}"

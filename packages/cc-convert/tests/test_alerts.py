@@ -1,0 +1,90 @@
+"""Alerts on costs and on a plan's windows."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_convert.cli.alerts import AlertCommand
+from cc_convert.report.alerts import AlertError, excesses, parse_alert
+from cc_convert.report.forecast import WindowUse
+from cc_convert.report.sums import Line
+
+Maker: TypeAlias = Callable[..., Any]
+Run: TypeAlias = Callable[..., Any]
+COMMAND = [sys.executable, "-m", "cc_convert"]
+PATIENCE = 40.0
+
+
+def test_a_budget_is_an_exit_code_of_a_report(run: Run, maker: Maker, tmp_path: Path) -> None:
+    """LOG-98: by day, project, or in all, and with filters; the report itself is the same."""
+    for number, project in enumerate(("shop", "blog")):
+        log = maker(f"s{number}", project=f"/home/user/{project}")
+        log.answers(*(f"msg_{project}_{count}" for count in range(3 + number)))
+        log.write(tmp_path / f"{number}.jsonl")
+
+    table = run("report", tmp_path).out
+
+    def tried(*alerts: str) -> tuple[int, str]:
+        done = run("report", tmp_path, *(word for alert in alerts for word in ("--alert", alert)))
+        assert done.out == table
+        return done.code, done.err
+
+    assert tried("day>$20") == (0, "")
+    code, message = tried("day>$0.01")
+    assert (code, message) == (1, "alert: day 2026-11-20: $0.010500 is more than $0.01\n")
+    code, message = tried("project>0.005")
+    assert (code, message) == (1, "alert: project /home/user/blog: $0.0060 is more than $0.0050\n")
+    assert tried("project:*/shop>0.005") == (0, "")
+    assert tried("total>0.001", "day>9")[1] == "alert: total: $0.01 is more than $0.0010\n"
+    assert run("report", tmp_path, "--project", "shop", "--alert", "total>0.005").code == 0
+
+
+def test_alerts_on_windows_and_costs_are_parsed() -> None:
+    """LOG-98"""
+    windows = [WindowUse("five_hour", 0.0, 0.83, None), WindowUse("seven_day", 0.0, 0.2, None)]
+    line = Line("2026-11-23", cost=21.0, unpriced=3)
+    alerts = [parse_alert(text) for text in ("5h>80%", "7d > 80%", "day>$20", "day>21", "day:2026-11-2?>20.5")]
+
+    above = excesses(alerts, lambda _: [line], windows)
+
+    assert [excess.message for excess in above] == [
+        "5h: 83% is more than 80%",
+        "day 2026-11-23: $21.00* is more than $20.00",
+        "day 2026-11-23: $21.00* is more than $20.50",
+    ]
+    for text in ("", "5h", "5h>$80", "day>80%", "5h:x>80%", "year>3", "day>-3", "day<3"):
+        with pytest.raises(AlertError, match="is not an alert"):
+            parse_alert(text)
+
+
+def test_watch_runs_a_command_for_an_alert(log: Any, tmp_path: Path) -> None:
+    """LOG-98: with the value in its environment; a project's name is never a part of the command."""
+    log.project = "/home/user/$(touch owned)`touch owned`"
+    log.answer(timestamp=datetime.now(UTC).isoformat())
+    output = tmp_path / "output"
+    script = f'echo "$CC_CONVERT_ALERT: $CC_CONVERT_ALERT_MESSAGE" >> {output}'
+    words = ["watch", log.write(), "--once", "--alert", "project>$0.001", "--alert", "day>$99", "--run", script]
+
+    done = subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
+
+    message = f"project {log.project}: $0.0015 is more than $0.0010"
+    assert (done.returncode, done.stderr) == (1, f"alert: {message}\n")
+    assert f"ALERT {message}\n" in done.stdout
+    assert output.read_text() == f"project>$0.001: {message}\n"
+    assert not (tmp_path / "owned").exists()
+
+
+def test_a_command_runs_once_until_the_value_was_below(tmp_path: Path) -> None:
+    """LOG-98"""
+    output = tmp_path / "output"
+    command = AlertCommand(f"echo x >> {output}", is_quiet=True)
+    above = excesses([parse_alert("day>1")], lambda _: [Line("2026-11-23", cost=2.0)])
+    for now_above in (above, above, [], above):
+        command.update(now_above)
+        command.wait()
+    assert output.read_text() == "x\nx\n"

@@ -1,0 +1,244 @@
+"""Output for a person at a terminal: tables that fit, errors that help, packed logs, and a live picture."""
+
+import bz2
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_convert.cli.output import fit_table
+from cc_convert.cli.watch import picture
+from cc_convert.log_files.files import read_files
+from cc_convert.prices import Prices
+from cc_convert.report.alerts import parse_alert
+
+Maker: TypeAlias = Callable[..., Any]
+Run: TypeAlias = Callable[..., Any]
+COMMAND = [sys.executable, "-m", "cc_convert"]
+PATIENCE = 40.0
+
+
+def now(seconds_ago: float = 0.0) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds_ago))
+
+
+# --- tables
+
+
+@pytest.fixture
+def wide_log(maker: Maker, tmp_path: Path) -> Path:
+    """Return two sessions with titles, labels, long names, and large counts."""
+    for number in range(2):
+        log = maker(f"0123abc{number}-0123-0123-0123-0123456789ab", project="/home/user/a-long-way/down/project")
+        log.user("Please refactor the module that reads the configuration")
+        labels = {"gitBranch": "feature/long", "entrypoint": "cli", "version": "2.1.329"}
+        log.answer(usage=log.usage(input_tokens=987_654_321), **labels)
+        log.answer(model="claude-of-2030", **labels)
+        log.write(tmp_path / "logs" / f"{number}.jsonl")
+    return tmp_path / "logs"
+
+
+@pytest.mark.parametrize("columns", [30, 50, 80, 120])
+@pytest.mark.parametrize("words", [["report", "session"], ["report"], ["report", "model"], ["report", "tool"]])
+def test_a_table_fits_the_terminal_and_names_what_it_leaves_out(wide_log: Path, columns: int, words: list[str]) -> None:
+    """LOG-94: with and without rich."""
+    for hidden in ([], ["rich"]):
+        code = f"import sys; sys.modules.update(dict.fromkeys({hidden!r}))\n"
+        code += "import importlib.util as u; find = u.find_spec\n"
+        code += f"u.find_spec = lambda name, *more: None if name in {hidden!r} else find(name, *more)\n"
+        code += f"from cc_convert.cli import main; sys.exit(main({[*words, str(wide_log)]!r}))"
+        spawn = f"import pty; raise SystemExit(pty.spawn({[sys.executable, '-c', code]!r}) >> 8)"
+        environment = {**os.environ, "COLUMNS": str(columns), "TERM": "dumb"}
+        done = subprocess.run(
+            [sys.executable, "-c", spawn], capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+            env=environment, text=True,
+        )  # fmt: skip
+
+        shown = [line for line in done.stdout.splitlines() if not line.startswith(("note: ", "Not shown"))]
+        assert max(len(line.rstrip()) for line in shown) <= columns
+        if words == ["report", "session"]:
+            assert "$1,975.31*" in done.stdout
+            assert ("Not shown, for lack of room: Hits" in done.stdout) == (columns < 120)
+
+
+def test_columns_are_left_out_in_order_until_the_rest_fits() -> None:
+    """LOG-94: a column that is not there is not named."""
+    table = [["Day", "Input", "Output", "Cost"], ["2026-11-20", "1,000", "20", "$1.00"]]
+    assert fit_table(table, ("Models", "Output", "Input"), 24) == (
+        [["Day", "Input", "Cost"], ["2026-11-20", "1,000", "$1.00"]],
+        ["Output"],
+    )
+    assert fit_table(table, ("Output",), None) == (table, [])
+
+
+def test_columns_are_aligned_below_wide_characters(run: Run, maker: Maker, tmp_path: Path) -> None:
+    """LOG-94: each of these takes two columns in a terminal."""
+    for number, project in enumerate(("\u65e5\u672c\u8a9e", "ascii", "e\u0301t\u00e9")):
+        log = maker(f"s{number}", project=project)
+        log.answer()
+        log.write(tmp_path / f"{number}.jsonl")
+    lines = run("report", "project", tmp_path).out.splitlines()
+    starts = {line.split()[0]: line.index("1 ") for line in lines[2:5]}
+    assert starts == {"\u65e5\u672c\u8a9e": 16 - 3, "ascii": 16, "e\u0301t\u00e9": 16 + 1}
+
+
+def test_every_report_marks_costs_that_lack_a_price(run: Run, log: Any) -> None:
+    """LOG-92"""
+    call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    log.answer(model="claude-of-2030", content=[call], timestamp=now())
+    path = log.write()
+
+    for by in ("day", "session", "model", "project", "agent", "block", "tool"):
+        assert "$0.00*" in run("report", by, path).out
+    assert "$0.00*" in run("watch", "--once", path).out
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("report dayy", "no such file: dayy; did you mean day?"),
+        ("report projects --last 7d", "did you mean project?"),
+        ("reprot", "did you mean report?"),
+        ("report --fromat json", "did you mean --format?"),
+        ("report --format jsn", "did you mean json?"),
+        ("report --alert day=20", "'day=20' is not an alert"),
+        ("report --alert 5h>20", "'5h>20' is not an alert"),
+        ("report --alert 5h>80%", "cc-convert watch"),
+    ],
+)
+def test_an_error_names_what_was_probably_meant(run: Run, short_log: Path, line: str, hint: str) -> None:
+    """LOG-95"""
+    done = run(*line.split(), *([short_log] if "--alert" in line or "--last" in line else []))
+    assert (done.code, done.out) == (2, "")
+    assert hint in done.err
+
+
+def test_a_report_without_requests_says_where_it_looked(run: Run, tmp_path: Path) -> None:
+    """LOG-95"""
+    place = tmp_path / "claude" / "projects"
+    missing = run("report")
+    assert (missing.code, f"looked for {place};" in missing.err) == (2, True)
+    place.mkdir(parents=True)
+    assert run("report").out == f"No requests in 0 logs; read: {place}\n"
+    (tmp_path / "empty.jsonl").touch()
+    assert run("report", tmp_path / "empty.jsonl").out == f"No requests in 1 logs; read: {tmp_path}/empty.jsonl\n"
+
+
+def test_an_error_about_the_output_names_the_file_as_the_user_did(run: Run, short_log: Path, tmp_path: Path) -> None:
+    """LOG-95"""
+    target = tmp_path / "missing" / "report.html"
+    for words in (["report", "--format", "html"], ["convert"]):
+        done = run(*words, short_log, "-o", target)
+        assert (done.code, done.err) == (
+            2,
+            f"cc-convert: {target}: there is no folder {target.parent}; create it first\n",
+        )
+
+
+# --- packed logs
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_logs_packed_with_bzip2_and_xz_are_read(
+    run: Run, short_log: Path, tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """LOG-96: in a folder and by name; a damaged one is reported."""
+    expected = run("report", "--format", "json", short_log).json["total"]
+    folder = tmp_path / "packed"
+    folder.mkdir()
+    packed = folder / f"log.jsonl{ending}"
+    packed.write_bytes(pack(short_log.read_bytes()))
+
+    assert run("report", "--format", "json", folder).json["total"] == expected
+    assert run("report", "--format", "json", packed).json["total"] == expected
+    packed.write_bytes(packed.read_bytes()[:-40])
+    damaged = run("report", folder)
+    assert (damaged.code, "packed, and damaged" in damaged.err) == (1, True)
+
+
+def test_a_log_packed_with_zstd_is_read_or_named(run: Run, short_log: Path, tmp_path: Path) -> None:
+    """LOG-96: Python 3.14 can read it; others say that it was passed over."""
+    folder = tmp_path / "packed"
+    folder.mkdir()
+    (folder / "log.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd" + short_log.read_bytes())
+
+    done = run("report", folder)
+
+    assert done.code == 1
+    assert "log.jsonl.zst: packed" in done.err
+    if sys.version_info < (3, 14):
+        assert "packed with zstd, which this Python cannot read: unpack it first" in done.err
+
+
+# --- the live picture
+
+
+def picture_of(path: Path, columns: int | None = None, *alerts: str) -> str:
+    options = Namespace(cost="auto", alerts=[parse_alert(alert) for alert in alerts])
+    return picture(read_files([str(path)]), options, Prices(), None, columns).text
+
+
+@pytest.mark.parametrize("columns", [None, 50, 30])
+def test_watch_has_headings_marks_and_fits(log: Any, columns: int | None) -> None:
+    """LOG-97"""
+    log.answer(timestamp=now(), usage=log.usage(input_tokens=123_456_789))
+    log.answer(timestamp=now(), model="claude-of-2030")
+
+    text = picture_of(log.write(), columns)
+
+    assert text.startswith("Claude Code, ")
+    [models] = re.findall(r"^Today by model.*?\n(?=\* )", text, flags=re.MULTILINE | re.DOTALL)
+    assert [line.split()[0] for line in models.splitlines()[2:]] == ["claude-sonnet-5", "claude-of-2030"]
+    assert "$0.00*" in models
+    assert "* without 1,420 tokens that have no price" in text
+    if columns:
+        assert all(len(line) <= max(columns, 44) for line in text.splitlines() if "this block" not in line)
+
+
+def test_the_rate_of_the_first_minutes_is_no_rate_per_hour(log: Any) -> None:
+    """LOG-97: 1,420 tokens in two minutes are not 42,600 per hour."""
+    log.answer(timestamp=now(120))
+    early = picture_of(log.write())
+    assert "1,420 tokens and $0.0015 in the first 2 min of this block" in early
+    assert "per hour" not in early
+
+
+def test_a_small_terminal_keeps_the_heading_of_watch(log: Any) -> None:
+    """LOG-97: lines are cut to the terminal's size."""
+    for number in range(9):
+        log.answer(timestamp=now(), model=f"claude-of-{2030 + number}-with-a-long-name")
+    code = "import os, pty, sys; os.environ.update(COLUMNS='40', LINES='8'); pty.spawn(sys.argv[1:])"
+    command = [sys.executable, "-c", code, *COMMAND, "watch", str(log.write()), "--interval", "0.2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
+        assert process.stdout
+        try:
+            first = b""
+            while b"\x1b[J" not in first:
+                first += process.stdout.read1(4096)
+        finally:
+            process.kill()
+    shown = re.sub(r"\x1b\[\w", "", first.decode()).replace("\r", "").split("\n")
+    assert shown[0].startswith("Claude Code, ")
+    assert len(shown) <= 8
+    assert max(map(len, shown)) <= 40
+
+
+def test_a_report_by_agent_has_the_kinds_of_sub_agents(run: Run, log: Any) -> None:
+    """LOG-40"""
+    log.answer()
+    log.answer(agentId="a1", attributionAgent="Explore")
+    lines = run("report", "agent", log.write(), "--format", "json").json["lines"]
+    assert {line["key"]: line["requests"] for line in lines} == {"main": 1, "Explore": 1}
+    assert json.dumps(lines)

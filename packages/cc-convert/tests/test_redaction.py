@@ -1,0 +1,82 @@
+"""Secrets and paths in texts that leave this machine."""
+
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_convert.redaction import Redaction
+
+Maker: TypeAlias = Callable[..., Any]
+Run: TypeAlias = Callable[..., Any]
+
+SECRETS = [
+    "sk-" + "ant-api03-" + "Ab1_" * 8,
+    "ghp" + "_" + "a1B2" * 9,
+    "AKIA" + "ABCDEFGH12345678",
+    "xoxb" + "-123456789012-abcdef",
+    "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA " + "PRIVATE KEY-----",
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_common_secrets_are_replaced(secret: str) -> None:
+    """LOG-99"""
+    assert Redaction()(f"before {secret} behind") == "before [secret] behind"
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ('{"password": "hunter22", "input_tokens": 1000}', '{"password": "[secret]", "input_tokens": 1000}'),
+        ("export API_KEY=abc123xyz; ls", "export API_KEY=[secret]; ls"),
+        ("Authorization: Bearer abcdef.ghi", "Authorization: Bearer [secret]"),
+        ("postgres://anna:geheim1@db/x", "postgres://[secret]@db/x"),
+        ("see /home/anna/shop/src/x.py:3 and ~/notes", "see [path]/x.py:3 and [path]/notes"),
+        ("https://example.com/a/b?c and src/x.py", "https://example.com/a/b?c and src/x.py"),
+        (r"C:\Users\anna\x.py", "[path]/x.py"),
+        ("/home/anna/my work/shop/x.py", "[path]/my work/shop/x.py"),
+        ("projects/-home-anna-my-work/s.jsonl", "projects/[path]/s.jsonl"),
+        ("1/2 and a / b, and/or", "1/2 and a / b, and/or"),
+    ],
+)
+def test_secrets_after_names_and_folders_are_replaced(text: str, redacted: str) -> None:
+    """LOG-99"""
+    assert Redaction(["/home/anna/my work"])(text) == redacted
+
+
+def test_a_secret_that_was_cut_off_is_replaced() -> None:
+    """LOG-99: as in a title or in the folded line of a call."""
+    assert Redaction()(f"Use {SECRETS[0][:12]}") == "Use [secret]"
+
+
+@pytest.mark.parametrize("form", ["md", "html", "jsonl", "csv"])
+def test_an_export_has_no_secrets_and_no_folders(run: Run, maker: Maker, tmp_path: Path, form: str) -> None:
+    """LOG-99: and says that a look at it is needed."""
+    log = maker(project="/home/anna/my work/shop")
+    log.user(f"Use {SECRETS[0]} in /home/anna/my work/shop/x.py")
+    call = {"command": f"curl -H 'x-api-key: {SECRETS[1]}' ; cat /home/anna/.netrc"}
+    log.answer(content=[{"type": "tool_use", "id": "t1", "name": "Bash", "input": call}])
+    log.user([{"type": "tool_result", "tool_use_id": "t1", "content": f"token={SECRETS[2]}"}])
+    log.answer(content=[{"type": "text", "text": f"It is **{SECRETS[1]}**."}])
+
+    source = log.write(tmp_path / "anna.jsonl")
+    done = run("convert", "--from", f"annas-laptop:{source}", "--format", form, "--redact")
+
+    assert done.code == 0
+    assert "read the result before you give it away" in done.err
+    assert not re.findall(r"anna|sk-ant|ghp_|AKIA", done.out)
+    assert "shop" in done.out
+
+
+def test_parquet_is_redacted_too(run: Run, log: Any, tmp_path: Path) -> None:
+    """LOG-99"""
+    if find_spec("duckdb") is None:
+        pytest.skip("needs DuckDB")
+    log.answer()
+    assert run("convert", log.write(), "-o", tmp_path / "rows.parquet", "--redact").code == 0
+    assert b"/home/user" not in (tmp_path / "rows.parquet").read_bytes()

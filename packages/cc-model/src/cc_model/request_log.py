@@ -1,0 +1,281 @@
+"""A log with a line for each request, in the form of Claude Code's transcripts, which cc-convert reads.
+
+Several processes and threads may write to the same file: a line is written at once, to its end.
+"""
+
+import json
+import logging
+import os
+import re
+import sys
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pydantic_ai import RunContext
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from cc_convert.log_files.usage import message_usage
+from cc_convert.prices import Prices
+from cc_types import JsonValue
+
+if TYPE_CHECKING:
+    from cc_messages import RequestReport
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["LogEntry", "RequestLog"]
+
+logger = logging.getLogger(__name__)
+
+_ENTRYPOINT = "cc-model"
+_SERVER = "mcp_server:"
+_FILE_TIME = "%Y%m%dT%H%M%S-%f"
+_FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
+
+
+class RequestLog:
+    """File with a line for each request: agent, model, tokens, cost, milliseconds, and whether a process was started.
+
+    The file is readable by this user only. `cc-convert report agent FILE` sums it up. A failed write is logged as a
+    warning, and fails no request.
+
+    Args:
+        path: The file, created with the first line; its folder must exist.
+        max_bytes: Size after which the file is renamed, from `runs.jsonl` to `runs-TIME.jsonl`, and a new one begins;
+            None for no limit.
+        max_files: Number of renamed files that are kept; the oldest are deleted. None keeps all.
+        prompts: True if lines also have prompts, answers, and tool calls with their results; otherwise they have no
+            text of a conversation but the names of the called tools.
+
+    Raises:
+        ValueError: The folder does not exist, `path` is a folder, or a number is not positive.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        max_bytes: int | None = 64_000_000,
+        max_files: int | None = None,
+        prompts: bool = False,
+    ) -> None:
+        self.path: Path = Path(path).absolute()
+        """The file."""
+        self.prompts: bool = prompts
+        """True if lines have prompts and answers."""
+        self._max_bytes, self._max_files = max_bytes, max_files
+        if not self.path.parent.is_dir() or self.path.is_dir():
+            raise ValueError(f"The log {str(path)!r} is not a file in an existing folder: create the folder first")
+        for name, number in (("max_bytes", max_bytes), ("max_files", max_files)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} must be 1 or more, not {number}: None is no limit")
+        self._has_failed = False
+
+    def __repr__(self) -> str:
+        return f"RequestLog({str(self.path)!r})"
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Append a record; never raises an `OSError`."""
+        # Half of a character, which a tool's text may contain, cannot be UTF-8.
+        line = (
+            json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
+            + b"\n"
+        )
+        try:
+            self._rotate_if_full(len(line))
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                # Appended in a single call, so that lines of several processes do not mix.
+                written = os.write(handle, line)
+            finally:
+                os.close(handle)
+            if written < len(line):
+                raise OSError(f"{len(line) - written} bytes of a line could not be written")
+            self._has_failed = False
+        except OSError as error:
+            if not self._has_failed:
+                logger.warning("Requests are not logged: %s cannot be written: %s", self.path, error)
+            self._has_failed = True
+
+    def _rotate_if_full(self, added: int) -> None:
+        with suppress(FileNotFoundError):
+            size = os.stat(self.path).st_size
+            if self._max_bytes is None or not size or size + added <= self._max_bytes:
+                return
+            with _locked(self.path) as is_current:
+                if is_current:
+                    name = f"{self.path.stem}-{datetime.now(UTC):{_FILE_TIME}}{self.path.suffix}"
+                    os.rename(self.path, self.path.with_name(name))
+                    self._delete_oldest()
+
+    def _delete_oldest(self) -> None:
+        if self._max_files is None:
+            return
+        form = re.compile(re.escape(self.path.stem) + _FILE_TIME_FORM + re.escape(self.path.suffix))
+        files = sorted(name for name in os.listdir(self.path.parent) if form.fullmatch(name))
+        for name in files[: -self._max_files]:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path.with_name(name))
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[bool]:
+    """Lock a file; yield true if this worked and the path still names the locked file, without waiting for others."""
+    if sys.platform == "win32":
+        yield True
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # another process renames it
+            yield False
+        else:
+            yield os.path.samestat(os.fstat(handle), os.stat(path))
+    finally:
+        os.close(handle)
+
+
+class LogEntry:
+    """A request on its way to the log.
+
+    Args:
+        log: The log.
+        model: The request's model name.
+        messages: The conversation; only the last message is new.
+        context: The agent run.
+    """
+
+    def __init__(self, log: RequestLog, model: str, messages: Sequence[ModelMessage], context: RunContext[Any]) -> None:
+        self.report: RequestReport | None = None
+        """How the request was handled, if it came that far."""
+        self.response: ModelResponse | None = None
+        """The response; None without one."""
+        self._log, self._model, self._last = log, model, messages[-1] if messages else None
+        self._began = time.monotonic()
+        self._common: dict[str, Any] = {"sessionId": context.conversation_id or context.run_id or ""}
+        self._common |= {"cwd": _folder(), "entrypoint": _ENTRYPOINT}
+        if name := context.agent and context.agent.name:
+            self._common["attributionAgent"] = name
+        self._messages: dict[str, Mapping[str, JsonValue]] = {}
+        self._has_ended = False
+
+    def take_usage(self, message: Mapping[str, JsonValue]) -> None:
+        """Take the API's counts so far, in any thread; after the end, they complete an answer that broke off."""
+        identity = message.get("id")
+        if isinstance(identity, str) and isinstance(message.get("usage"), dict):
+            self._messages[identity] = message
+            if self._has_ended:
+                self._write_answer(message)
+
+    def end(self, error: BaseException | None) -> None:
+        """Write the lines; never raises an `Exception`, since the request itself has not failed."""
+        self._has_ended = True
+        try:
+            self._write_all(error)
+        except Exception:
+            logger.exception("A request could not be logged")
+
+    def _write_all(self, error: BaseException | None) -> None:
+        if self._log.prompts and (blocks := _prompt_blocks(self._last)):
+            self._write("user", message={"role": "user", "content": blocks})
+        for message in list(self._messages.values()):
+            self._write_answer(message)
+        if error is not None and not self._messages:
+            reason = f"{type(error).__name__}: {error}" if self._log.prompts else type(error).__name__
+            content = [{"type": "text", "text": reason}]
+            message: dict[str, Any] = {"model": self._model, "role": "assistant", "content": content, "usage": {}}
+            self._write("assistant", isApiErrorMessage=True, message=message)
+
+    def _write_answer(self, message: Mapping[str, JsonValue]) -> None:
+        usage = message_usage(message)
+        cost = usage and _prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps)
+        more: dict[str, Any] = {} if cost is None else {"costUSD": round(cost, 9)}
+        content = _answer_blocks(self.response, with_text=self._log.prompts)
+        self._write("assistant", message={**message, "content": content, "usage": message["usage"]}, **more)
+
+    def _write(self, kind: str, **fields: Any) -> None:
+        facts: dict[str, Any] = {"type": kind, "timestamp": _now(), "uuid": str(uuid4()), **self._common}
+        if kind == "assistant":
+            facts["durationMs"] = round((time.monotonic() - self._began) * 1000, 1)
+            if self.report is not None:
+                facts["processStarted"] = self.report.process_started
+        self._log.write(facts | fields)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # deleted
+        return ""
+
+
+@cache
+def _prices() -> Prices:
+    return Prices()
+
+
+def _prompt_blocks(message: ModelMessage | None) -> list[dict[str, Any]]:
+    """Return a request's new parts as blocks; files by their kind alone."""
+    blocks: list[dict[str, Any]] = []
+    for part in message.parts if isinstance(message, ModelRequest) else ():
+        match part:
+            case UserPromptPart(content=str(text)):
+                blocks.append({"type": "text", "text": text})
+            case UserPromptPart():
+                texts = [item if isinstance(item, str) else f"[{type(item).__name__}]" for item in part.content]
+                blocks += [{"type": "text", "text": text} for text in texts]
+            case ToolReturnPart():
+                content, failed = part.model_response_str(), part.outcome in ("failed", "retried")
+                blocks.append(
+                    {
+                        "type": "tool_result", "tool_use_id": part.tool_call_id, "content": content,
+                        "is_error": failed,
+                    }
+                )  # fmt: skip
+            case _:
+                pass
+    return blocks
+
+
+def _answer_blocks(response: ModelResponse | None, *, with_text: bool) -> list[dict[str, Any]]:
+    """Return an answer's blocks; without text, only the called tools' names."""
+    blocks: list[dict[str, Any]] = []
+    for part in response.parts if response else ():
+        match part:
+            case BaseToolCallPart():
+                call = {"type": "tool_use", "id": part.tool_call_id, "name": _tool_name(part)}
+                blocks.append(call | ({"input": part.args_as_dict()} if with_text else {}))
+            case TextPart() if with_text:
+                blocks.append({"type": "text", "text": part.content})
+            case ThinkingPart() if with_text:
+                blocks.append({"type": "thinking", "thinking": part.content})
+            case _:
+                pass
+    return blocks
+
+
+def _tool_name(part: BaseToolCallPart) -> str:
+    """Return the called tool; a call by the CLI itself has it among its arguments."""
+    name = part.args_as_dict().get("tool_name") if part.tool_name.startswith(_SERVER) else None
+    return name if isinstance(name, str) else part.tool_name

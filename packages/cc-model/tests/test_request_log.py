@@ -1,0 +1,239 @@
+"""A line for each request in the log, which cc-convert reads."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError
+
+from cc_convert.cli import main
+from cc_convert.logs import read_logs
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, RequestLog
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def logged(provider: ClaudeCodeProvider, log: RequestLog | str | Path) -> ClaudeCodeModel:
+    """Return a model whose requests are logged, over a shared provider's processes."""
+    return ClaudeCodeModel(provider=ClaudeCodeProvider.over(provider.transport, log=log, max_retries=0))
+
+
+async def test_each_request_has_a_line_with_agent_model_tokens_and_cost(
+    provider: ClaudeCodeProvider, tmp_path: Path
+) -> None:
+    """MODEL-110: with a tool, in runs and in streams; the sums are those of the framework."""
+    path = tmp_path / "runs.jsonl"
+    agent = Agent(logged(provider, str(path)), name="weather")
+
+    @agent.tool_plain
+    def temperature(city: str) -> str:
+        return "21 degrees"
+
+    result = await agent.run("Secret question: how warm is it?")
+    async with agent.run_stream("And now, secretly?") as stream:
+        await stream.get_output()
+
+    records = lines(path)
+    usages = (result.usage, stream.usage)
+    assert len(records) == sum(usage.requests for usage in usages) > 2
+    assert {record["attributionAgent"] for record in records} == {"weather"}
+    assert all(record["durationMs"] > 0 and record["processStarted"] in (True, False) for record in records)
+    logs = read_logs(path)
+    assert not logs.problems
+    assert sum(row.output for row in logs.rows) == sum(usage.output_tokens for usage in usages)
+    assert sum(row.tokens - row.output for row in logs.rows) == sum(usage.input_tokens for usage in usages)
+    assert all(row.logged_cost and row.kind == "request" and row.project == os.getcwd() for row in logs.rows)
+    assert [row.tools for row in logs.rows].count(("temperature",)) > 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    content = path.read_text("utf-8")
+    assert "ecret" not in content and "21 degrees" not in content
+
+
+async def test_a_run_in_the_clis_own_loop_is_logged_with_all_its_calls(
+    provider: ClaudeCodeProvider, tmp_path: Path
+) -> None:
+    """MODEL-110: the tool names included."""
+    path = tmp_path / "runs.jsonl"
+    model = logged(provider, path)
+    agent = Agent(model, name="weather")
+
+    @agent.tool_plain
+    def temperature(city: str) -> str:
+        return "21 degrees"
+
+    model.set_agent_toolsets(agent.toolsets)
+    usage = (await agent.run("How warm is it?")).usage
+
+    rows = read_logs(path).rows
+    assert sum(row.output for row in rows) == usage.output_tokens
+    assert sum(row.tokens - row.output for row in rows) == usage.input_tokens
+    assert [tool.rpartition("__")[2] for row in rows for tool in row.tools] == ["temperature"]
+    assert {row.agent_type for row in rows} == {"weather"}
+
+
+async def test_a_report_by_agent_is_what_each_agent_costs(
+    provider: ClaudeCodeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MODEL-110, LOG-40: two agents with one file; by day and model, too."""
+    path = tmp_path / "runs.jsonl"
+    model = logged(provider, path)
+    for name, runs in (("writer", 2), ("critic", 1)):
+        for _ in range(runs):
+            await Agent(model, name=name).run("Hello.")
+
+    sums: dict[str, dict[str, int]] = {}
+    for by in ("agent", "day", "model", "session"):
+        assert main(["report", by, str(path), "--no-cache", "--format", "json"]) == 0
+        sums[by] = {line["key"]: line["requests"] for line in json.loads(capsys.readouterr().out)["lines"]}
+    assert sums["agent"] == {"writer": 2, "critic": 1}
+    assert [*sums["day"].values()] == [*sums["model"].values()] == [3]
+    assert len(sums["session"]) == 3
+
+
+async def test_prompts_are_logged_only_if_asked_for(
+    provider: ClaudeCodeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MODEL-111: then cc-convert finds them, and shows transcripts."""
+    log = RequestLog(tmp_path / "runs.jsonl", prompts=True)
+    agent = Agent(logged(provider, log), name="weather")
+
+    @agent.tool_plain
+    def temperature(city: str) -> str:
+        return "21 degrees"
+
+    await agent.run("How warm is the teapot?")
+
+    assert main(["convert", str(log.path), "--no-cache", "--format", "md"]) == 0
+    transcript = capsys.readouterr().out
+    assert all(part in transcript for part in ("How warm is the teapot?", "Tool call · temperature", "21 degrees"))
+    assert main(["search", "teapot", str(log.path), "--no-cache", "--role", "prompt"]) == 0
+
+
+async def test_a_failed_request_is_an_error_in_the_log(tmp_path: Path) -> None:
+    """MODEL-110"""
+    path = tmp_path / "runs.jsonl"
+    with LoopbackServer() as api:
+        async with ClaudeCodeProvider(env=api.env(), pool=1, max_retries=0, log=path) as provider:
+            api.fail_next(status=400, times=1)
+            with pytest.raises(ModelHTTPError):
+                await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+
+    assert [row.kind for row in read_logs(path).rows] == ["error", "request"]
+
+
+async def test_a_stream_that_is_left_early_is_counted_once(tmp_path: Path) -> None:
+    """MODEL-110: a second line may complete the first one."""
+    path = tmp_path / "runs.jsonl"
+    with LoopbackServer(event_delay=0.02) as slow:
+        async with ClaudeCodeProvider(env=slow.env(), max_retries=0, log=path) as provider:
+            agent = Agent(ClaudeCodeModel(provider=provider))
+            async with agent.run_stream("one two three four five six seven eight nine ten") as result:
+                async for _ in result.stream_text(debounce_by=None):
+                    break
+
+    [row] = read_logs(path).rows
+    assert (row.kind, row.input > 0) == ("request", True)
+
+
+WRITER = """
+import sys
+from cc_model import RequestLog
+log = RequestLog(sys.argv[1], max_bytes=20_000)
+print(flush=True)
+sys.stdin.readline()
+for count in range(200):
+    log.write({"writer": int(sys.argv[2]), "count": count, "text": "x" * (count * 7 % 400)})
+"""
+
+
+def test_processes_share_a_file_and_its_rotation_without_losing_a_line(tmp_path: Path) -> None:
+    """MODEL-112: they begin at the same time."""
+    path = tmp_path / "runs.jsonl"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, path, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for number in range(4)
+    ]
+    for process in processes:
+        assert process.stdout and process.stdout.readline()
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate(timeout=60)
+
+    files = sorted(tmp_path.iterdir())
+    records = [(record["writer"], record["count"]) for file in files for record in lines(file)]
+    assert sorted(records) == [(number, count) for number in range(4) for count in range(200)]
+    assert len(files) > 5
+    assert all(file.stat().st_size < 30_000 and stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+
+
+async def test_a_text_that_is_hard_to_write_fails_no_request(provider: ClaudeCodeProvider, tmp_path: Path) -> None:
+    """MODEL-112: half of a character, and a value that JSON does not have."""
+    log = RequestLog(tmp_path / "runs.jsonl", prompts=True)
+    agent = Agent(logged(provider, log))
+
+    @agent.tool_plain
+    def temperature(city: str) -> dict[str, object]:
+        return {"degrees": float("nan"), "place": "\u65e5"}
+
+    await agent.run("Hello \u65e5.")
+    log.write({"text": "\ud83d", "value": float("inf"), "other": object()})
+
+    assert len(log.path.read_text("utf-8").splitlines()) == 5
+    assert "\u65e5" in log.path.read_text("utf-8")
+
+
+def test_only_the_newest_renamed_files_are_kept(tmp_path: Path) -> None:
+    """MODEL-112"""
+    log = RequestLog(tmp_path / "runs.jsonl", max_bytes=100, max_files=2)
+    (tmp_path / "runs-notes.jsonl").touch()
+    for number in range(10):
+        log.write({"number": number, "text": "x" * 80})
+
+    renamed = sorted(tmp_path.glob("runs-2*.jsonl"))
+    assert [lines(file)[0]["number"] for file in [*renamed, log.path]] == [7, 8, 9]
+    assert (tmp_path / "runs-notes.jsonl").exists()
+
+
+def test_a_log_that_cannot_be_written_fails_no_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """MODEL-112: a warning, and not one for each request."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = RequestLog(folder / "runs.jsonl")
+    folder.rmdir()
+    log.write({})
+    log.write({})
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    folder.mkdir()
+    log.write({"number": 1})
+    assert lines(log.path) == [{"number": 1}]
+
+
+def test_a_wrong_place_for_the_log_is_an_error_at_once(tmp_path: Path) -> None:
+    """MODEL-112"""
+    for place in (tmp_path / "missing" / "runs.jsonl", tmp_path):
+        with pytest.raises(ValueError, match="create the folder first"):
+            ClaudeCodeProvider(log=place)
+    with pytest.raises(ValueError, match="max_bytes"):
+        RequestLog(tmp_path / "runs.jsonl", max_bytes=0)
+
+
+def test_the_import_of_the_log_needs_no_lock_where_there_is_none() -> None:
+    """MODEL-112: on Windows, there is no `fcntl`."""
+    code = "import sys; sys.platform = 'win32'; sys.modules['fcntl'] = None; import cc_model.request_log"
+    done = subprocess.run([sys.executable, "-c", f"import cc_messages; {code}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
