@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from .garbage import no_collections
-from .log_files.cache import Cache
+from .log_files.cache import Cache, Identity
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
 from .log_files.model_names import canonical_model
@@ -22,8 +22,8 @@ from .totals.remainders import SessionTotal, find_unlogged
 from .totals.session_totals import places_of
 
 __all__ = [
-    "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_logs",
-    "read_messages",
+    "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_located",
+    "read_logs", "read_messages",
 ]  # fmt: skip
 
 CostMode: TypeAlias = Literal["auto", "calculate", "logged"]
@@ -107,9 +107,23 @@ def read_logs(
     Raises:
         LogsNotFoundError: A source does not exist.
     """
-    files = hosts_of(sources, hosts)
+    return read_located(hosts_of(sources, hosts), cache=cache, processes=processes, strict=strict, progress=progress)
+
+
+def read_located(
+    files: Mapping[str, str],
+    *,
+    cache: Cache | None = None,
+    processes: int = 1,
+    strict: bool = False,
+    progress: Progress | None = None,
+    identities: Mapping[str, Identity] | None = None,
+) -> Logs:
+    """Read files, each with its machine, as `read_logs` does; `identities` has those from `identities_of`, if known."""
     with no_collections():
-        scans = read_files(list(files), cache=cache, processes=processes, strict=strict, progress=progress)
+        scans = read_files(
+            list(files), cache=cache, processes=processes, strict=strict, progress=progress, identities=identities
+        )
         return merge(scans, files)
 
 

@@ -59,13 +59,17 @@ def _run(command: object, options: object) -> int:
     from ..log_files.sources import LogsNotFoundError
     from ..prices import PriceFileError
     from ..report.filters import FilterError
+    from .late_cache import write_late
     from .output import RefusedError
 
     if not callable(command):
         raise TypeError("a command is a function")
     try:
-        code = int(str(command(options)))
-        sys.stdout.flush()
+        try:
+            code = int(str(command(options)))
+            sys.stdout.flush()
+        finally:
+            write_late()
         return code
     except LogsNotFoundError as error:
         print(f"cc-convert: {error}{_hint(options)}", file=sys.stderr)  # noqa: T201 - this is where the command speaks

@@ -1,19 +1,20 @@
 """Code that commands share: from options to rows, or to buckets where these are enough."""
 
+import marshal
 import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, tzinfo
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from ..log_files.cache import Cache, identity_of
-from ..log_files.files import Progress, read_files
+from ..log_files.cache import Cache, Identity
+from ..log_files.files import Progress, identities_of, read_files
 from ..log_files.rows import FileScan, Row
-from ..log_files.sources import STDIN, default_folders, find_logs
-from ..logs import Logs, read_logs
+from ..log_files.sources import default_folders, find_logs, hosts_of
+from ..logs import Logs, read_located
 from ..prices import Prices
 from ..report.blocks import blocks
 from ..report.buckets import Bucket, fill_buckets
@@ -21,6 +22,7 @@ from ..report.filters import Filter, FilterError, last_days, moment
 from ..report.groups import group
 from ..report.sums import Line
 from . import FINDINGS, OK
+from .late_cache import LateCache
 from .output import RefusedError, say
 
 __all__ = [
@@ -33,6 +35,12 @@ _PATIENCE = 1.0
 _REDRAW = 0.1
 # Older logs affect neither today nor the current block, in any time zone.
 _RECENT = 2 * 86400
+# Without references between equal objects, so that equal facts are equal bytes.
+_MARSHAL = 2
+
+
+_Located: TypeAlias = tuple[Mapping[str, str], Mapping[str, Identity] | None]
+"""Files, each with its machine, and their identities if these are known."""
 
 
 class Overview(NamedTuple):
@@ -86,8 +94,8 @@ def chosen_filter(options: Namespace) -> Filter:
     )  # fmt: skip
 
 
-def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
-    """Read the logs that the options name."""
+def load_logs(options: Namespace, *, strict: bool = False, located: _Located | None = None) -> Logs:
+    """Read the logs that the options name; `located` has their files if these are known."""
     if getattr(options, "dask", None):
         from ..cluster import connect, read_logs_on
 
@@ -98,12 +106,13 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
         with connect(options.dask) as client:
             return read_logs_on(client, options.sources or default_folders())
     jobs = getattr(options, "jobs", None)
-    cache = None if strict or getattr(options, "no_cache", False) else Cache()
+    cache = None if strict or getattr(options, "no_cache", False) else LateCache()
     strict = strict or getattr(options, "strict", False)
+    files, identities = located or (hosts_of(options.sources, options.hosts), None)
     with with_progress() as progress:
-        return read_logs(
-            *options.sources, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict,
-            progress=progress, hosts=options.hosts,
+        return read_located(
+            files, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict, progress=progress,
+            identities=identities,
         )  # fmt: skip
 
 
@@ -131,13 +140,14 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
         return fill_buckets(rows), overview(logs, with_costs(rows))
-    facts = None if options.no_cache or options.strict or options.dask else _facts(options)
+    located = None if options.no_cache or options.strict or options.dask else _locate(options)
+    facts = located and _facts(located)
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
     entry = Cache().load(name) if facts else None
     if entry and entry[0] == facts:
         buckets, summary = [Bucket(*values) for values in entry[1]], Overview(*entry[2])
     else:
-        logs = load_logs(options)
+        logs = load_logs(options, located=located)
         costs = logs.costs(chosen_prices(options), options.cost)
         buckets, summary = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
         # A file that could not be opened may be readable the next time, without any other change.
@@ -182,19 +192,21 @@ def load_titles(options: Namespace) -> dict[str, str]:
     return read_titles(find_logs(options.sources), cache, repr(("titles", options.sources)))
 
 
-def _store(name: str, facts: str, buckets: list[Bucket], summary: Overview) -> None:
-    # A failed write only means computing them again next time.
-    with suppress(OSError):
-        Cache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
+def _store(name: str, facts: bytes, buckets: list[Bucket], summary: Overview) -> None:
+    LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
 
 
-def _facts(options: Namespace) -> str | None:
-    """Return a fingerprint of all logs' content; `None` if unknown."""
-    paths = find_logs(options.sources)
-    try:
-        return None if STDIN in paths else repr([(path, *identity_of(path)) for path in paths])
-    except OSError:
+def _locate(options: Namespace) -> tuple[Mapping[str, str], Mapping[str, Identity]]:
+    files = hosts_of(options.sources, options.hosts)
+    return files, identities_of(files)
+
+
+def _facts(located: tuple[Mapping[str, str], Mapping[str, Identity]]) -> bytes | None:
+    """Return bytes that change with any log's content; `None` if unknown."""
+    files, identities = located
+    if len(identities) < len(files):  # the standard input, or a file that was just deleted
         return None
+    return marshal.dumps([(path, *identity) for path, identity in identities.items()], _MARSHAL)
 
 
 def with_costs(rows: Iterable[Row]) -> Iterator[tuple[Row, float | None]]:

@@ -155,8 +155,8 @@ class Collector:
         earlier = self.rows.get(row.key)
         if earlier is None:
             self._open_keys.append(row.key)
-            if self._undated and row.time is not None:
-                self._close_states(row.time)
+            if self._undated and row.time is not None and not row.agent:
+                self._close_states(session_of(record), row.time)
         if len(record["message"]["usage"].get("iterations") or ()) > 1:
             self.rows |= {part.key: part for part in declined_parts(record, row)}
         self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
@@ -174,10 +174,12 @@ class Collector:
         self._tool_ids.update(dict.fromkeys([identity for identity, _ in calls]))
         return tuple([name for _, name in calls])
 
-    def _close_states(self, time: float) -> None:
+    def _close_states(self, session: str, time: float) -> None:
+        """End the session's totals before its next request; sub-agents have no place after a total."""
         for at in self._undated:
-            self.ledgers[at] = self.ledgers[at]._replace(until=time)
-        self._undated = []
+            if self.ledgers[at].session == session:
+                self.ledgers[at] = self.ledgers[at]._replace(until=time)
+        self._undated = [at for at in self._undated if self.ledgers[at].session != session]
 
     def _take_event(self, clean: Record, record: Record) -> None:
         """Take the final counts, which are in an answer's last event."""

@@ -1,6 +1,6 @@
 """Read log files to scans: from the cache or from disk, with several processes if faster."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import FileIO
 
 from ..forks import group_by_size, share_jobs
@@ -10,7 +10,7 @@ from .rows import FileScan, unreadable
 from .scan import scan_stream
 from .sources import STDIN, open_log
 
-__all__ = ["Progress", "read_file", "read_files"]
+__all__ = ["Progress", "identities_of", "read_file", "read_files"]
 
 Progress = Callable[[int, int], None]
 """Callback with bytes done and bytes in all."""
@@ -45,12 +45,14 @@ def read_files(
     processes: int = 1,
     strict: bool = False,
     progress: Progress | None = None,
+    identities: Mapping[str, Identity] | None = None,
 ) -> list[FileScan]:
     """Read logs; the results come in the same order as the paths.
 
-    With `strict`, every line is decoded, and the cache is only written.
+    With `strict`, every line is decoded, and the cache is only written. `identities` has those from `identities_of`, if
+    they are known.
     """
-    identities = _identities(paths)
+    identities = identities_of(paths) if identities is None else identities
     done = {path: read_file(path, strict=strict) for path in paths if path == STDIN}
     partial: dict[str, FileScan] = {}
     for path, identity in identities.items():
@@ -75,7 +77,7 @@ def read_files(
     return [done[path] for path in paths]
 
 
-def _identities(paths: Iterable[str]) -> dict[str, Identity]:
+def identities_of(paths: Iterable[str]) -> dict[str, Identity]:
     """Return the accessible files' identities."""
     identities: dict[str, Identity] = {}
     for path in paths:

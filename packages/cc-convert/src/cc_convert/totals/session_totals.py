@@ -46,13 +46,18 @@ class _File:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Positions of requests and compactions. Most files need none, see `_single_process_total`."""
+        """Positions of the main thread's requests, and of compactions.
+
+        A file that several files were joined into has sub-agents' requests anywhere. Most files need no positions, see
+        `_single_process_total`.
+        """
         positions = {**self.scan.compactions}
         taken, place = {*self.scan.compactions.values()}, 0
         for row in self.scan.rows:
             while place in taken:
                 place += 1
-            positions[row.key] = place
+            if not row.agent:
+                positions[row.key] = place
             place += 1
         return positions
 
@@ -125,10 +130,8 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
         for ledger in scan.ledgers:
             if ledger.kind == "state":
                 state = _State(ledger, file)
-                earlier = by_key.setdefault(ledger.key, state)
                 # An older file copy does not show which requests came later.
-                if ledger.until is not None and (earlier.ledger.until is None or ledger.until < earlier.ledger.until):
-                    by_key[ledger.key] = state
+                by_key[ledger.key] = min(by_key.get(ledger.key, state), state, key=_missing_requests)
     states: dict[str, list[_State]] = defaultdict(list)
     for state in by_key.values():
         states[state.ledger.session].append(state)
@@ -136,6 +139,12 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
         # A file copy may be more complete.
         session_states.sort(key=lambda state: state.ledger.place)
     return states
+
+
+def _missing_requests(state: _State) -> tuple[float, int]:
+    """Return a smaller rank for the copy that shows more requests after the total."""
+    until = state.ledger.until
+    return float("inf") if until is None else until, -len(state.file.scan.rows)
 
 
 # --- single sessions
