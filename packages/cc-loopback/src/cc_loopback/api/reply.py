@@ -12,7 +12,7 @@ from .errors import ReplyError
 from .ids import new_id
 from .types import JsonObject, Reply
 
-_OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management"})
+_OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management", "input_transformations"})
 _MESSAGE_KEYS = _OPTIONAL_KEYS | {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
 # For example `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
 _ON_BEDROCK = re.compile(r"(?:[a-z-]+\.)?anthropic\.(?P<model>.+?)(?:-v\d+(?::\d+)?)?")
@@ -35,7 +35,7 @@ def make_message(reply: Reply, body: JsonObject) -> JsonObject:
         "id": fields.get("id") or new_id("msg"),
         "type": "message",
         "role": "assistant",
-        "model": fields.get("model") or _answering_model(body["model"]),
+        "model": fields.get("model") or answering_model(body["model"]),
         "content": content,
         "stop_reason": fields.get("stop_reason") or _stop_reason(content),
         "stop_sequence": fields.get("stop_sequence"),
@@ -44,6 +44,12 @@ def make_message(reply: Reply, body: JsonObject) -> JsonObject:
     }
     _check_serializable(message)
     return message
+
+
+def answering_model(name: str) -> str:
+    """Return the model name for the response: without Bedrock's region, vendor and version."""
+    match = _ON_BEDROCK.fullmatch(name)
+    return match["model"] if match is not None else name
 
 
 def input_tokens(body: JsonObject) -> int:
@@ -132,9 +138,3 @@ def _check_serializable(message: JsonObject) -> None:
         json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ReplyError(f"the message cannot be written as JSON: {error}") from error
-
-
-def _answering_model(name: str) -> str:
-    """Return the model name for the response: without Bedrock's region, vendor and version."""
-    match = _ON_BEDROCK.fullmatch(name)
-    return match["model"] if match is not None else name
