@@ -28,7 +28,7 @@ from pydantic_ai.usage import RequestUsage
 
 from api_script import Body, Reply, call, echo, steps, text, thought
 
-from .differences import integers_as_doubles
+from .differences import integers_as_doubles, with_advice
 from .media import PNG
 from .scenario import HAIKU, OPUS, SONNET, Theme, continued, like
 from .tools import lucky_number
@@ -197,7 +197,7 @@ async def thinking_that_another_provider_has_signed(model: AnthropicModel) -> ob
     return await go_on(model, user("Hi."), assistant(replace(signed, provider_name="anthropic"), TextPart("Hello.")))
 
 
-@histories.scenario(echo, raises=ModelRequestRejectedError)
+@histories.scenario(echo, raises=ModelRequestRejectedError, differ=with_advice)
 async def thinking_that_nobody_has_signed(model: AnthropicModel) -> object:
     """MODEL-20, MODEL-48: the API refuses the signature."""
     forged = ThinkingPart("They greet.", signature="c2ln", provider_name=model.system)
@@ -225,7 +225,7 @@ async def thinking_that_is_dropped_after_other_instructions(model: AnthropicMode
     return await two_turns_with_other_instructions(model)
 
 
-@histories.scenario(thinking_about, raises=ModelRequestRejectedError)
+@histories.scenario(thinking_about, raises=ModelRequestRejectedError, differ=with_advice)
 async def thinking_that_is_refused_after_other_instructions(model: AnthropicModel) -> object:
     """MODEL-05, MODEL-20: the framework does not know that this model binds its thinking."""
     return await two_turns_with_other_instructions(model)
