@@ -14,7 +14,7 @@ from .conftest import Connect
 
 Body = dict[str, Any]
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
-LOOK = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": 1.5}}
+LOOK = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": 1.0}}
 DROP = {"thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
 
 
@@ -77,6 +77,10 @@ def another_effort(body: Body) -> None:
     body["output_config"] = {"effort": "low"}
 
 
+def a_number_as_javascript_writes_it(body: Body) -> None:
+    body["messages"][1]["content"][1]["input"] = {"at": 1}
+
+
 def no_thinking_at_first(body: Body) -> None:
     del body["messages"][1]["content"][0]
 
@@ -86,7 +90,9 @@ def no_thinking(body: Body) -> None:
     del body["messages"][3]["content"][0]
 
 
-@pytest.mark.parametrize("change", [moved_breakpoint, another_effort, no_thinking_at_first, no_thinking])
+@pytest.mark.parametrize(
+    "change", [moved_breakpoint, another_effort, a_number_as_javascript_writes_it, no_thinking_at_first, no_thinking]
+)
 def test_changes_outside_the_prefix_are_accepted(
     change: Callable[[Body], None], conversation: Body, client: Anthropic
 ) -> None:
@@ -112,7 +118,7 @@ def other_thinking(body: Body) -> None:
 
 
 def other_arguments(body: Body) -> None:
-    body["messages"][1]["content"][1]["input"] = {"at": 1}
+    body["messages"][1]["content"][1]["input"] = {"at": 2}
 
 
 def a_new_block_before(body: Body) -> None:

@@ -112,12 +112,15 @@ def _blocks(message: JsonObject) -> list[JsonObject]:
 
 
 def _canonical(value: object) -> bytes:
-    return json.dumps(_without_breakpoints(value), sort_keys=True).encode() + b"\n"
+    return json.dumps(_as_seen(value), sort_keys=True).encode() + b"\n"
 
 
-def _without_breakpoints(value: object) -> object:
-    """Return a value without cache breakpoints and nulls, which do not change what the model sees."""
+def _as_seen(value: object) -> object:
+    """Return a value without what the model does not see: cache breakpoints, nulls, and how a number is written."""
     if isinstance(value, dict):
         fields = cast("JsonObject", value).items()
-        return {key: _without_breakpoints(item) for key, item in fields if key != "cache_control" and item is not None}
-    return [_without_breakpoints(item) for item in cast("list[object]", value)] if isinstance(value, list) else value
+        return {key: _as_seen(item) for key, item in fields if key != "cache_control" and item is not None}
+    if isinstance(value, list):
+        return [_as_seen(item) for item in cast("list[object]", value)]
+    # Clients in JavaScript write 1.0 as 1.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
