@@ -19,7 +19,8 @@ from .api.errors import CassetteError, ThinkingError
 from .api.events import stream_events
 from .api.ids import new_id
 from .api.models import model_info, model_page
-from .api.reply import input_tokens, make_message
+from .api.prompt_cache import PromptCache, input_tokens
+from .api.reply import make_message
 from .api.responses import Responses
 from .api.routes import MESSAGES, MODELS, Route, route_of
 from .api.thinking import ThinkingSigner
@@ -63,6 +64,8 @@ class MessagesApp:
         self.respond = respond
         self.tape: Tape | None = None
         """The cassette in use. It answers in place of the responder."""
+        self.cache = PromptCache()
+        """Prompts that were cached for later requests."""
         self._record = record
         self._faults = faults
         self._event_delay = event_delay
@@ -138,8 +141,9 @@ class MessagesApp:
         # Parsed again: the responder may modify its argument, but not the recorded body.
         body: JsonObject = {**json.loads(call.raw), **route.fields}
         seen, dropped = self._signer.check(body) if self._signer else (body, [])
+        counts = self.cache.usage(seen)
         reply = self.respond(seen)
-        message = make_message(await reply if inspect.isawaitable(reply) else reply, seen)
+        message = make_message(await reply if inspect.isawaitable(reply) else reply, seen, counts)
         if self._signer:
             self._signer.sign(message, {**json.loads(call.raw), **route.fields})
         if dropped:

@@ -162,7 +162,7 @@ class LoopbackServer:
         self._faults.add(path, make_fault(status, after_events, error_type, message, headers, delay), times)
 
     def reset(self) -> None:
-        """Clear recorded requests, errors and queued faults, and restore the initial `respond`, for the next test.
+        """Clear recorded requests, errors, queued faults and cached prompts; restore the initial `respond`.
 
         First end the processes that still have a pending request: such a request is answered, and may be recorded,
         after the reset. A cassette's used answers stay used.
@@ -170,6 +170,7 @@ class LoopbackServer:
         self._app.respond = self._initial_respond
         self._faults.clear()
         self._record.clear()
+        self._app.cache.clear()
 
     def start(self) -> Self:
         """Start the server, and return when it accepts connections.
