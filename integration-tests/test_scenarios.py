@@ -38,7 +38,8 @@ OTHER_LOGINS: tuple[Login, ...] = ("oauth", "vertex", "bedrock", "foundry")
 
 @asynccontextmanager
 async def ready(login: Login) -> AsyncGenerator[BothWays]:
-    with LoopbackServer() as api:
+    # A request whose history was rewritten anywhere before a thinking block would be refused.
+    with LoopbackServer(signs_thinking=True) as api:
         async with (
             AsyncAnthropic(api_key="key", base_url=api.url, max_retries=0) as client,
             ClaudeCodeProvider(env=api.env(login), pool=6, max_retries=0) as provider,

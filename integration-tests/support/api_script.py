@@ -43,6 +43,18 @@ def stopped(reason: str, *content: Block, **fields: Any) -> dict[str, Any]:
     return {"content": [*content], "stop_reason": reason, **fields}
 
 
+def hop(declining: str, answering: str) -> Block:
+    """Return the block between the contents of a model that declined and of its fallback."""
+    models = {"from": {"model": declining}, "to": {"model": answering}}
+    return {"type": "fallback", **models, "trigger": {"type": "refusal", "category": "cyber"}}
+
+
+def usage_of_fallback(declining: str, answering: str) -> dict[str, Any]:
+    """Return a usage with an iteration for each model; the totals are the answering model's."""
+    declined = {**USAGE, "type": "message", "model": declining, "output_tokens": 9}
+    return {**USAGE, "iterations": [declined, {**USAGE, "type": "fallback_message", "model": answering}]}
+
+
 def echo(body: Body) -> Reply:
     """Answer with the last prompt's text, so that mixed-up answers are detected."""
     # A system message may follow the prompt.

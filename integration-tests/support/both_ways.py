@@ -10,7 +10,7 @@ from typing import Any, cast
 from anthropic import AsyncAnthropic
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
-from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.anthropic import AnthropicModel, AnthropicStaleThinkingBlockWarning
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
@@ -28,8 +28,8 @@ _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on 
 # The prefix for some model names on Bedrock.
 _ON_BEDROCK = "us.anthropic."
 _OF_THE_WIRE = frozenset({"anthropic_beta", "anthropic_version", "metadata", "stream"})
-# Ids are new in each run; equal ones must stay equal.
-_IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
+# Ids and signatures are new in each run; equal ones must stay equal.
+_IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai|sig)_\w+")
 # The graph's metadata for a run, and the answer's provider and origin.
 _OF_THE_RUN = frozenset(
     {
@@ -92,7 +92,8 @@ class BothWays:
         self.api.calls.clear()
         try:
             with warnings.catch_warnings(record=True) as noted:
-                warnings.simplefilter("always", UserWarning)
+                for category in (UserWarning, AnthropicStaleThinkingBlockWarning):
+                    warnings.simplefilter("always", category)
                 outcome = await _outcome(run, model)
             await at_rest(self.provider)
             bodies = comparable([*self.api.requests], self.login)

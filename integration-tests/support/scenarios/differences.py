@@ -23,6 +23,12 @@ def _doubled(value: Any) -> Any:
             return value
 
 
+def with_advice(observed: Seen) -> Seen:
+    """Errors of a refused request end with advice."""
+    says = f"{observed.outcome['says']}. Change the request before sending it again."
+    return replace(observed, outcome={**observed.outcome, "says": says})
+
+
 def in_its_own_name(observed: Seen) -> Seen:
     """Errors contain our class and provider names."""
     says = observed.outcome["says"].replace("AnthropicModel", "ClaudeCodeModel").replace("'anthropic'", "'claude-code'")

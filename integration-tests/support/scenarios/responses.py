@@ -11,13 +11,27 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 from pydantic_ai.messages import ModelRequest
-from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.usage import UsageLimits
 
-from api_script import USAGE, Body, Reply, call, echo, steps, stopped, text, thought
+from api_script import (
+    USAGE,
+    Block,
+    Body,
+    Reply,
+    Respond,
+    call,
+    echo,
+    hop,
+    steps,
+    stopped,
+    text,
+    thought,
+    usage_of_fallback,
+)
 
 from .outputs import City
-from .scenario import HAIKU, SONNET, Theme, continued
+from .scenario import HAIKU, OPUS, SONNET, Theme, continued
 from .tools import lucky_number
 
 responses = Theme("responses")
@@ -53,6 +67,45 @@ async def a_refusal_without_words(model: AnthropicModel) -> object:
 async def a_conversation_after_a_refusal(model: AnthropicModel) -> object:
     """MODEL-36, MODEL-51"""
     return await continued(Agent(model), "Something bad.", "Something good.")
+
+
+ANSWERING = "claude-opus-5"
+FALLBACK_SETTINGS = AnthropicModelSettings(
+    anthropic_betas=["server-side-fallback-2026-07-01"], extra_body={"fallbacks": [{"model": ANSWERING}]}
+)
+
+
+def answered_by_another(*content: Block) -> Respond:
+    """Let another model finish the first answer."""
+    first = {"model": ANSWERING, "content": [*content], "usage": usage_of_fallback(OPUS, ANSWERING)}
+    return steps(first, "Bye.")
+
+
+@responses.scenario(answered_by_another(hop(OPUS, ANSWERING), thought("Hm."), text("Gladly.")), on=OPUS)
+async def a_fallback_before_the_answer(model: AnthropicModel) -> object:
+    """MODEL-103: the response has the answering model's name and usage."""
+    return await continued(Agent(model, model_settings=FALLBACK_SETTINGS), "Something odd.", "Thanks.")
+
+
+@responses.scenario(answered_by_another(thought("A."), text("I"), hop(OPUS, ANSWERING), text(" can.")), on=OPUS)
+async def a_fallback_in_mid_answer(model: AnthropicModel) -> object:
+    """MODEL-103: both texts are in the output; the framework has no part for the block between."""
+    agent = Agent(model, model_settings=FALLBACK_SETTINGS)
+    async with agent.run_stream("Something odd.") as stream:
+        output = await stream.get_output()
+    return [output, stream.all_messages(), await agent.run("Thanks.", message_history=stream.all_messages())]
+
+
+@responses.scenario(answered_by_another(thought("A."), hop(OPUS, ANSWERING), thought("B."), text("Yes.")), on=OPUS)
+async def a_fallback_between_thinking(model: AnthropicModel) -> object:
+    """MODEL-103: without the block between, the API refuses the thinking, and the framework asks to drop it."""
+    return await continued(Agent(model, model_settings=FALLBACK_SETTINGS), "Something odd.", "Thanks.")
+
+
+@responses.scenario(answered_by_another(hop(OPUS, ANSWERING), text("Gladly.")), on=OPUS, raises=AssertionError)
+async def a_fallback_in_a_whole_answer(model: AnthropicModel) -> object:
+    """MODEL-103: the framework cannot read the block in an answer that is not streamed."""
+    return await Agent(model, model_settings={**FALLBACK_SETTINGS, "max_tokens": 4000}).run("Something odd.")
 
 
 @responses.scenario(steps(stopped("max_tokens", text("A long sto")), "ry."), on=(SONNET, HAIKU))

@@ -139,3 +139,33 @@ def test_models_are_listed_page_by_page_and_an_unknown_one_is_refused(serve: Ser
         client.models.retrieve("gpt")
     with pytest.raises(anthropic.BadRequestError, match="nobody"):
         client.models.list(after_id="nobody")
+
+
+def hop(declining: str, answering: str) -> dict[str, Any]:
+    models = {"from": {"model": declining}, "to": {"model": answering}}
+    return {"type": "fallback", **models, "trigger": {"type": "refusal", "category": None}}
+
+
+@pytest.mark.parametrize(
+    ("content", "first_model"),
+    [
+        ([hop("a", "b"), hop("b", "c"), {"type": "text", "text": "Yes."}], "c"),
+        ([{"type": "text", "text": "Y"}, hop("a", "c"), {"type": "text", "text": "es."}], "a"),
+        ([hop("a", "b"), {"type": "text", "text": "Y"}, hop("b", "c")], "b"),
+    ],
+)
+def test_a_stream_begins_with_the_model_that_declines_in_mid_answer(
+    content: list[dict[str, Any]], first_model: str, serve: Serve, connect: Connect
+) -> None:
+    """LOOP-27"""
+    iterations = [{"type": "message", "model": "a"}, {"type": "fallback_message", "model": "c"}]
+    reply = {"model": "c", "content": content, "usage": {"iterations": iterations}}
+    client = connect(serve(lambda body: reply))
+    with client.beta.messages.stream(model="a", max_tokens=9, messages=PROMPT) as stream:
+        start = next(event for event in stream if event.type == "message_start")
+        assert start.message.model == first_model
+        streamed = stream.get_final_message().to_dict(exclude_unset=True)
+    whole = client.beta.messages.create(model="a", max_tokens=9, messages=PROMPT).to_dict()
+    assert whole["content"] == content
+    assert streamed["model"] == whole["model"] == "c"
+    assert streamed["usage"]["iterations"] == whole["usage"]["iterations"] == iterations

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api.cost import cost_of, usage_of
+from cc_messages.api.cost import cost_of, usages_of
 
 from .api_data import BODY, MESSAGES, MODEL
 from .client import Client
@@ -23,9 +23,7 @@ TOKENS = 110
 
 
 def price_of(usage: dict[str, int]) -> float:
-    counts = usage_of({"id": "msg_1", "model": MODEL, "usage": usage})
-    assert counts is not None
-    return cost_of(counts) or 0.0
+    return cost_of(usages_of({"id": "msg_1", "model": MODEL, "usage": usage})) or 0.0
 
 
 PRICE = price_of(USAGE)

@@ -34,6 +34,29 @@ def test_the_price_is_that_of_the_model_that_has_answered() -> None:
     assert cheap.model_usage["claude-haiku-4-5"]["costUSD"] == pytest.approx(cheap.total_cost_usd)
 
 
+def hop(kind: str, model: str, output: int) -> dict[str, Any]:
+    return {"type": kind, "model": model, "input_tokens": 1000, "output_tokens": output}
+
+
+@pytest.mark.parametrize("output", [0, 10])
+def test_a_model_that_declined_costs_its_own_price_after_some_output(output: int) -> None:
+    """MSG-77, MSG-128"""
+    iterations = [hop("message", "claude-opus-4-5", output), hop("fallback_message", "claude-haiku-4-5", 20)]
+    usage = {"input_tokens": 1000, "output_tokens": 20}
+    alone = with_cost(RESULT, {"id": "msg_1", "model": "claude-haiku-4-5", "usage": usage})
+    result = with_cost(
+        RESULT, {"id": "msg_1", "model": "claude-opus-4-5", "usage": {**usage, "iterations": iterations}}
+    )
+    assert result.usage == {"iterations": iterations}
+    assert result.model_usage is not None and result.total_cost_usd is not None
+    declined = (1000 * 5 + output * 25) / 1e6 if output else 0
+    assert result.total_cost_usd == pytest.approx((alone.total_cost_usd or 0) + declined)
+    assert {model: fields["outputTokens"] for model, fields in result.model_usage.items()} == {
+        "claude-haiku-4-5": 20,
+        **({"claude-opus-4-5": output} if output else {}),
+    }
+
+
 def test_a_request_without_an_answer_costs_nothing() -> None:
     """MSG-77"""
     assert (with_cost(RESULT, {}).total_cost_usd, with_cost(RESULT, {}).model_usage) == (0.0, {})

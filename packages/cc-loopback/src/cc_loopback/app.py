@@ -15,13 +15,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .api.checks import problem_with
-from .api.errors import CassetteError
+from .api.errors import CassetteError, ThinkingError
 from .api.events import stream_events
 from .api.ids import new_id
 from .api.models import model_info, model_page
-from .api.reply import input_tokens, make_message
+from .api.prompt_cache import PromptCache, input_tokens
+from .api.reply import make_message
 from .api.responses import Responses
 from .api.routes import MESSAGES, MODELS, Route, route_of
+from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Respond
 from .faults import Fault, FaultQueue
 
@@ -51,13 +53,23 @@ class Record:
 class MessagesApp:
     """ASGI application that serves the Messages API."""
 
-    def __init__(self, respond: Respond, record: Record, faults: FaultQueue, event_delay: float) -> None:
+    def __init__(
+        self,
+        respond: Respond,
+        record: Record,
+        faults: FaultQueue,
+        event_delay: float,
+        signer: ThinkingSigner | None = None,
+    ) -> None:
         self.respond = respond
         self.tape: Tape | None = None
         """The cassette in use. It answers in place of the responder."""
+        self.cache = PromptCache()
+        """Prompts that were cached for later requests."""
         self._record = record
         self._faults = faults
         self._event_delay = event_delay
+        self._signer = signer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and cancel it as soon as the client disconnects."""
@@ -101,6 +113,8 @@ class MessagesApp:
         try:
             recorded = await self.tape.respond(call) if self.tape else None
             return recorded or await self._scripted(call, route, fault, responses)
+        except ThinkingError as error:
+            return responses.error(400, str(error))
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
@@ -112,7 +126,7 @@ class MessagesApp:
             case "POST", "/v1/messages":
                 return await self._messages(call, route, fault, responses)
             case "POST", "/v1/messages/count_tokens":
-                return _count_tokens(call, responses)
+                return self._count_tokens(call, responses)
             case "GET", path if path == MODELS or path.startswith(f"{MODELS}/"):
                 return _models(call, responses)
             case "GET", "/inference-profiles":
@@ -126,8 +140,14 @@ class MessagesApp:
             return responses.error(400, problem)
         # Parsed again: the responder may modify its argument, but not the recorded body.
         body: JsonObject = {**json.loads(call.raw), **route.fields}
-        reply = self.respond(body)
-        message = make_message(await reply if inspect.isawaitable(reply) else reply, body)
+        seen, dropped = self._signer.check(body) if self._signer else (body, [])
+        counts = self.cache.usage(seen)
+        reply = self.respond(seen)
+        message = make_message(await reply if inspect.isawaitable(reply) else reply, seen, counts)
+        if self._signer:
+            self._signer.sign(message, {**json.loads(call.raw), **route.fields})
+        if dropped:
+            message["input_transformations"] = dropped
         if body.get("stream"):
             return self._stream(message, fault, responses)
         return _whole(message, fault, responses)
@@ -141,6 +161,13 @@ class MessagesApp:
             events.append(responses.error_body(fault.error_type, fault.message))
         return responses.stream(events, fault.headers, pause=self._event_delay, cut=fault.status is None)
 
+    def _count_tokens(self, call: Call, responses: Responses) -> Response:
+        if problem := problem_with(call.body, counting=True):
+            return responses.error(400, problem)
+        body = call.body or {}
+        counted, _ = self._signer.check(body) if self._signer else (body, [])
+        return responses.whole({"input_tokens": input_tokens(counted)})
+
 
 def _whole(message: JsonObject, fault: Fault, responses: Responses) -> Response:
     if fault.after_events is None:
@@ -149,12 +176,6 @@ def _whole(message: JsonObject, fault: Fault, responses: Responses) -> Response:
         return responses.truncated(message, fault.headers)
     # Without streaming, nothing has been sent before the failure, so the status can still report it.
     return responses.error(fault.status, fault.message, fault.error_type, fault.headers)
-
-
-def _count_tokens(call: Call, responses: Responses) -> Response:
-    if problem := problem_with(call.body, counting=True):
-        return responses.error(400, problem)
-    return responses.whole({"input_tokens": input_tokens(call.body or {})})
 
 
 def _models(call: Call, responses: Responses) -> Response:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 
 from .api.errors import ServerStateError
 from .api.routes import MESSAGES
+from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Login, Respond
 from .app import MessagesApp, Record
 from .faults import FaultQueue, make_fault
@@ -36,9 +37,12 @@ class LoopbackServer:
         event_delay: Seconds before each stream event.
         port: Port to listen on; 0 chooses a free port.
         cassette: File with recorded answers to replay, or to record, in place of `respond`.
+        signs_thinking: Sign each thinking block, and check it in later requests as the API does for its newest models:
+            if the system prompt, tools or an earlier message have changed, the request gets a 400, or loses the block
+            if it asks for `drop_block`. A block of another model is dropped. `respond` does not see dropped blocks.
 
     Raises:
-        ValueError: Both `respond` and `cassette` are given.
+        ValueError: `cassette` is given together with `respond` or `signs_thinking`.
     """
 
     def __init__(
@@ -48,14 +52,18 @@ class LoopbackServer:
         event_delay: float = 0.0,
         port: int = 0,
         cassette: Cassette | None = None,
+        signs_thinking: bool = False,
     ) -> None:
         if respond is not None and cassette is not None:
             raise ValueError("a server answers with `respond` or from a `cassette`, not with both")
+        if signs_thinking and cassette is not None:
+            raise ValueError("a `cassette` has the signatures of the recorded API; leave out `signs_thinking`")
         self._cassette = cassette
         self._record = Record()
         self._faults = FaultQueue()
         self._initial_respond = respond or default_respond
-        self._app = MessagesApp(self._initial_respond, self._record, self._faults, event_delay)
+        signer = ThinkingSigner() if signs_thinking else None
+        self._app = MessagesApp(self._initial_respond, self._record, self._faults, event_delay, signer)
         self._thread = ServerThread(self._app, port)
         self._running: _Running | None = None
         self._was_started = False
@@ -154,7 +162,7 @@ class LoopbackServer:
         self._faults.add(path, make_fault(status, after_events, error_type, message, headers, delay), times)
 
     def reset(self) -> None:
-        """Clear recorded requests, errors and queued faults, and restore the initial `respond`, for the next test.
+        """Clear recorded requests, errors, queued faults and cached prompts; restore the initial `respond`.
 
         First end the processes that still have a pending request: such a request is answered, and may be recorded,
         after the reset. A cassette's used answers stay used.
@@ -162,6 +170,7 @@ class LoopbackServer:
         self._app.respond = self._initial_respond
         self._faults.clear()
         self._record.clear()
+        self._app.cache.clear()
 
     def start(self) -> Self:
         """Start the server, and return when it accepts connections.

@@ -38,6 +38,10 @@ class ReplyError(LoopbackError):
     """A responder returned an invalid reply. The message names the field and the problem."""
 
 
+class ThinkingError(LoopbackError):
+    """A thinking block is not what the server signed. The message is the API's."""
+
+
 class ServerStateError(LoopbackError):
     """The server is not in the required state, or did not reach it in time."""
 

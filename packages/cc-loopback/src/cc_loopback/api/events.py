@@ -39,9 +39,18 @@ def encode_event(event: JsonObject) -> bytes:
 def _message_start(message: JsonObject) -> JsonObject:
     usage = {key: value for key, value in message["usage"].items() if key not in _ONLY_AT_END}
     usage["output_tokens"] = min(1, usage["output_tokens"])
-    start = {key: message[key] for key in ("id", "type", "role", "model")}
+    start = {key: message[key] for key in ("id", "type", "role")} | {"model": _first_model(message)}
     start |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    if "input_transformations" in message:
+        start["input_transformations"] = message["input_transformations"]
     return {"type": "message_start", "message": start}
+
+
+def _first_model(message: JsonObject) -> str:
+    """Return the model whose output comes first: one that declines after some output hands over in mid-stream."""
+    kinds = [block["type"] for block in message["content"]]
+    later = [block for at, block in enumerate(message["content"]) if {*kinds[:at]} - {"fallback"}]
+    return next((block["from"]["model"] for block in later if block["type"] == "fallback"), message["model"])
 
 
 def _message_delta(message: JsonObject) -> JsonObject:

@@ -12,7 +12,7 @@ from .errors import ReplyError
 from .ids import new_id
 from .types import JsonObject, Reply
 
-_OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management"})
+_OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management", "input_transformations"})
 _MESSAGE_KEYS = _OPTIONAL_KEYS | {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
 # For example `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
 _ON_BEDROCK = re.compile(r"(?:[a-z-]+\.)?anthropic\.(?P<model>.+?)(?:-v\d+(?::\d+)?)?")
@@ -23,8 +23,8 @@ _CHARACTERS_PER_TOKEN = 4
 _DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
 
 
-def make_message(reply: Reply, body: JsonObject) -> JsonObject:
-    """Return the complete message that answers `body`.
+def make_message(reply: Reply, body: JsonObject, counts: JsonObject) -> JsonObject:
+    """Return the complete message that answers `body`; `counts` are the input's, unless the reply has its own.
 
     Raises:
         ReplyError: `reply` is not a text, a list of content blocks, or a message.
@@ -35,21 +35,21 @@ def make_message(reply: Reply, body: JsonObject) -> JsonObject:
         "id": fields.get("id") or new_id("msg"),
         "type": "message",
         "role": "assistant",
-        "model": fields.get("model") or _answering_model(body["model"]),
+        "model": fields.get("model") or answering_model(body["model"]),
         "content": content,
         "stop_reason": fields.get("stop_reason") or _stop_reason(content),
         "stop_sequence": fields.get("stop_sequence"),
-        "usage": _usage(fields.get("usage"), body, content),
+        "usage": _usage(fields.get("usage"), counts, content),
         **{key: fields[key] for key in fields if key in _OPTIONAL_KEYS},
     }
     _check_serializable(message)
     return message
 
 
-def input_tokens(body: JsonObject) -> int:
-    """Return a plausible token count for a request, which depends only on the prompt's length."""
-    prompt = [body.get(key) for key in ("system", "tools", "messages")]
-    return max(1, len(json.dumps(prompt, default=str)) // _CHARACTERS_PER_TOKEN)
+def answering_model(name: str) -> str:
+    """Return the model name for the response: without Bedrock's region, vendor and version."""
+    match = _ON_BEDROCK.fullmatch(name)
+    return match["model"] if match is not None else name
 
 
 def _message_fields(reply: object) -> Mapping[str, Any]:
@@ -103,13 +103,11 @@ def _stop_reason(content: list[JsonObject]) -> str:
     return "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
 
 
-def _usage(fields: object, body: JsonObject, content: list[JsonObject]) -> JsonObject:
+def _usage(fields: object, counts: JsonObject, content: list[JsonObject]) -> JsonObject:
     if fields is not None and not isinstance(fields, Mapping):
         raise ReplyError(f"usage must be a dict, not {type(fields).__name__}")
     usage: JsonObject = {
-        "input_tokens": input_tokens(body),
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
+        **counts,
         "output_tokens": _output_tokens(content),
         "service_tier": "standard",
     }
@@ -132,9 +130,3 @@ def _check_serializable(message: JsonObject) -> None:
         json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ReplyError(f"the message cannot be written as JSON: {error}") from error
-
-
-def _answering_model(name: str) -> str:
-    """Return the model name for the response: without Bedrock's region, vendor and version."""
-    match = _ON_BEDROCK.fullmatch(name)
-    return match["model"] if match is not None else name

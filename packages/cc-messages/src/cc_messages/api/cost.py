@@ -3,28 +3,42 @@
 The CLI computes with the prices for its process's model, which can differ from the request's model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from claude_agent_sdk import ResultMessage
 
-from cc_convert.log_files.usage import MessageUsage, message_usage
+from cc_convert.log_files.fields import clean_usage
+from cc_convert.log_files.model_names import canonical_model
+from cc_convert.log_files.usage import MessageUsage, counts_in, message_usage, samplings_in
 from cc_convert.prices import Prices
 from cc_types import ModelUsage
 
-__all__ = ["cost_of", "has_price", "usage_of", "with_cost"]
+__all__ = ["cost_of", "has_price", "usages_of", "with_cost"]
 
 
-def usage_of(message: Mapping[str, Any]) -> MessageUsage | None:
-    """Return the usage in a message as the API sent it; None if there is no usage or no id."""
-    return message_usage(message) if message.get("id") else None
+def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
+    """Return the usage in a message as the API sent it, without models that declined before any output: they cost none.
+
+    The model that answered comes first. The list is empty if there is no usage or no id.
+    """
+    usage = message_usage(message) if message.get("id") else None
+    if usage is None:
+        return []
+    parts = [
+        MessageUsage(*counts_in(clean_usage(part)[0]), *usage.traits, model, ())
+        for model, part in samplings_in(message["usage"].get("iterations") or ())
+        if model and canonical_model(model) != canonical_model(usage.model)
+    ]
+    return [usage, *(part for part in parts if part.output)]
 
 
-def cost_of(usage: MessageUsage) -> float | None:
-    """Return the cost in US dollars by the list prices; None if the model has no price."""
-    return _prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps)
+def cost_of(usages: Sequence[MessageUsage]) -> float | None:
+    """Return the cost in US dollars by the list prices; None if a model has no price."""
+    costs = [_prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps) for usage in usages]
+    return None if None in costs else sum(cost or 0.0 for cost in costs)
 
 
 def has_price(model: str) -> bool:
@@ -39,10 +53,15 @@ def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessag
         result: The CLI's result.
         message: The message as the API sent it; empty if it sent none.
     """
-    usage = usage_of(message)
-    if usage is None:
-        return replace(result, total_cost_usd=0.0, model_usage={})
-    model_usage = ModelUsage(
+    usages = usages_of(message)
+    models = {usage.model: _model_usage(usage).model_dump(by_alias=True) for usage in usages}
+    if usages and (iterations := message["usage"].get("iterations")):
+        result = replace(result, usage={**(result.usage or {}), "iterations": iterations})
+    return replace(result, total_cost_usd=cost_of(usages), model_usage=models)
+
+
+def _model_usage(usage: MessageUsage) -> ModelUsage:
+    return ModelUsage(
         input_tokens=usage.input,
         output_tokens=usage.output,
         cache_read_input_tokens=usage.cache_read,
@@ -51,9 +70,8 @@ def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessag
         cache_creation_ephemeral_1h_input_tokens=usage.cache_write_1h,
         thinking_tokens=usage.thinking,
         web_search_requests=usage.web_searches,
-        cost_usd=(cost := cost_of(usage)) or 0.0,
+        cost_usd=cost_of([usage]) or 0.0,
     )
-    return replace(result, total_cost_usd=cost, model_usage={usage.model: model_usage.model_dump(by_alias=True)})
 
 
 @cache

@@ -92,6 +92,11 @@ class Answer:
                 self._message = {**event["message"]}
             case "content_block_start":
                 self._blocks.append({**event["content_block"]})
+                match event["content_block"]:
+                    case {"type": "fallback", "to": {"model": str(model)}}:
+                        self._message["model"] = model
+                    case _:
+                        pass
             case "content_block_delta":
                 self._delta(event["index"], event["delta"])
             case "content_block_stop":

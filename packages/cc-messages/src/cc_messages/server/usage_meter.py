@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cc_types import JsonValue
 
-from ..api.cost import cost_of, usage_of
+from ..api.cost import cost_of, usages_of
 from .usage_store import UsageTotal
 
 __all__ = ["Usage", "UsageMeter"]
@@ -64,11 +64,10 @@ class UsageMeter:
 
     def __call__(self, message: Mapping[str, JsonValue]) -> None:
         """Report how much usage a message adds to that of the last call."""
-        counts = usage_of(message)
-        if counts is None:
+        usages = usages_of(message)
+        if not usages:
             return
-        self.message = message
-        cost = cost_of(counts)
+        self.message, counts, cost = message, usages[0], cost_of(usages)
         if cost is None and not self.reported.requests:
             logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
         cache_write = counts.cache_write_5m + counts.cache_write_1h

@@ -7,7 +7,7 @@ awaited, also if the caller was cancelled: so the record of the settings is righ
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, cast
@@ -42,6 +42,7 @@ class ControlTransport(Transport):
         self._exchanges: set[asyncio.Task[dict[str, JsonValue]]] = set()
         self._has_ended = asyncio.Event()
         self._end: Exception | None = None
+        self._blocks = 0
 
     async def request(self, subtype: str, *, seconds: float, **fields: JsonValue) -> dict[str, JsonValue]:
         """Send a control request and return the answer; raise a refusal, a timeout, or the process's end."""
@@ -118,6 +119,8 @@ class ControlTransport(Transport):
         try:
             async for message in self.inner.read_messages():
                 self.observer.received(message)
+                for event in self._unreported_events(message):
+                    yield {**message, "type": "stream_event", "event": event}
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
                     yield message
         except Exception as error:
@@ -136,6 +139,26 @@ class ControlTransport(Transport):
     @override
     async def close(self) -> None:
         pass
+
+    def _unreported_events(self, message: dict[str, Any]) -> Sequence[dict[str, Any]]:
+        """Return the stream events for a `fallback` block. The CLI reports only the block, without its trigger."""
+        match message:
+            case {"type": "stream_event", "parent_tool_use_id": None, "event": {"type": "message_start"}}:
+                self._blocks = 0
+            case {"type": "stream_event", "parent_tool_use_id": None, "event": {"type": "content_block_start"}}:
+                self._blocks += 1
+            case {
+                "type": "assistant",
+                "parent_tool_use_id": None,
+                "message": {"content": [{"type": "fallback"} as hop]},
+            }:
+                place, self._blocks = {"index": self._blocks}, self._blocks + 1
+                block = {"trigger": {"type": "refusal"}, **cast("dict[str, Any]", hop)}
+                start = {"type": "content_block_start", **place, "content_block": block}
+                return [start, {"type": "content_block_stop", **place}]
+            case _:
+                pass
+        return ()
 
     def _is_answer(self, message: dict[str, Any]) -> bool:
         if message.get("type") != "control_response":
