@@ -21,14 +21,15 @@ from claude_agent_sdk import (
 )
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, ModelResponse, ToolReturnPart
 
-from cc_messages.api.blocks import Block, HistoryMessage, as_blocks
+from cc_messages.api.blocks import HistoryMessage, as_blocks
 from cc_messages.api.folding import unfolded_messages
 from cc_messages.loop.history import check_pairs, merged
 from cc_types import APIError
 
+from .entries import as_the_model_sees, kinds_left_out, new_entries
 from .errors import HandOverError
 from .mapping import APIMapper, request_parts
-from .transcripts import Entries, find_file, read_files, read_store, write_entries
+from .transcripts import Entries, absolute_folder, find_file, read_files, read_store, write_entries
 
 __all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
 
@@ -76,13 +77,11 @@ async def to_claude_code(
         HandOverError: The history is empty, it ends in calls without results, Claude cannot carry a part of it, or the
             session exists.
     """
-    if not Path(cwd).is_dir():
-        raise HandOverError(f"cwd={str(cwd)!r} is not a folder")
-    mapper, session_id = APIMapper(), session_id or str(uuid4())
-    body = await mapper.request_body(messages)
+    folder, session_id = absolute_folder(cwd), session_id or str(uuid4())
+    body = await APIMapper().request_body(messages)
     history = _checked(unfolded_messages(body["messages"]))
     model = next((message.model_name for message in messages if isinstance(message, ModelResponse)), None)
-    entries = _entries(history, session_id, str(Path(cwd).resolve()), model or "claude-sonnet-5")
+    entries = new_entries(history, session_id, folder, model or "claude-sonnet-5")
     if store is None:
         write_entries({"": entries}, session_id, cwd, config_dir)
     else:
@@ -132,11 +131,11 @@ async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
     key: SessionKey = {"project_key": project_key_for_directory(_NOWHERE), "session_id": session_id}
     by_uuid: dict[str, SessionStoreEntry] = {}
     for subpath, lines in entries.items():
-        lines = [_as_message(entry) for entry in lines]
+        lines = as_the_model_sees(lines)
         by_uuid |= {entry["uuid"]: entry for entry in lines if "uuid" in entry}
         await memory.append({**key, "subpath": subpath} if subpath else key, lines)
     chain = await get_session_messages_from_store(memory, session_id, _NOWHERE)
-    left_out.update(filter(None, map(_kind_left_out, _ancestors(chain, by_uuid))))
+    left_out.update(kinds_left_out(chain[-1].uuid if chain else None, by_uuid))
     mapper = APIMapper()
     messages = await _messages(mapper, chain, by_uuid, left_out)
     agents: dict[str, list[ModelMessage]] = {}
@@ -195,41 +194,6 @@ def _joined(
     return result
 
 
-def _as_message(entry: SessionStoreEntry) -> SessionStoreEntry:
-    """Return an entry, as a user message if it holds a prompt that was written during a turn."""
-    fields = cast("dict[str, Any]", entry)
-    attachment = fields.get("attachment") or {}
-    if attachment.get("type") != "queued_command" or attachment.get("commandMode", "prompt") != "prompt":
-        return entry
-    message = {"role": "user", "content": attachment["prompt"]}
-    return cast(SessionStoreEntry, {**fields, "type": "user", "message": message})
-
-
-def _ancestors(
-    chain: Sequence[SessionMessage], by_uuid: Mapping[str, SessionStoreEntry]
-) -> Iterable[dict[str, Any]]:
-    """Yield the entries before the last message, and those that hang on it, each once."""
-    uuid: Any = chain[-1].uuid if chain else None
-    seen: set[str] = set()
-    while uuid in by_uuid and uuid not in seen:
-        seen.add(uuid)
-        entry = cast("dict[str, Any]", by_uuid[uuid])
-        yield entry
-        uuid = entry.get("parentUuid")
-
-
-def _kind_left_out(entry: Mapping[str, Any]) -> str | None:
-    match entry:
-        case {"type": "attachment", "attachment": {"type": kind}}:
-            return f"attachment {kind}"
-        case {"type": "user", "isMeta": True}:
-            return "note of Claude Code"
-        case {"type": "system", "subtype": kind} if kind != "compact_boundary":
-            return f"entry {kind}"
-        case _:
-            return None
-
-
 def _checked(messages: Sequence[Any]) -> tuple[HistoryMessage, ...]:
     try:
         history = merged(
@@ -245,41 +209,3 @@ def _checked(messages: Sequence[Any]) -> tuple[HistoryMessage, ...]:
     if calls:
         raise HandOverError(f"the history ends in calls without results: {', '.join(calls)}")
     return history
-
-
-def _entries(
-    history: Iterable[HistoryMessage], session_id: str, cwd: str, model: str
-) -> list[SessionStoreEntry]:
-    entries: list[SessionStoreEntry] = []
-    parent: str | None = None
-    for message in history:
-        uuid = str(uuid4())
-        entry: dict[str, Any] = {
-            "parentUuid": parent,
-            "isSidechain": False,
-            "type": message.role,
-            "message": _message(message.role, message.blocks(), model),
-            "uuid": uuid,
-            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "userType": "external",
-            "cwd": cwd,
-            "sessionId": session_id,
-        }
-        entries.append(cast(SessionStoreEntry, entry))
-        parent = uuid
-    return entries
-
-
-def _message(role: str, content: list[Block], model: str) -> dict[str, Any]:
-    if role == "user":
-        return {"role": role, "content": content}
-    return {
-        "id": f"msg_{uuid4().hex}",
-        "type": "message",
-        "role": role,
-        "model": model,
-        "content": content,
-        "stop_reason": "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0},
-    }

@@ -86,7 +86,9 @@ class APIMapper(httpx2.AsyncBaseTransport):
         usage = {**_EMPTY_REPLY["usage"], **(message.get("usage") or {})}
         self._reply = {**_EMPTY_REPLY, **known, "usage": {name: usage[name] for name in usage if usage[name]}}
         self._reply = {**self._reply, "usage": {**_EMPTY_REPLY["usage"], **self._reply["usage"]}}
-        return await self._model.request([ModelRequest(parts=[UserPromptPart("-")])], _SETTINGS, ModelRequestParameters())
+        return await self._model.request(
+            [ModelRequest(parts=[UserPromptPart("-")])], _SETTINGS, ModelRequestParameters()
+        )
 
 
 def request_parts(

@@ -127,10 +127,10 @@ def _delete(database: sqlite3.Connection, key: SessionKey) -> None:
     project, session, subpath = _columns(key)
     if subpath:
         where = "project = ? and session = ? and subpath = ?"
-        database.execute(f"delete from entries where {where}", (project, session, subpath))  # noqa: S608
+        database.execute(f"delete from entries where {where}", (project, session, subpath))
         return
     for table in ("entries", "sessions"):
-        database.execute(f"delete from {table} where project = ? and session = ?", (project, session))  # noqa: S608
+        database.execute(f"delete from {table} where project = ? and session = ?", (project, session))
 
 
 def _columns(key: SessionKey) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from claude_agent_sdk import SessionKey, SessionStore, SessionStoreEntry, projec
 
 from .errors import HandOverError, SessionNotFoundError
 
-__all__ = ["Entries", "find_file", "read_files", "read_store", "restore_session", "write_entries"]
+__all__ = ["Entries", "absolute_folder", "find_file", "read_files", "read_store", "restore_session", "write_entries"]
 
 Entries = dict[str, list[SessionStoreEntry]]
 """A session's entries by subpath; the conversation itself has the subpath `""`."""
@@ -20,6 +20,17 @@ Entries = dict[str, list[SessionStoreEntry]]
 def config_folder(config_dir: str | Path | None) -> Path:
     """Return Claude Code's configuration folder."""
     return Path(config_dir or os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude").expanduser()
+
+
+def absolute_folder(cwd: str | Path) -> str:
+    """Return a working folder's path.
+
+    Raises:
+        HandOverError: It is not a folder.
+    """
+    if not Path(cwd).is_dir():
+        raise HandOverError(f"cwd={str(cwd)!r} is not a folder: create it, or pass another one")
+    return str(Path(cwd).resolve())
 
 
 def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
