@@ -2,21 +2,25 @@
 
 import json
 import os
+import re
 import struct
 import subprocess
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
     BinaryContent,
+    FilePart,
     ImageUrl,
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    NativeToolCallPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -26,7 +30,7 @@ from pydantic_ai.messages import (
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
-from cc_model.sessions import from_claude_code, to_claude_code
+from cc_model.sessions import HandOverError, SessionNotFoundError, from_claude_code, to_claude_code
 from cc_session.internals import bundled_cli
 
 
@@ -97,9 +101,9 @@ HISTORIES: dict[str, list[ModelMessage]] = {
 async def test_begun_in_a_program_and_continued_in_the_terminal(
     name: str, model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-110, MODEL-112"""
+    """MODEL-104, MODEL-106"""
     history = HISTORIES[name]
-    shared_api.respond = lambda body: "Answered."
+    shared_api.respond = answer
     session = await to_claude_code(history, tmp_path, config_dir=config_of(shared_api))
     assert session.left_out == ()
     ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
@@ -171,7 +175,7 @@ def forked(api: LoopbackServer, folder: Path) -> str:
 async def test_begun_in_the_terminal_and_continued_in_a_program(
     begin: Callable[[LoopbackServer, Path], str], model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-111, MODEL-112"""
+    """MODEL-105, MODEL-106"""
     session = begin(shared_api, tmp_path)
     read = await from_claude_code(session, config_dir=config_of(shared_api))
     ask_claude(shared_api, tmp_path, "And then?", "--resume", session)
@@ -181,6 +185,163 @@ async def test_begun_in_the_terminal_and_continued_in_a_program(
     written = await to_claude_code(read.messages, tmp_path, config_dir=config_of(shared_api))
     ask_claude(shared_api, tmp_path, "And then?", "--resume", written.session_id)
     assert conversation(shared_api.requests[-1]) == in_terminal
+
+
+async def test_one_conversation_on_both_sides_in_turn(
+    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-106: program, terminal, program, terminal."""
+    agent = Agent(model, system_prompt="Know Paris.", instructions="Be brief.", tools=[weather])
+    config = config_of(shared_api)
+    first = await agent.run("How is it in Paris?")
+    session = await to_claude_code(first.all_messages(), tmp_path, config_dir=config)
+    assert session.system_prompt == "Know Paris.\n\nBe brief."
+    assert session.left_out == ("the system prompt (22 characters)",)
+    shared_api.respond = answer
+    ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
+    second = await from_claude_code(session.session_id, config_dir=config)
+    third = await agent.run("Why?", message_history=second.messages)
+    last = await to_claude_code(third.all_messages(), tmp_path, config_dir=config)
+    ask_claude(shared_api, tmp_path, "Who?", "--resume", last.session_id, "--append-system-prompt", last.system_prompt)
+    body = shared_api.requests[-1]
+    prompts = [block["text"] for message in conversation(body) for block in message["content"] if "text" in block]
+    assert [text for text in prompts if text.endswith("?")] == ["How is it in Paris?", "And then?", "Why?", "Who?"]
+    calls = [block for message in conversation(body) for block in message["content"] if block["type"] == "tool_use"]
+    assert [call["name"] for call in calls] == ["weather"]
+    assert "Be brief." in json.dumps(body["system"])
+
+
+def weather(city: str) -> str:
+    """Tell the weather."""
+    return f"sunny in {city}"
+
+
+async def test_sub_agents_have_conversations_of_their_own(shared_api: LoopbackServer, tmp_path: Path) -> None:
+    """MODEL-105"""
+    read = await from_claude_code(with_sub_agent(shared_api, tmp_path), config_dir=config_of(shared_api))
+    [(agent, messages)] = read.agents.items()
+    assert [type(message) for message in messages] == [ModelRequest, ModelResponse]
+    assert "Look there." in str(messages[0])
+    results = [part for message in read.messages for part in message.parts if isinstance(part, ToolReturnPart)]
+    assert [result.metadata for result in results] == [{"agent_id": agent}]
+    assert "1 × attachment environment" in read.left_out
+
+
+async def test_a_compaction_leaves_the_summary_and_the_kept_messages(
+    shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-105"""
+    session = compacted(shared_api, tmp_path)
+    read = await from_claude_code(transcript_of(shared_api, session))
+    assert "continued from a previous conversation" in str(read.messages[0])
+    assert "Begin." not in str(read.messages)
+    assert read.messages[1].parts == [TextPart("Answered.")]
+
+
+def transcript_of(api: LoopbackServer, session: str) -> Path:
+    [path] = Path(config_of(api)).glob(f"projects/*/{session}.jsonl")
+    return path
+
+
+def write_transcript(path: Path, *entries: dict[str, Any] | str) -> Path:
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def user_entry(number: int, content: Any, **fields: Any) -> dict[str, Any]:
+    entry = {"type": "user", "uuid": str(number), "parentUuid": str(number - 1) if number else None, **fields}
+    return {**entry, "message": {"role": "user", "content": content}}
+
+
+async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) -> None:
+    """MODEL-105"""
+    queued = {"type": "queued_command", "prompt": "Wait!", "commandMode": "prompt"}
+    error = {"role": "assistant", "id": "msg_1", "content": [{"type": "text", "text": "API Error"}]}
+    path = write_transcript(
+        tmp_path / "session.jsonl",
+        {"type": "mode", "mode": "normal"},
+        user_entry(0, "Hello."),
+        {"type": "attachment", "uuid": "1", "parentUuid": "0", "attachment": queued},
+        user_entry(2, "A note.", isMeta=True),
+        {"type": "system", "subtype": "local_command", "uuid": "3", "parentUuid": "2"},
+        {"type": "assistant", "uuid": "4", "parentUuid": "3", "isApiErrorMessage": True, "message": error},
+        user_entry(5, "Again."),
+    )
+    read = await from_claude_code(path)
+    parts: list[Any] = [*read.messages[0].parts]
+    assert [part.content for part in parts] == ["Hello.", "Wait!", "A note.", "Again."]
+    assert read.left_out == ("1 × API error message", "1 × entry local_command")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([{"type": "video"}], "message 0.content.0: pydantic-ai has no content of the type 'video'"),
+        ([{"type": "tool_result", "tool_use_id": "x", "content": "y"}], "a result for the call 'x', which is not"),
+        (
+            [{"type": "text", "text": "a"}, {"type": "image", "source": {"type": "new"}}],
+            "message 0.content.1: pydantic-ai has no content of the type 'image'",
+        ),
+    ],
+)
+async def test_a_block_that_pydantic_ai_lacks_is_named(content: Any, message: str, tmp_path: Path) -> None:
+    """MODEL-110"""
+    path = write_transcript(tmp_path / "session.jsonl", user_entry(0, content))
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await from_claude_code(path)
+
+
+async def test_a_damaged_or_missing_transcript_is_named(tmp_path: Path) -> None:
+    """MODEL-110"""
+    path = write_transcript(tmp_path / "session.jsonl", user_entry(0, "Hello."), '{"type": "us')
+    with pytest.raises(HandOverError, match="line 2 is not JSON"):
+        await from_claude_code(path)
+    with pytest.raises(HandOverError, match="line 1 is not a JSON object"):
+        await from_claude_code(write_transcript(path, "[]"))
+    with pytest.raises(SessionNotFoundError, match="neither a session id nor a transcript file"):
+        await from_claude_code("nothing.jsonl")
+    with pytest.raises(SessionNotFoundError, match="has no transcript in"):
+        await from_claude_code(str(uuid4()), config_dir=tmp_path)
+
+
+SEARCH = NativeToolCallPart("web_search", {}, provider_name="openai")
+
+
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        ([], "the history is empty"),
+        ([asked("How?"), answered(CALL)], "the history ends in calls without results: weather"),
+        ([asked("How?"), answered(CALL), asked("And?"), DONE], "without `tool_result` blocks"),
+        ([asked("How?"), answered(FilePart(IMAGE))], "messages.1.parts.0: Claude has no files in its answers"),
+        (
+            [asked("How?"), answered(TextPart("I search."), SEARCH)],
+            "messages.1.parts.1: only openai understands this NativeToolCallPart",
+        ),
+    ],
+)
+async def test_a_history_that_claude_code_cannot_carry_is_named(
+    history: list[ModelMessage], message: str, tmp_path: Path
+) -> None:
+    """MODEL-110"""
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await to_claude_code(history, tmp_path, config_dir=tmp_path / "config")
+    assert not (tmp_path / "config").exists()
+
+
+async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    """MODEL-110"""
+    history = [asked("How?"), DONE]
+    with pytest.raises(HandOverError, match="is not a folder"):
+        await to_claude_code(history, tmp_path / "missing")
+    written = await to_claude_code(history, tmp_path, config_dir=tmp_path)
+    with pytest.raises(HandOverError, match=f"session {written.session_id} exists"):
+        await to_claude_code(history, tmp_path, session_id=written.session_id, config_dir=tmp_path)
+
+
+def answer(body: dict[str, Any]) -> str:
+    return "Answered."
 
 
 def ask_claude(api: LoopbackServer, folder: Path, prompt: str, *options: str) -> str:
@@ -223,8 +384,12 @@ def conversation(body: dict[str, Any]) -> list[dict[str, Any]]:
         else:
             result.append({"role": message["role"], "content": blocks})
     for message in result:  # results of parallel calls come in any order
-        message["content"].sort(key=lambda block: block.get("tool_use_id", "~"))
+        message["content"].sort(key=result_id)
     return result
+
+
+def result_id(block: dict[str, Any]) -> str:
+    return block.get("tool_use_id", "~")
 
 
 def as_list(content: Any) -> list[dict[str, Any]]:

@@ -21,32 +21,37 @@ def as_the_model_sees(entries: Iterable[SessionStoreEntry]) -> list[SessionStore
     """
     result = [_visible(cast(_Entry, entry)) for entry in entries]
     for entry in [*result]:
-        segment = (entry.get("compactMetadata") or {}).get("preservedSegment")
-        if segment:
-            result = [_moved(other, segment) for other in result]
+        match entry:
+            case {"compactMetadata": {"preservedSegment": {"headUuid": head, "anchorUuid": anchor, "tailUuid": tail}}}:
+                result = [_moved(other, head, anchor, tail) for other in result]
+            case _:
+                pass
     return cast("list[SessionStoreEntry]", result)
 
 
 def _visible(entry: _Entry) -> _Entry:
-    attachment = entry.get("attachment") or {}
-    if attachment.get("type") == "queued_command":
-        return {**entry, "type": "user", "message": {"role": "user", "content": attachment["prompt"]}}
-    return {**entry, "isMeta": False} if entry.get("isMeta") and entry.get("type") == "user" else entry
+    match entry:
+        case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}:
+            return {**entry, "type": "user", "message": {"role": "user", "content": prompt}}
+        case {"type": "user", "isMeta": True}:
+            return {**entry, "isMeta": False}
+        case _:
+            return entry
 
 
-def _moved(entry: _Entry, segment: Mapping[str, str]) -> _Entry:
+def _moved(entry: _Entry, head: str, summary: str, tail: str) -> _Entry:
     """Return an entry with its place after a compaction: the kept messages stand between the summary and the rest."""
-    if entry.get("uuid") == segment["headUuid"]:
-        return {**entry, "parentUuid": segment["anchorUuid"]}
-    if entry.get("parentUuid") == segment["anchorUuid"]:
-        return {**entry, "parentUuid": segment["tailUuid"]}
+    if entry.get("uuid") == head:
+        return {**entry, "parentUuid": summary}
+    if entry.get("parentUuid") == summary:
+        return {**entry, "parentUuid": tail}
     return entry
 
 
 def kinds_left_out(leaf: str | None, by_uuid: Mapping[str, SessionStoreEntry]) -> Iterator[str]:
     """Yield the kind of each entry up to a last message that is not a message."""
     seen: set[str] = set()
-    while leaf in by_uuid and leaf not in seen:
+    while leaf is not None and leaf in by_uuid and leaf not in seen:
         seen.add(leaf)
         entry = cast(_Entry, by_uuid[leaf])
         match entry:

@@ -33,8 +33,8 @@ from .transcripts import Entries, absolute_folder, find_file, read_files, read_s
 
 __all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
 
-# Without a working folder: the SDK's readers get the entries only.
-_NOWHERE = "/"
+# The SDK's readers get the entries alone, which are in no folder, and perhaps have no session id.
+_FOLDER, _ID = "/", "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,7 @@ async def to_claude_code(
         if await store.load(key):
             raise HandOverError(f"session {session_id} exists in the store")
         await store.append(key, entries)
-    system = body["system"]
-    text = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
+    text = body["system"]
     left_out = (f"the system prompt ({len(text)} characters)",) if text else ()
     return ClaudeCodeSession(session_id, [*messages], system_prompt=text, left_out=left_out)
 
@@ -128,19 +127,19 @@ async def from_claude_code(
 
 async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
     memory, left_out = InMemorySessionStore(), Counter[str]()
-    key: SessionKey = {"project_key": project_key_for_directory(_NOWHERE), "session_id": session_id}
+    key: SessionKey = {"project_key": project_key_for_directory(_FOLDER), "session_id": _ID}
     by_uuid: dict[str, SessionStoreEntry] = {}
     for subpath, lines in entries.items():
         lines = as_the_model_sees(lines)
         by_uuid |= {entry["uuid"]: entry for entry in lines if "uuid" in entry}
         await memory.append({**key, "subpath": subpath} if subpath else key, lines)
-    chain = await get_session_messages_from_store(memory, session_id, _NOWHERE)
+    chain = await get_session_messages_from_store(memory, _ID, _FOLDER)
     left_out.update(kinds_left_out(chain[-1].uuid if chain else None, by_uuid))
     mapper = APIMapper()
     messages = await _messages(mapper, chain, by_uuid, left_out)
     agents: dict[str, list[ModelMessage]] = {}
-    for agent in await list_subagents_from_store(memory, session_id, _NOWHERE):
-        agent_chain = await get_subagent_messages_from_store(memory, session_id, agent, _NOWHERE)
+    for agent in await list_subagents_from_store(memory, _ID, _FOLDER):
+        agent_chain = await get_subagent_messages_from_store(memory, _ID, agent, _FOLDER)
         agents[agent] = await _messages(mapper, agent_chain, by_uuid, left_out)
     names = tuple(f"{count} × {kind}" for kind, count in sorted(left_out.items()))
     return ClaudeCodeSession(session_id, messages, agents, left_out=names)

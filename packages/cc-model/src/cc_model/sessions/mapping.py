@@ -57,7 +57,9 @@ class APIMapper(httpx2.AsyncBaseTransport):
     def __init__(self) -> None:
         self._body: dict[str, Any] = {}
         self._reply: Mapping[str, Any] = _EMPTY_REPLY
-        client = AsyncAnthropic(api_key="not used", http_client=httpx2.AsyncClient(transport=self), max_retries=0)
+        client = AsyncAnthropic(
+            api_key="not used", http_client=httpx2.AsyncClient(transport=self), open_telemetry=False
+        )
         self._model = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -66,7 +68,7 @@ class APIMapper(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, json=self._reply)
 
     async def request_body(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
-        """Return `system` and `messages` as the API would get them.
+        """Return `messages` as the API would get them, and `system` with the last instructions as a text.
 
         Raises:
             HandOverError: A part is for another model.
@@ -78,17 +80,26 @@ class APIMapper(httpx2.AsyncBaseTransport):
         self._reply = _EMPTY_REPLY
         await self._model.request([*history, *([last] if ends_in_answer else [])], _SETTINGS, ModelRequestParameters())
         sent: list[Any] = self._body["messages"]
-        return {"system": self._body.get("system", ""), "messages": sent[:-1] if ends_in_answer else sent}
+        requests = (message for message in reversed(history) if isinstance(message, ModelRequest))
+        instructions = next((request.instructions for request in requests if request.instructions), None)
+        system = [_text(self._body.get("system", "")), instructions or ""]
+        return {"system": "\n\n".join(filter(None, system)), "messages": sent[:-1] if ends_in_answer else sent}
 
     async def response(self, message: Mapping[str, Any]) -> ModelResponse:
         """Return the model's response for an assistant message."""
-        known = {name: value for name, value in message.items() if value is not None}
-        usage = {**_EMPTY_REPLY["usage"], **(message.get("usage") or {})}
-        self._reply = {**_EMPTY_REPLY, **known, "usage": {name: usage[name] for name in usage if usage[name]}}
-        self._reply = {**self._reply, "usage": {**_EMPTY_REPLY["usage"], **self._reply["usage"]}}
+        usage = {**_EMPTY_REPLY["usage"], **_filled(message.get("usage") or {})}
+        self._reply = {**_EMPTY_REPLY, **_filled(message), "usage": usage}
         return await self._model.request(
             [ModelRequest(parts=[UserPromptPart("-")])], _SETTINGS, ModelRequestParameters()
         )
+
+
+def _text(system: str | list[dict[str, str]]) -> str:
+    return system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
+
+
+def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def request_parts(
@@ -131,7 +142,7 @@ def _tool_return(block: Mapping[str, Any], names: Mapping[str, str], place: str)
 
 
 def _content(block: Mapping[str, Any], place: str) -> UserContent:
-    source = block.get("source") or {}
+    source: Mapping[str, Any] = block.get("source") or {}
     match block.get("type"), source.get("type"):
         case "text", None:
             return block["text"]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from claude_agent_sdk import (
     SessionKey,
@@ -71,7 +71,7 @@ class SQLiteSessionStore(SessionStore):
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
         """Return the SDK's summaries of a project's sessions."""
         rows = await self._select("select mtime, summary from sessions where project = ?", project_key)
-        return [{**json.loads(summary), "mtime": mtime} for mtime, summary in rows]
+        return [cast(SessionSummaryEntry, {**json.loads(summary), "mtime": mtime}) for mtime, summary in rows]
 
     async def delete(self, key: SessionKey) -> None:
         """Delete a session with its sub-agents, or with a `subpath` only that; nothing happens if it does not exist."""
