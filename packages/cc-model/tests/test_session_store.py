@@ -29,7 +29,7 @@ from cc_model.sessions import (
 )
 from cc_session import Session, sealed_options
 
-from .test_sessions import DONE, answer, asked, config_of, conversation
+from .test_sessions import DONE, answer, config_of, conversation, question
 
 KEY: SessionKey = {"project_key": "project", "session_id": "session"}
 
@@ -138,7 +138,7 @@ async def test_a_history_goes_into_a_store(
     store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
     """MODEL-107"""
-    history = [asked("First?"), DONE]
+    history = [question("First?"), DONE]
     written = await to_claude_code(history, tmp_path, store=store)
     read = await from_claude_code(written.session_id, cwd=tmp_path, store=store)
     assert [type(message) for message in read.messages] == [type(message) for message in history]
@@ -152,7 +152,10 @@ async def test_a_history_goes_into_a_store(
 async def open_session(
     api: LoopbackServer, folder: Path, store: SessionStore, config_dir: str | None = None, resume: str | None = None
 ) -> Session:
-    env = api.env() if config_dir is None else {**api.env(), "CLAUDE_CONFIG_DIR": config_dir}
+    env = api.env()
+    del env["CLAUDE_CONFIG_DIR"]  # then the process has a private folder
+    if config_dir is not None:
+        env["CLAUDE_CONFIG_DIR"] = config_dir
     options = sealed_options(cwd=folder, env=env)
     del options.extra_args["no-session-persistence"]
     options.session_store, options.resume = store, resume

@@ -56,44 +56,49 @@ OTHER_CALL = ToolCallPart("weather", {"city": "Rome"}, tool_call_id="toolu_2")
 CLOSED: list[dict[str, Any]] = [{"role": "assistant", "content": [{"type": "text", "text": "No response requested."}]}]
 
 
-def asked(*content: Any) -> ModelRequest:
+def question(*content: Any) -> ModelRequest:
     return ModelRequest(parts=[UserPromptPart(content[0] if len(content) == 1 else content)])
 
 
-def answered(*parts: Any) -> ModelResponse:
+def response(*parts: Any) -> ModelResponse:
     return ModelResponse(parts=[*parts], model_name="claude-sonnet-5", provider_name="claude-code")
 
 
-def returned(*results: tuple[ToolCallPart, Any], **fields: Any) -> ModelRequest:
+def results_of(*results: tuple[ToolCallPart, Any], **fields: Any) -> ModelRequest:
     parts = [ToolReturnPart(c.tool_name, value, tool_call_id=c.tool_call_id, **fields) for c, value in results]
     return ModelRequest(parts=parts)
 
 
-DONE = answered(TextPart("Done."))
+DONE = response(TextPart("Done."))
 THINKING = ThinkingPart("Let me see.", signature="c2lnbmVk", provider_name="claude-code")
 REDACTED = ThinkingPart("", id="redacted_thinking", signature="c2VjcmV0", provider_name="anthropic")
 HISTORIES: dict[str, list[ModelMessage]] = {
-    "text": [asked("Where? “Здравствуйте” \u2028 /clear @file"), DONE, asked("And now?"), DONE],
-    "tool": [asked("How is it?"), answered(TextPart("I look."), CALL), returned((CALL, "sunny")), DONE],
-    "tools": [asked("Both?"), answered(CALL, OTHER_CALL), returned((CALL, {"c": 20}), (OTHER_CALL, ["a", 1])), DONE],
+    "text": [question("Where? “Здравствуйте” \u2028 /clear @file"), DONE, question("And now?"), DONE],
+    "tool": [question("How is it?"), response(TextPart("I look."), CALL), results_of((CALL, "sunny")), DONE],
+    "tools": [
+        question("Both?"),
+        response(CALL, OTHER_CALL),
+        results_of((CALL, {"c": 20}), (OTHER_CALL, ["a", 1])),
+        DONE,
+    ],
     "failures": [
-        asked("How is it?"),
-        answered(CALL),
-        returned((CALL, "no such city"), outcome="failed"),
-        answered(OTHER_CALL),
-        returned((OTHER_CALL, "Not there."), outcome="retried"),
+        question("How is it?"),
+        response(CALL),
+        results_of((CALL, "no such city"), outcome="failed"),
+        response(OTHER_CALL),
+        results_of((OTHER_CALL, "Not there."), outcome="retried"),
         DONE,
     ],
     "images": [
-        asked("What is it?", IMAGE, ImageUrl("https://example.org/a.png")),
-        answered(CALL),
-        returned((CALL, ["a map", IMAGE])),
+        question("What is it?", IMAGE, ImageUrl("https://example.org/a.png")),
+        response(CALL),
+        results_of((CALL, ["a map", IMAGE])),
         DONE,
     ],
-    "large image": [asked("What is it?", LARGE, JPEG), DONE],
-    "documents": [asked("Sum it up.", PDF), DONE],
-    "thinking": [asked("How is it?"), answered(THINKING, REDACTED, CALL), returned((CALL, "sunny")), DONE],
-    "unanswered": [asked("How is it?"), answered(CALL), returned((CALL, "sunny"))],
+    "large image": [question("What is it?", LARGE, JPEG), DONE],
+    "documents": [question("Sum it up.", PDF), DONE],
+    "thinking": [question("How is it?"), response(THINKING, REDACTED, CALL), results_of((CALL, "sunny")), DONE],
+    "unanswered": [question("How is it?"), response(CALL), results_of((CALL, "sunny"))],
 }
 
 
@@ -312,11 +317,11 @@ SEARCH = NativeToolCallPart("web_search", {}, provider_name="openai")
     ("history", "message"),
     [
         ([], "the history is empty"),
-        ([asked("How?"), answered(CALL)], "the history ends in calls without results: weather"),
-        ([asked("How?"), answered(CALL), asked("And?"), DONE], "without `tool_result` blocks"),
-        ([asked("How?"), answered(FilePart(IMAGE))], "messages.1.parts.0: Claude has no files in its answers"),
+        ([question("How?"), response(CALL)], "the history ends in calls without results: weather"),
+        ([question("How?"), response(CALL), question("And?"), DONE], "without `tool_result` blocks"),
+        ([question("How?"), response(FilePart(IMAGE))], "messages.1.parts.0: Claude has no files in its answers"),
         (
-            [asked("How?"), answered(TextPart("I search."), SEARCH)],
+            [question("How?"), response(TextPart("I search."), SEARCH)],
             "messages.1.parts.1: only openai understands this NativeToolCallPart",
         ),
     ],
@@ -332,7 +337,7 @@ async def test_a_history_that_claude_code_cannot_carry_is_named(
 
 async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
     """MODEL-110"""
-    history = [asked("How?"), DONE]
+    history = [question("How?"), DONE]
     with pytest.raises(HandOverError, match="is not a folder"):
         await to_claude_code(history, tmp_path / "missing")
     written = await to_claude_code(history, tmp_path, config_dir=tmp_path)

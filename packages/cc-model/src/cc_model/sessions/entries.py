@@ -50,9 +50,9 @@ def _moved(entry: _Entry, head: str, summary: str, tail: str) -> _Entry:
 
 def kinds_left_out(leaf: str | None, by_uuid: Mapping[str, SessionStoreEntry]) -> Iterator[str]:
     """Yield the kind of each entry up to a last message that is not a message."""
-    seen: set[str] = set()
-    while leaf is not None and leaf in by_uuid and leaf not in seen:
-        seen.add(leaf)
+    visited: set[str] = set()
+    while leaf is not None and leaf in by_uuid and leaf not in visited:
+        visited.add(leaf)
         entry = cast(_Entry, by_uuid[leaf])
         match entry:
             case {"type": "attachment", "attachment": {"type": kind}}:

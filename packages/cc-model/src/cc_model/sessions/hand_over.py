@@ -51,7 +51,7 @@ class ClaudeCodeSession:
     system_prompt: str = ""
     """The agent's system prompt and instructions, which the session does not have: for `--append-system-prompt`."""
     left_out: tuple[str, ...] = ()
-    """What the other side does not get, by kind, with numbers."""
+    """Kinds of content that the other side does not get, with numbers."""
 
 
 async def to_claude_code(

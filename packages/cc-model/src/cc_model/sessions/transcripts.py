@@ -111,7 +111,8 @@ async def restore_session(
     """Write a session from a store as a transcript, so that Claude Code on this machine can resume it.
 
     The SDK does this by itself only for its own client. With cc-session restore the session, and open it with
-    `ClaudeAgentOptions(cwd=cwd, resume=session_id, session_store=store)`.
+    `ClaudeAgentOptions(cwd=cwd, resume=session_id, session_store=store)`. Sealed options need `CLAUDE_CONFIG_DIR` in
+    their `env`, too.
 
     Args:
         store: Any object with the SDK's interface `SessionStore`.
