@@ -1,6 +1,7 @@
 """Sessions in a store: SQLite by the SDK's own suite, and the way there and back with cc-session and the CLI."""
 
 import asyncio
+import json
 import os
 import sqlite3
 import stat
@@ -14,6 +15,7 @@ from claude_agent_sdk import (
     SessionKey,
     SessionStore,
     SessionStoreEntry,
+    import_session_to_store,
     project_key_for_directory,
 )
 from claude_agent_sdk.testing import run_session_store_conformance
@@ -29,7 +31,7 @@ from cc_model.sessions import (
 )
 from cc_session import Session, sealed_options
 
-from .test_sessions import DONE, answer, config_of, conversation, question
+from .test_sessions import DONE, answer, config_of, conversation, question, with_sub_agent
 
 KEY: SessionKey = {"project_key": "project", "session_id": "session"}
 
@@ -147,6 +149,35 @@ async def test_a_history_goes_into_a_store(
         await to_claude_code(history, tmp_path, session_id=written.session_id, store=store)
     with pytest.raises(SessionNotFoundError, match="the store has no session"):
         await from_claude_code(written.session_id, cwd=os.sep, store=store)
+
+
+async def test_sub_agents_move_too(
+    store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MODEL-107, MODEL-109"""
+    session = with_sub_agent(shared_api, tmp_path)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", config_of(shared_api))
+    await import_session_to_store(session, store, directory=str(tmp_path))
+    first = await from_claude_code(session, cwd=tmp_path, store=store)
+    machine = tmp_path / "config"
+    await restore_session(store, session, tmp_path, config_dir=machine)
+    second = await from_claude_code(session, config_dir=machine)
+    [agent] = first.agents
+    assert [str(message.parts[-1]) for message in second.agents[agent]][0].startswith("UserPromptPart")
+    [description] = machine.glob(f"projects/*/{session}/subagents/agent-{agent}.meta.json")
+    assert json.loads(description.read_text("utf-8"))["agentType"] == "general-purpose"
+    assert not [*machine.rglob("*.part")]
+
+
+async def test_a_path_from_a_store_stays_in_the_session(store: SQLiteSessionStore, tmp_path: Path) -> None:
+    """MODEL-109"""
+    written = await to_claude_code([question("First?"), DONE], tmp_path, store=store)
+    key: Any = {"project_key": project_key_for_directory(tmp_path), "session_id": written.session_id}
+    key["subpath"] = "subagents/../../../evil"
+    await store.append(key, [entry(uuid="a")])
+    with pytest.raises(HandOverError, match="is not a path of a sub-agent's transcript"):
+        await restore_session(store, written.session_id, tmp_path, config_dir=tmp_path / "config")
+    assert not (tmp_path / "config").exists()
 
 
 async def open_session(

@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     NativeToolCallPart,
+    NativeToolReturnPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -31,6 +32,7 @@ from pydantic_ai.messages import (
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
 from cc_model.sessions import HandOverError, SessionNotFoundError, from_claude_code, to_claude_code
+from cc_session import Session, sealed_options
 from cc_session.internals import bundled_cli
 
 
@@ -72,6 +74,10 @@ def results_of(*results: tuple[ToolCallPart, Any], **fields: Any) -> ModelReques
 DONE = response(TextPart("Done."))
 THINKING = ThinkingPart("Let me see.", signature="c2lnbmVk", provider_name="claude-code")
 REDACTED = ThinkingPart("", id="redacted_thinking", signature="c2VjcmV0", provider_name="anthropic")
+SEARCH = NativeToolCallPart("web_search", {"query": "x"}, tool_call_id="srvtoolu_1", provider_name="anthropic")
+PAGE = {"type": "web_search_result", "url": "https://example.org", "title": "x", "encrypted_content": "eA=="}
+FOUND_PAGES = NativeToolReturnPart("web_search", [PAGE], tool_call_id="srvtoolu_1", provider_name="anthropic")
+DONE_TOO = question("And now?")
 HISTORIES: dict[str, list[ModelMessage]] = {
     "text": [question("Where? “Здравствуйте” \u2028 /clear @file"), DONE, question("And now?"), DONE],
     "tool": [question("How is it?"), response(TextPart("I look."), CALL), results_of((CALL, "sunny")), DONE],
@@ -98,6 +104,12 @@ HISTORIES: dict[str, list[ModelMessage]] = {
     "large image": [question("What is it?", LARGE, JPEG), DONE],
     "documents": [question("Sum it up.", PDF), DONE],
     "thinking": [question("How is it?"), response(THINKING, REDACTED, CALL), results_of((CALL, "sunny")), DONE],
+    "native tools": [
+        question("Search!"),
+        response(TextPart("I search."), SEARCH, FOUND_PAGES, TextPart("Done.")),
+        DONE_TOO,
+        DONE,
+    ],
     "unanswered": [question("How is it?"), response(CALL), results_of((CALL, "sunny"))],
 }
 
@@ -243,6 +255,27 @@ async def test_a_compaction_leaves_the_summary_and_the_kept_messages(
     assert read.messages[1].parts == [TextPart("Answered.")]
 
 
+async def test_after_a_rewind_the_last_branch_counts(
+    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-105, MODEL-106"""
+    shared_api.respond = answer
+    options = sealed_options(cwd=tmp_path, env=shared_api.env())
+    del options.extra_args["no-session-persistence"]
+    async with await Session.open(options) as session:
+        await session.run("Begin.")
+        await session.run("The wrong way.")
+        assert session.last_user_uuid is not None
+        assert await session.rewind(session.last_user_uuid)
+        turn = await session.run("The right way.")
+    read = await from_claude_code(turn.session_id, config_dir=config_of(shared_api))
+    ask_claude(shared_api, tmp_path, "And then?", "--resume", turn.session_id)
+    await Agent(model).run("And then?", message_history=read.messages)
+    in_terminal, in_program = map(conversation, shared_api.requests[-2:])
+    assert in_program == in_terminal
+    assert "The wrong way." not in str(in_program)
+
+
 def transcript_of(api: LoopbackServer, session: str) -> Path:
     [path] = Path(config_of(api)).glob(f"projects/*/{session}.jsonl")
     return path
@@ -310,7 +343,7 @@ async def test_a_damaged_or_missing_transcript_is_named(tmp_path: Path) -> None:
         await from_claude_code(str(uuid4()), config_dir=tmp_path)
 
 
-SEARCH = NativeToolCallPart("web_search", {}, provider_name="openai")
+OTHER_SEARCH = NativeToolCallPart("web_search", {}, provider_name="openai")
 
 
 @pytest.mark.parametrize(
@@ -321,7 +354,7 @@ SEARCH = NativeToolCallPart("web_search", {}, provider_name="openai")
         ([question("How?"), response(CALL), question("And?"), DONE], "without `tool_result` blocks"),
         ([question("How?"), response(FilePart(IMAGE))], "messages.1.parts.0: Claude has no files in its answers"),
         (
-            [question("How?"), response(TextPart("I search."), SEARCH)],
+            [question("How?"), response(TextPart("I search."), OTHER_SEARCH)],
             "messages.1.parts.1: only openai understands this NativeToolCallPart",
         ),
     ],
@@ -341,6 +374,8 @@ async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None
     with pytest.raises(HandOverError, match="is not a folder"):
         await to_claude_code(history, tmp_path / "missing")
     written = await to_claude_code(history, tmp_path, config_dir=tmp_path)
+    with pytest.raises(HandOverError, match="session_id='x' is not a UUID"):
+        await to_claude_code(history, tmp_path, session_id="x", config_dir=tmp_path)
     with pytest.raises(HandOverError, match=f"session {written.session_id} exists"):
         await to_claude_code(history, tmp_path, session_id=written.session_id, config_dir=tmp_path)
 
@@ -389,7 +424,8 @@ def conversation(body: dict[str, Any]) -> list[dict[str, Any]]:
         else:
             result.append({"role": message["role"], "content": blocks})
     for message in result:  # results of parallel calls come in any order
-        message["content"].sort(key=result_id)
+        if message["role"] == "user":
+            message["content"].sort(key=result_id)
     return result
 
 
@@ -407,6 +443,8 @@ def is_said(block: dict[str, Any]) -> bool:
 
 def plain(block: dict[str, Any]) -> dict[str, Any]:
     block = {name: value for name, value in block.items() if name not in ("cache_control", "is_error") or value is True}
+    if block["type"] == "web_search_tool_result":
+        block["content"] = [{name: page[name] for name in page if page[name] is not None} for page in block["content"]]
     if block["type"] == "text":
         block["text"] = block["text"].rstrip("\n")
     if block["type"] == "tool_result":

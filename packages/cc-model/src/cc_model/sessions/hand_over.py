@@ -1,5 +1,6 @@
 """`to_claude_code()` and `from_claude_code()`."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -75,7 +76,7 @@ async def to_claude_code(
 
     Raises:
         HandOverError: The history is empty, it ends in calls without results, Claude cannot carry a part of it, or the
-            session exists.
+            session exists, or the id is not a UUID.
     """
     folder, session_id = absolute_folder(cwd), session_id or str(uuid4())
     body = await APIMapper().request_body(messages)
@@ -83,7 +84,7 @@ async def to_claude_code(
     model = next((message.model_name for message in messages if isinstance(message, ModelResponse)), None)
     entries = new_entries(history, session_id, folder, model or "claude-sonnet-5")
     if store is None:
-        write_entries({"": entries}, session_id, cwd, config_dir)
+        await asyncio.to_thread(write_entries, {"": entries}, session_id, cwd, config_dir)
     else:
         key: SessionKey = {"project_key": project_key_for_directory(cwd), "session_id": session_id}
         if await store.load(key):
@@ -118,7 +119,7 @@ async def from_claude_code(
     """
     if store is None:
         path = find_file(session, config_dir)
-        session_id, entries = path.stem, read_files(path)
+        session_id, entries = path.stem, await asyncio.to_thread(read_files, path)
     else:
         session_id = str(session)
         entries = await read_store(store, {"project_key": project_key_for_directory(cwd), "session_id": session_id})

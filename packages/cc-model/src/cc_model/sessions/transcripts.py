@@ -1,5 +1,6 @@
 """Claude Code's transcripts as entries: in files, or in a store with the SDK's interface. Knows no messages."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterable
@@ -15,6 +16,9 @@ __all__ = ["Entries", "absolute_folder", "find_file", "read_files", "read_store"
 
 Entries = dict[str, list[SessionStoreEntry]]
 """A session's entries by subpath; the conversation itself has the subpath `""`."""
+
+
+_DESCRIPTION = "agent_metadata"
 
 
 def config_folder(config_dir: str | Path | None) -> Path:
@@ -88,21 +92,38 @@ def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir
     """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder.
 
     Raises:
-        HandOverError: The session exists.
+        HandOverError: The session exists, or the id or a subpath is invalid.
     """
+    if not _is_id(session_id):
+        raise HandOverError(f"session_id={session_id!r} is not a UUID")
     project = config_folder(config_dir) / "projects" / project_key_for_directory(cwd)
     path = project / f"{session_id}.jsonl"
     if path.exists():
         raise HandOverError(f"session {session_id} exists: {path}")
+    for subpath in filter(None, entries):
+        if not subpath.startswith("subagents/") or {"..", "."} & {*subpath.split("/")} or "\\" in subpath:
+            raise HandOverError(f"{subpath!r} is not a path of a sub-agent's transcript")
     # The conversation last: without it nobody sees the other files.
     for subpath, lines in sorted(entries.items(), reverse=True):
         file = project / session_id / f"{subpath}.jsonl" if subpath else path
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = file.with_suffix(".part")
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
-            output.writelines(f"{json.dumps(entry)}\n" for entry in lines)
-        partial.replace(file)
+        # A store has a sub-agent's description among the entries, Claude Code in a file beside them.
+        descriptions = [entry for entry in lines if entry["type"] == _DESCRIPTION]
+        if descriptions:
+            text = json.dumps({name: value for name, value in descriptions[-1].items() if name != "type"})
+            _write(file.with_suffix(".meta.json"), [text])
+        _write(file, [f"{json.dumps(entry)}\n" for entry in lines if entry["type"] != _DESCRIPTION])
     return path
+
+
+def _write(file: Path, lines: Iterable[str]) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = file.with_suffix(".part")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
+            output.writelines(lines)
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 async def restore_session(
@@ -125,10 +146,10 @@ async def restore_session(
 
     Raises:
         SessionNotFoundError: The store has no such session.
-        HandOverError: The session exists on this machine.
+        HandOverError: The session exists on this machine, or the store has an invalid path.
     """
     entries = await read_store(store, {"project_key": project_key_for_directory(cwd), "session_id": session_id})
-    return write_entries(entries, session_id, cwd, config_dir)
+    return await asyncio.to_thread(write_entries, entries, session_id, cwd, config_dir)
 
 
 def _read_lines(path: Path) -> list[SessionStoreEntry]:
