@@ -1,11 +1,8 @@
 """LangChain's Anthropic chat model on the server, and over the transport in this process."""
 
-from functools import cached_property
 from typing import Any, cast
 
-import httpx2
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable
@@ -13,6 +10,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, SecretStr
 
 from api_script import steps
+from cc_langchain import ChatClaudeCode
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeProvider
 from messages_server import MessagesServer
@@ -34,20 +32,6 @@ def weather(city: str) -> str:
     return f"sunny in {city}"
 
 
-class ChatClaudeCode(ChatAnthropic):
-    """The class in the page "LangChain and other languages", over any transport."""
-
-    transport: Any
-
-    @cached_property
-    def _client(self) -> Anthropic:
-        return Anthropic(api_key="not used", http_client=httpx2.Client(transport=self.transport))
-
-    @cached_property
-    def _async_client(self) -> AsyncAnthropic:
-        return AsyncAnthropic(api_key="not used", http_client=httpx2.AsyncClient(transport=self.transport))
-
-
 @pytest.fixture(params=["server", "in this process"])
 def model(
     request: pytest.FixtureRequest, messages_server: MessagesServer, shared_provider: ClaudeCodeProvider
@@ -61,9 +45,7 @@ def model(
             timeout=20,
             stop=None,
         )
-    return ChatClaudeCode(
-        model_name=MODEL, transport=shared_provider.transport, max_tokens_to_sample=100, timeout=20, stop=None
-    )
+    return ChatClaudeCode(model=MODEL, transport=shared_provider.transport, max_tokens=100, timeout=20)
 
 
 def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:

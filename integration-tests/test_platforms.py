@@ -54,7 +54,10 @@ for use in (lambda: IPCServer("socket", {}).start(), lambda: IPCClient("socket")
 runner.close()
 """
 
-PACKAGES = "cc_types cc_convert cc_compat cc_ipc cc_ipc_bridge cc_session cc_messages cc_model cc_demo cc_loopback"
+PACKAGES = (
+    "cc_types cc_convert cc_compat cc_ipc cc_ipc_bridge cc_session cc_messages cc_langchain cc_model cc_demo "
+    "cc_loopback"
+)
 MISSING = "Tool calls across processes need Unix sockets, which Python does not have on Windows."
 
 

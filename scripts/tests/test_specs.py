@@ -14,7 +14,7 @@ PLACES = (
     ".ci/run",
 )
 
-_SUBJECTS = "ARCH|SES|SDK|IPC|MSG|MODEL|LOOP|LOG"
+_SUBJECTS = "ARCH|SES|SDK|IPC|MSG|MODEL|LOOP|LOG|LANG"
 _BEGINNING = rf"(?:{_SUBJECTS})-(?:[A-Z]+\d*-)*[A-Z]*"
 # A requirement has the status in the cell after the id, a decision record in the line after the title.
 _DEFINITION = re.compile(

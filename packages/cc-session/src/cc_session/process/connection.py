@@ -46,14 +46,14 @@ class CLIConnection:
     ) -> None:
         self.timeouts = timeouts
         self._env = options.env
-        self._on_message = on_message
-        self._on_end = on_end
+        self._on_message, self._on_end = on_message, on_end
         self._folder: PrivateFolder | None = None
         if transport is None:
             check_paths(options.cwd, options.cli_path)
             try:
                 self._folder = PrivateFolder()
                 private = self._folder.options(options)
+                client_options.env = private.env  # the SDK looks there for transcripts to store
                 transport = CLIProcess(private, self._folder.path, close_seconds=timeouts.close)
             except BaseException as error:
                 if self._folder is not None:

@@ -1,0 +1,211 @@
+"""`to_claude_code()` and `from_claude_code()`."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+from claude_agent_sdk import (
+    InMemorySessionStore,
+    SessionKey,
+    SessionMessage,
+    SessionStore,
+    SessionStoreEntry,
+    get_session_messages_from_store,
+    get_subagent_messages_from_store,
+    list_subagents_from_store,
+    project_key_for_directory,
+)
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, ModelResponse, ToolReturnPart
+
+from cc_messages.api.blocks import HistoryMessage, as_blocks
+from cc_messages.api.folding import unfolded_messages
+from cc_messages.loop.history import check_pairs, merged
+from cc_types import APIError
+
+from .entries import as_the_model_sees, kinds_left_out, new_entries
+from .errors import HandOverError
+from .mapping import APIMapper, request_parts
+from .transcripts import Entries, absolute_folder, find_file, read_files, read_store, write_entries
+
+__all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
+
+# The SDK's readers get the entries alone, which are in no folder, and perhaps have no session id.
+_FOLDER, _ID = "/", "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCodeSession:
+    """A conversation that an agent and the `claude` command have in common."""
+
+    session_id: str
+    """For `claude --resume`."""
+    messages: list[ModelMessage]
+    """The conversation, for `message_history`."""
+    agents: dict[str, list[ModelMessage]] = field(default_factory=dict[str, list[ModelMessage]])
+    """Conversations of Claude Code's sub-agents, by agent id. The result of the call that started a sub-agent has the
+    id in its `metadata`, as `agent_id`."""
+    system_prompt: str = ""
+    """The agent's system prompt and instructions, which the session does not have: for `--append-system-prompt`."""
+    left_out: tuple[str, ...] = ()
+    """Kinds of content that the other side does not get, with numbers."""
+
+
+async def to_claude_code(
+    messages: Sequence[ModelMessage],
+    cwd: str | Path,
+    *,
+    session_id: str | None = None,
+    config_dir: str | Path | None = None,
+    store: SessionStore | None = None,
+) -> ClaudeCodeSession:
+    """Write a history as a session of Claude Code, which `claude --resume ID` opens in the folder `cwd`.
+
+    Tools, results, thinking, images and documents are there as what they were. The system prompt is left out.
+
+    Args:
+        messages: The history, such as `result.all_messages()`.
+        cwd: The folder in which the session is continued.
+        session_id: A UUID for the session; a new one if None.
+        config_dir: Claude Code's configuration folder; `CLAUDE_CONFIG_DIR` or `~/.claude` if None.
+        store: Store that gets the session, in the place of a file in `config_dir`.
+
+    Raises:
+        HandOverError: The history is empty, it ends in calls without results, Claude cannot carry a part of it, or the
+            session exists, or the id is not a UUID.
+    """
+    folder, session_id = absolute_folder(cwd), session_id or str(uuid4())
+    body = await APIMapper().request_body(messages)
+    history = _checked(unfolded_messages(body["messages"]))
+    model = next((message.model_name for message in messages if isinstance(message, ModelResponse)), None)
+    entries = new_entries(history, session_id, folder, model or "claude-sonnet-5")
+    if store is None:
+        await asyncio.to_thread(write_entries, {"": entries}, session_id, cwd, config_dir)
+    else:
+        key: SessionKey = {"project_key": project_key_for_directory(cwd), "session_id": session_id}
+        if await store.load(key):
+            raise HandOverError(f"session {session_id} exists in the store")
+        await store.append(key, entries)
+    text = body["system"]
+    left_out = (f"the system prompt ({len(text)} characters)",) if text else ()
+    return ClaudeCodeSession(session_id, [*messages], system_prompt=text, left_out=left_out)
+
+
+async def from_claude_code(
+    session: str | Path,
+    *,
+    cwd: str | Path | None = None,
+    config_dir: str | Path | None = None,
+    store: SessionStore | None = None,
+) -> ClaudeCodeSession:
+    """Read a session of Claude Code as a history for an agent.
+
+    The history is what Claude Code would go on with: after a compaction the summary and what followed, after a rewind
+    the last branch. Claude Code's own reminders, notes and error messages are left out.
+
+    Args:
+        session: The session's id, or the path of its transcript.
+        cwd: The session's folder; only for a store, whose sessions belong to folders.
+        config_dir: Claude Code's configuration folder; `CLAUDE_CONFIG_DIR` or `~/.claude` if None.
+        store: Store that has the session, in the place of a file.
+
+    Raises:
+        SessionNotFoundError: There is no such session.
+        HandOverError: The transcript is damaged, or pydantic-ai has no part for a block.
+    """
+    if store is None:
+        path = find_file(session, config_dir)
+        session_id, entries = path.stem, await asyncio.to_thread(read_files, path)
+    else:
+        session_id = str(session)
+        entries = await read_store(store, {"project_key": project_key_for_directory(cwd), "session_id": session_id})
+    return await _read(session_id, entries)
+
+
+async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
+    memory, left_out = InMemorySessionStore(), Counter[str]()
+    key: SessionKey = {"project_key": project_key_for_directory(_FOLDER), "session_id": _ID}
+    by_uuid: dict[str, SessionStoreEntry] = {}
+    for subpath, lines in entries.items():
+        lines = as_the_model_sees(lines)
+        by_uuid |= {entry["uuid"]: entry for entry in lines if "uuid" in entry}
+        await memory.append({**key, "subpath": subpath} if subpath else key, lines)
+    chain = await get_session_messages_from_store(memory, _ID, _FOLDER)
+    left_out.update(kinds_left_out(chain[-1].uuid if chain else None, by_uuid))
+    mapper = APIMapper()
+    messages = await _messages(mapper, chain, by_uuid, left_out)
+    agents: dict[str, list[ModelMessage]] = {}
+    for agent in await list_subagents_from_store(memory, _ID, _FOLDER):
+        agent_chain = await get_subagent_messages_from_store(memory, _ID, agent, _FOLDER)
+        agents[agent] = await _messages(mapper, agent_chain, by_uuid, left_out)
+    names = tuple(f"{count} × {kind}" for kind, count in sorted(left_out.items()))
+    return ClaudeCodeSession(session_id, messages, agents, left_out=names)
+
+
+async def _messages(
+    mapper: APIMapper,
+    chain: Iterable[SessionMessage],
+    by_uuid: Mapping[str, SessionStoreEntry],
+    left_out: Counter[str],
+) -> list[ModelMessage]:
+    result: list[ModelMessage] = []
+    names: dict[str, str] = {}
+    for message, entry in _joined(chain, by_uuid):
+        if entry.get("isApiErrorMessage"):
+            left_out["API error message"] += 1
+            continue
+        time = datetime.fromisoformat(entry["timestamp"]) if "timestamp" in entry else datetime.now(UTC)
+        if message["role"] == "assistant":
+            names |= {block["id"]: block["name"] for block in message["content"] if block.get("type") == "tool_use"}
+            result.append(replace(await mapper.response(message), timestamp=time))
+            continue
+        parts = request_parts(message["content"], names, f"message {entry.get('uuid')}")
+        if agent := entry.get("agent_id"):
+            parts = [_with_agent(part, agent) for part in parts]
+        if result and isinstance(last := result[-1], ModelRequest):
+            parts = [*cast(ModelRequest, result.pop()).parts, *parts]
+            time = last.timestamp or time
+        result.append(ModelRequest(parts=parts, timestamp=time))
+    return result
+
+
+def _with_agent(part: ModelRequestPart, agent: str) -> ModelRequestPart:
+    return replace(part, metadata={"agent_id": agent}) if isinstance(part, ToolReturnPart) else part
+
+
+def _joined(
+    chain: Iterable[SessionMessage], by_uuid: Mapping[str, SessionStoreEntry]
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the messages with their entries; the CLI writes an entry for each block of an answer."""
+    result: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    for item in chain:
+        message: dict[str, Any] = dict(item.message)
+        entry: dict[str, Any] = dict(by_uuid.get(item.uuid, {}))
+        if isinstance(tool_result := entry.get("toolUseResult"), dict):
+            entry["agent_id"] = cast("dict[str, Any]", tool_result).get("agentId")
+        if message["role"] == "assistant" and result and result[-1][0].get("id") == message["id"]:
+            result[-1][0]["content"] = [*result[-1][0]["content"], *message["content"]]
+            continue
+        result.append((message, entry))
+    return result
+
+
+def _checked(messages: Sequence[Any]) -> tuple[HistoryMessage, ...]:
+    try:
+        history = merged(
+            HistoryMessage(message["role"], as_blocks(message["content"], f"messages.{index}.content"))
+            for index, message in enumerate(messages)
+        )
+        check_pairs(history)
+    except APIError as error:
+        raise HandOverError(error.message) from error
+    if not history:
+        raise HandOverError("the history is empty: there is nothing to continue")
+    calls = [str(block["name"]) for block in history[-1].content if block["type"] == "tool_use"]
+    if calls:
+        raise HandOverError(f"the history ends in calls without results: {', '.join(calls)}")
+    return history

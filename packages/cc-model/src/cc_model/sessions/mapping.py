@@ -1,0 +1,187 @@
+"""pydantic-ai's messages as messages of the API, and back. `AnthropicModel` maps both, at an API that asks nobody."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import httpx2
+from anthropic import AsyncAnthropic
+from pydantic_ai.messages import (
+    BinaryContent,
+    CompactionPart,
+    DocumentUrl,
+    FilePart,
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    TextPart,
+    ThinkingPart,
+    ToolReturnPart,
+    UploadedFile,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
+from .errors import HandOverError
+
+__all__ = ["APIMapper", "request_parts"]
+
+_PROVIDERS = ("anthropic", "claude-code")
+# With the default, much longer limit `AnthropicModel` asks for a stream.
+_SETTINGS = AnthropicModelSettings(max_tokens=1000)
+_EMPTY_REPLY: dict[str, Any] = {
+    "id": "msg_none",
+    "type": "message",
+    "role": "assistant",
+    "model": "none",
+    "content": [],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 0, "output_tokens": 0},
+}
+
+
+class APIMapper(httpx2.AsyncBaseTransport):
+    """Maps messages with `AnthropicModel`, for which it is the API: it takes the request, and returns a known reply."""
+
+    def __init__(self) -> None:
+        self._body: dict[str, Any] = {}
+        self._reply: Mapping[str, Any] = _EMPTY_REPLY
+        client = AsyncAnthropic(
+            api_key="not used", http_client=httpx2.AsyncClient(transport=self), open_telemetry=False
+        )
+        self._model = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Keep the body, and answer."""
+        self._body = json.loads(await request.aread())
+        return httpx2.Response(200, json=self._reply)
+
+    async def request_body(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
+        """Return `messages` as the API would get them, and `system` with the last instructions as a text.
+
+        Raises:
+            HandOverError: A part is for another model.
+        """
+        history = [_relabelled(message, index) for index, message in enumerate(messages)]
+        # A request must not end in an answer.
+        last = ModelRequest(parts=[UserPromptPart("Continue.")])
+        ends_in_answer = bool(history) and isinstance(history[-1], ModelResponse)
+        self._reply = _EMPTY_REPLY
+        await self._model.request([*history, *([last] if ends_in_answer else [])], _SETTINGS, ModelRequestParameters())
+        sent: list[Any] = self._body["messages"]
+        requests = (message for message in reversed(history) if isinstance(message, ModelRequest))
+        instructions = next((request.instructions for request in requests if request.instructions), None)
+        system = [_text(self._body.get("system", "")), instructions or ""]
+        return {"system": "\n\n".join(filter(None, system)), "messages": sent[:-1] if ends_in_answer else sent}
+
+    async def response(self, message: Mapping[str, Any]) -> ModelResponse:
+        """Return the model's response for an assistant message."""
+        usage = {**_EMPTY_REPLY["usage"], **_filled(message.get("usage") or {})}
+        self._reply = {**_EMPTY_REPLY, **_filled(message), "usage": usage}
+        return await self._model.request(
+            [ModelRequest(parts=[UserPromptPart("-")])], _SETTINGS, ModelRequestParameters()
+        )
+
+
+def _text(system: str | list[dict[str, str]]) -> str:
+    return system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
+
+
+def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def request_parts(
+    content: str | Sequence[Mapping[str, Any]], names: Mapping[str, str], place: str
+) -> list[ModelRequestPart]:
+    """Return the parts for a user message.
+
+    Args:
+        content: The message's content.
+        names: Tool names by the ids of the calls.
+        place: The message's position, for errors.
+
+    Raises:
+        HandOverError: pydantic-ai has no part for a block.
+    """
+    if isinstance(content, str):
+        return [UserPromptPart(content)]
+    parts: list[ModelRequestPart] = []
+    prompt: list[UserContent] = []
+    for index, block in enumerate(content):
+        if block.get("type") == "tool_result":
+            parts.append(_tool_return(block, names, f"{place}.content.{index}"))
+        else:
+            prompt.append(_content(block, f"{place}.content.{index}"))
+    if prompt:
+        parts.append(UserPromptPart(prompt[0] if len(prompt) == 1 and isinstance(prompt[0], str) else prompt))
+    return parts
+
+
+def _tool_return(block: Mapping[str, Any], names: Mapping[str, str], place: str) -> ToolReturnPart:
+    call = block["tool_use_id"]
+    if call not in names:
+        raise HandOverError(f"{place}: a result for the call {call!r}, which is not in the conversation")
+    content: Any = block.get("content") or ""
+    if not isinstance(content, str):
+        items = [_content(item, f"{place}.content.{index}") for index, item in enumerate(content)]
+        content = items[0] if len(items) == 1 else items
+    outcome: Literal["success", "failed"] = "failed" if block.get("is_error") else "success"
+    return ToolReturnPart(names[call], content, tool_call_id=call, outcome=outcome)
+
+
+def _content(block: Mapping[str, Any], place: str) -> UserContent:
+    source: Mapping[str, Any] = block.get("source") or {}
+    match block.get("type"), source.get("type"):
+        case "text", None:
+            return block["text"]
+        case "image" | "document", "base64":
+            return BinaryContent(base64.b64decode(source["data"]), media_type=source["media_type"])
+        case "image", "url":
+            return ImageUrl(source["url"])
+        case "document", "url":
+            return DocumentUrl(source["url"], media_type="application/pdf")
+        case "document", "text":
+            return BinaryContent(source["data"].encode(), media_type="text/plain")
+        case "image" | "document", "file":
+            media_type = "image/png" if block["type"] == "image" else "application/pdf"
+            return UploadedFile(source["file_id"], provider_name="anthropic", media_type=media_type)
+        case "tool_reference", None:
+            # The agent's own tools are described in each request.
+            return f"[{block['tool_name']} is available]"
+        case kind, _:
+            raise HandOverError(f"{place}: pydantic-ai has no content of the type {kind!r}")
+
+
+def _relabelled(message: ModelMessage, index: int) -> ModelMessage:
+    """Return a message whose response is Anthropic's, which it is if Claude Code has answered."""
+    if isinstance(message, ModelRequest):
+        return message
+    parts = [_relabelled_part(part, f"messages.{index}.parts.{number}") for number, part in enumerate(message.parts)]
+    if message.provider_name == "claude-code":
+        return replace(message, parts=parts, provider_name="anthropic")
+    return replace(message, parts=parts)
+
+
+def _relabelled_part(part: ModelResponsePart, place: str) -> ModelResponsePart:
+    match part:
+        case FilePart():
+            raise HandOverError(f"{place}: Claude has no files in its answers")
+        case NativeToolCallPart() | NativeToolReturnPart() | CompactionPart() if part.provider_name not in _PROVIDERS:
+            kind = type(part).__name__
+            raise HandOverError(f"{place}: only {part.provider_name or 'another provider'} understands this {kind}")
+        case NativeToolCallPart() | NativeToolReturnPart() | CompactionPart() | ThinkingPart() | TextPart():
+            return replace(part, provider_name="anthropic") if part.provider_name == "claude-code" else part
+        case _:
+            return part

@@ -1,0 +1,177 @@
+"""Claude Code's transcripts as entries: in files, or in a store with the SDK's interface. Knows no messages."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID
+
+from claude_agent_sdk import SessionKey, SessionStore, SessionStoreEntry, project_key_for_directory
+
+from .errors import HandOverError, SessionNotFoundError
+
+__all__ = ["Entries", "absolute_folder", "find_file", "read_files", "read_store", "restore_session", "write_entries"]
+
+Entries = dict[str, list[SessionStoreEntry]]
+"""A session's entries by subpath; the conversation itself has the subpath `""`."""
+
+
+_DESCRIPTION = "agent_metadata"
+
+
+def config_folder(config_dir: str | Path | None) -> Path:
+    """Return Claude Code's configuration folder."""
+    return Path(config_dir or os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude").expanduser()
+
+
+def absolute_folder(cwd: str | Path) -> str:
+    """Return a working folder's path.
+
+    Raises:
+        HandOverError: It is not a folder.
+    """
+    if not Path(cwd).is_dir():
+        raise HandOverError(f"cwd={str(cwd)!r} is not a folder: create it, or pass another one")
+    return str(Path(cwd).resolve())
+
+
+def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
+    """Return a session's transcript, by id or path.
+
+    Raises:
+        SessionNotFoundError: There is no such file.
+    """
+    if isinstance(session, Path) or not _is_id(session):
+        path = Path(session)
+        if not path.is_file():
+            raise SessionNotFoundError(f"{str(session)!r} is neither a session id nor a transcript file")
+        return path
+    folder = config_folder(config_dir) / "projects"
+    files = sorted(folder.glob(f"*/{session}.jsonl"), key=lambda path: path.stat().st_mtime)
+    if not files:
+        raise SessionNotFoundError(f"session {session} has no transcript in {folder}: set config_dir, or pass the path")
+    return files[-1]
+
+
+def read_files(transcript: Path) -> Entries:
+    """Return the entries in a transcript, and in those of its sub-agents.
+
+    Raises:
+        HandOverError: A line is not a JSON object.
+    """
+    folder = transcript.with_suffix("")
+    files = {"": transcript}
+    for path in sorted(folder.glob("subagents/**/*.jsonl")):
+        files[path.relative_to(folder).with_suffix("").as_posix()] = path
+    return {subpath: _read_lines(path) for subpath, path in files.items()}
+
+
+async def read_store(store: SessionStore, key: SessionKey) -> Entries:
+    """Return a session's entries in a store; of its sub-agents only if the store lists them.
+
+    Raises:
+        SessionNotFoundError: The store has no such session.
+    """
+    entries = await store.load(key)
+    if not entries:
+        project = key["project_key"]
+        raise SessionNotFoundError(f"the store has no session {key['session_id']} of {project}: check the id and cwd")
+    result: Entries = {"": entries}
+    try:
+        subpaths = await store.list_subkeys({"project_key": key["project_key"], "session_id": key["session_id"]})
+    except (AttributeError, NotImplementedError):
+        return result
+    for subpath in subpaths:
+        result[subpath] = await store.load({**key, "subpath": subpath}) or []
+    return result
+
+
+def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir: str | Path | None) -> Path:
+    """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder.
+
+    Raises:
+        HandOverError: The session exists, or the id or a subpath is invalid.
+    """
+    if not _is_id(session_id):
+        raise HandOverError(f"session_id={session_id!r} is not a UUID")
+    project = config_folder(config_dir) / "projects" / project_key_for_directory(cwd)
+    path = project / f"{session_id}.jsonl"
+    if path.exists():
+        raise HandOverError(f"session {session_id} exists: {path}")
+    for subpath in filter(None, entries):
+        if not subpath.startswith("subagents/") or {"..", "."} & {*subpath.split("/")} or "\\" in subpath:
+            raise HandOverError(f"{subpath!r} is not a path of a sub-agent's transcript")
+    # The conversation last: without it nobody sees the other files.
+    for subpath, lines in sorted(entries.items(), reverse=True):
+        file = project / session_id / f"{subpath}.jsonl" if subpath else path
+        # A store has a sub-agent's description among the entries, Claude Code in a file beside them.
+        descriptions = [entry for entry in lines if entry["type"] == _DESCRIPTION]
+        if descriptions:
+            text = json.dumps({name: value for name, value in descriptions[-1].items() if name != "type"})
+            _write(file.with_suffix(".meta.json"), [text])
+        _write(file, [f"{json.dumps(entry)}\n" for entry in lines if entry["type"] != _DESCRIPTION])
+    return path
+
+
+def _write(file: Path, lines: Iterable[str]) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = file.with_suffix(".part")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
+            output.writelines(lines)
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+async def restore_session(
+    store: SessionStore, session_id: str, cwd: str | Path, *, config_dir: str | Path | None = None
+) -> Path:
+    """Write a session from a store as a transcript, so that Claude Code on this machine can resume it.
+
+    The SDK does this by itself only for its own client. With cc-session restore the session, and open it with
+    `ClaudeAgentOptions(cwd=cwd, resume=session_id, session_store=store)`. Sealed options need `CLAUDE_CONFIG_DIR` in
+    their `env`, too.
+
+    Args:
+        store: Any object with the SDK's interface `SessionStore`.
+        session_id: Id of the session.
+        cwd: Working folder of the session.
+        config_dir: Claude Code's configuration folder; `CLAUDE_CONFIG_DIR` or `~/.claude` if None.
+
+    Returns:
+        The path of the transcript.
+
+    Raises:
+        SessionNotFoundError: The store has no such session.
+        HandOverError: The session exists on this machine, or the store has an invalid path.
+    """
+    entries = await read_store(store, {"project_key": project_key_for_directory(cwd), "session_id": session_id})
+    return await asyncio.to_thread(write_entries, entries, session_id, cwd, config_dir)
+
+
+def _read_lines(path: Path) -> list[SessionStoreEntry]:
+    return [*_parsed(path.read_bytes().splitlines(), path)]
+
+
+def _parsed(lines: Iterable[bytes], path: Path) -> Iterable[SessionStoreEntry]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry: Any = json.loads(line)
+        except ValueError as error:
+            raise HandOverError(f"{path}, line {number} is not JSON: {error}") from error
+        if not isinstance(entry, dict):
+            raise HandOverError(f"{path}, line {number} is not a JSON object")
+        yield cast(SessionStoreEntry, entry)
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
