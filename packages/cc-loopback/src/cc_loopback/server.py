@@ -30,14 +30,16 @@ class LoopbackServer:
 
     Args:
         respond: Callback that gets the body of each valid request for a message. It returns content blocks, a text, or
-            a message with `content`; an exception becomes a response with status 500 and is added to `errors`. It runs
-            in the server's thread, so a sync callback must not wait for another request. A coroutine function is
-            cancelled when the client disconnects. Default: call each offered tool once, then answer with a summary.
+            a message with `content`; an exception becomes a response with status 424, which no client retries, and is
+            added to `errors`. It runs in the server's thread, so a sync callback must not wait for another request. A
+            coroutine function is cancelled when the client disconnects. Default: call each offered tool once, then
+            answer with a summary.
         event_delay: Seconds before each stream event.
         port: Port to listen on; 0 chooses a free port.
         cassette: File with recorded answers to replay, or to record, in place of `respond`.
 
     Raises:
+        TypeError: `respond` is not a function.
         ValueError: Both `respond` and `cassette` are given.
     """
 
@@ -54,7 +56,7 @@ class LoopbackServer:
         self._cassette = cassette
         self._record = Record()
         self._faults = FaultQueue()
-        self._initial_respond = respond or default_respond
+        self._initial_respond = default_respond if respond is None else _checked(respond)
         self._app = MessagesApp(self._initial_respond, self._record, self._faults, event_delay)
         self._thread = ServerThread(self._app, port)
         self._running: _Running | None = None
@@ -62,12 +64,16 @@ class LoopbackServer:
 
     @property
     def respond(self) -> Respond:
-        """The responder. Set another one at any time, for all later requests."""
+        """The responder. Set another one at any time, for all later requests.
+
+        Raises:
+            TypeError: The new one is not a function.
+        """
         return self._app.respond
 
     @respond.setter
     def respond(self, respond: Respond) -> None:
-        self._app.respond = respond
+        self._app.respond = _checked(respond)
 
     @property
     def requests(self) -> list[JsonObject]:
@@ -222,3 +228,12 @@ class LoopbackServer:
 
     async def __aexit__(self, *_: object) -> None:
         self.stop()
+
+
+def _checked(respond: object) -> Respond:
+    if callable(respond):
+        return respond
+    raise TypeError(
+        f"respond must be a function from a request's body to a reply, not {respond!r}: use `lambda body: …` for a "
+        "fixed reply, or cc_loopback.default_respond for the answers without a script"
+    )
