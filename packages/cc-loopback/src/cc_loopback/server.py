@@ -4,7 +4,7 @@ It runs the application in a thread and owns the CLI's private folder. It knows 
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 from .api.errors import ServerStateError
 from .api.routes import MESSAGES
@@ -232,7 +232,7 @@ class LoopbackServer:
 
 def _checked(respond: object) -> Respond:
     if callable(respond):
-        return respond
+        return cast(Respond, respond)
     raise TypeError(
         f"respond must be a function from a request's body to a reply, not {respond!r}: use `lambda body: …` for a "
         "fixed reply, or cc_loopback.default_respond for the answers without a script"
