@@ -27,13 +27,6 @@ MORE_SCRIPTS = [
     "session_pool.py",
     "session_query.py",
 ]
-    "langgraph_agent.py",
-    "session_chat.py",
-    "session_hooks.py",
-    "session_policy.py",
-    "session_pool.py",
-    "session_query.py",
-]
 """Examples that are not in the README."""
 
 
