@@ -2,21 +2,31 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from cc_loopback import LoopbackServer
+from doc_pages import free_port
 from prepared_python import python
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPTS = ["agent.py", "anthropic_client.py", "cli_loop.py", "session.py"]
-MORE_SCRIPTS = ["session_chat.py", "session_hooks.py", "session_policy.py", "session_pool.py", "session_query.py"]
+MORE_SCRIPTS = [
+    "langgraph_agent.py",
+    "session_chat.py",
+    "session_hooks.py",
+    "session_policy.py",
+    "session_pool.py",
+    "session_query.py",
+]
 """Examples that are not in the README."""
 
 
@@ -36,6 +46,50 @@ def test_an_example_prints_an_answer(name: str, loopback: LoopbackServer, tmp_pa
     assert run.returncode == 0, run.stderr
     assert "The answer." in run.stdout
     assert run.stderr == ""
+
+
+@pytest.mark.slow
+def test_the_langgraph_example_calls_its_tool_and_keeps_its_conversation(
+    loopback: LoopbackServer, tmp_path: Path
+) -> None:
+    """MSG-130"""
+    env = {**os.environ, **loopback.env()}
+    command = [python(), ROOT / "examples" / "langgraph_agent.py"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True, cwd=tmp_path, env=env)
+    assert run.stdout.count("weather returned: sunny in ") == 2
+    assert [len(body["messages"]) for body in loopback.requests] == [1, 3, 5, 7]
+
+
+@pytest.mark.slow
+def test_the_fastapi_example_answers_streams_and_reports_failures(loopback: LoopbackServer, tmp_path: Path) -> None:
+    """MODEL-114"""
+    port = free_port()
+    command = [python(), "-m", "uvicorn", "--app-dir", ROOT / "examples", "fastapi_app:app", f"--port={port}"]
+    env = {**os.environ, **loopback.env()}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=env) as server:
+        try:
+            assert server.stderr is not None
+            assert any("Uvicorn running" in line for line in server.stderr)
+            with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
+                city = http.post("/city", json={"text": "A city in France."})
+                assert (city.status_code, city.json().keys()) == (200, {"name", "country"})
+                assert http.post("/chat", json={"text": "Hello!"}).text == 'You said: "Hello!".'
+                assert http.post("/chat", json={"question": "Hello!"}).status_code == 422
+                for status, expected in ((429, 503), (400, 502)):
+                    loopback.fail_next(status, times=3, headers={"retry-after": "0"})
+                    failure = http.post("/city", json={"text": "A city in France."})
+                    assert failure.status_code == expected
+                    loopback.reset()
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("name", ["fastapi", "langgraph"])
+def test_a_page_shows_its_example_unchanged(name: str) -> None:
+    [path] = (ROOT / "examples").glob(f"{name}_*.py")
+    page = (ROOT / "docs" / "how-to" / f"{name}.md").read_text(encoding="utf-8")
+    assert f"\n{path.read_text(encoding='utf-8').strip()}\n```" in page
 
 
 @pytest.mark.parametrize("name", [*SCRIPTS, "test_offline.py"])

@@ -81,6 +81,6 @@ async def test_an_agent_run_is_recorded_and_replayed_with_each_login(
         with pytest.raises(ModelHTTPError) as caught:
             await run(model, "What is a pot?")
     assert len(loopback.calls) == 3
-    assert caught.value.status_code == 500
+    assert caught.value.status_code == 424
     assert '-            text: "What is a kettle?"' in caught.value.message
     assert '+            text: "What is a pot?"' in caught.value.message

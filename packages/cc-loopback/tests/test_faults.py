@@ -171,7 +171,7 @@ def test_a_reset_server_has_its_initial_responder_and_no_records(serve: Serve, c
         raise ValueError(body)
 
     server.respond = raise_error
-    with pytest.raises(anthropic.InternalServerError):
+    with pytest.raises(anthropic.APIStatusError):
         ask(client)
     server.fail_next(status=529, times=3)
     server.reset()

@@ -33,6 +33,29 @@ def test_broken_responder_cleared(loopback):
     assert loopback.errors.pop().args == ("no such city",)
 """
 
+FAILING = """
+import pytest
+
+@pytest.fixture
+def late_request(loopback):
+    yield
+    loopback.respond = broken
+    httpx2.post(loopback.url + "/v1/messages", json=BODY)
+
+def test_status(loopback):
+    loopback.respond = broken
+    httpx2.post(loopback.url + "/v1/messages", json=BODY)
+    httpx2.post(loopback.url + "/v1/messages", json=BODY).raise_for_status()
+
+def test_fixture(late_request):
+    pass
+
+def test_skipped(loopback):
+    loopback.respond = broken
+    httpx2.post(loopback.url + "/v1/messages", json=BODY)
+    pytest.skip("not here")
+"""
+
 
 def test_fixture_is_a_running_server_with_the_default_responder(loopback: LoopbackServer) -> None:
     """LOOP-40."""
@@ -44,9 +67,25 @@ def test_error_of_a_responder_fails_the_test_unless_it_was_cleared(pytester: pyt
     """LOOP-25."""
     pytester.makepyfile(USING_THE_FIXTURE)
     run = pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly")
-    run.assert_outcomes(passed=3, errors=1)
-    run.stdout.fnmatch_lines(["*ERROR at teardown of test_broken_responder_unnoticed*"])
-    run.stdout.fnmatch_lines(["the loopback server's responder failed:", "  ValueError: no such city"])
+    run.assert_outcomes(passed=2, failed=1)
+    problem = "the loopback server's responder failed: ValueError: no such city, raised by the responder broken at "
+    run.stdout.fnmatch_lines([f"{problem}*test_error_of_a_responder_fails_the_test_unless_it_was_cleared.py:6"])
+
+
+def test_an_error_of_a_responder_is_the_only_failure(pytester: pytest.Pytester) -> None:
+    """LOOP-63: with its place, and the test's line, in place of the client's error."""
+    pytester.makepyfile(test_shop=USING_THE_FIXTURE + FAILING)
+    run = pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist", "-k", "status or fixture or skipped")
+    run.assert_outcomes(failed=1, passed=1, skipped=1, errors=2)
+    run.stdout.fnmatch_lines(
+        [
+            "the loopback server's responder failed: ValueError: no such city, *test_shop.py:6",
+            "(1 later requests failed, too)",
+            "The test then ended with HTTPStatusError at test_shop.py:*.",
+        ]
+    )
+    run.stdout.fnmatch_lines(["*ERROR at teardown of test_fixture*"])
+    assert "Traceback" not in run.stdout.str()
 
 
 def test_plugin_alone_imports_no_server_and_a_scripted_server_no_schemas() -> None:

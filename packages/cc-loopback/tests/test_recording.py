@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from anthropic import Anthropic, InternalServerError
+from anthropic import Anthropic, APIStatusError
 
 from cc_loopback import Cassette, CassetteError, JsonObject, LoopbackServer, RecordMode, Reply, Respond, UpstreamError
 
@@ -190,14 +190,15 @@ def test_a_changed_request_fails_with_its_difference(path: Path, upstream: Loopb
     text = "You sell kettles.\nBe brief.\nNever guess."
     record(path, "Something else", text)
     with using(path) as server, Anthropic(base_url=server.url, api_key="any", max_retries=3) as client:
-        with pytest.raises(InternalServerError) as caught:
+        with pytest.raises(APIStatusError) as caught:
             client.messages.create(
                 model="m", max_tokens=9, messages=[{"role": "user", "content": text.replace("brief", "polite")}]
             )
         (error,) = server.errors
     assert isinstance(error, CassetteError)
-    assert caught.value.response.json()["error"]["message"] == f"CassetteError: {error}"
-    assert str(error).startswith(f"POST /v1/messages is not in the cassette {path}. ")
+    assert caught.value.response.json()["error"]["message"] == str(error)
+    title = f"POST /v1/messages is not in the cassette {path}; the most similar recorded request differs:"
+    assert str(error).splitlines()[:3] == [title, "--- recorded", "+++ requested"]
     changes = [line.strip() for line in str(error).splitlines() if line.startswith(("+ ", "- "))]
     assert changes == ["-          Be brief.", "+          Be polite."]
 
@@ -206,7 +207,7 @@ def test_a_request_that_comes_too_often_fails(path: Path, upstream: LoopbackServ
     """LOOP-56."""
     record(path, "Hello")
     with using(path) as server:
-        assert [post(server).status_code for _ in range(2)] == [200, 500]
+        assert [post(server).status_code for _ in range(2)] == [200, 424]
         assert "came 2 times with the same content, but" in str(server.errors)
         # A path without a recorded request has nothing to compare.
         post_raw(server, body_of("Hello"), HEADERS, "/v1/messages/count_tokens")
@@ -274,7 +275,7 @@ def test_an_upstream_that_does_not_answer_is_named_without_its_password(path: Pa
         with using(path, "once", upstream=f"http://me:secret@127.0.0.1:{port}") as server:
             response = post(server)
             (error,) = server.errors
-    assert response.status_code == 500
+    assert response.status_code == 424
     assert isinstance(error, UpstreamError)
     assert str(error).startswith(f"no answer from http://127.0.0.1:{port}, the API to record: ConnectError")
     assert "secret" not in response.text
@@ -287,7 +288,7 @@ def test_a_cassette_that_cannot_be_written_is_an_error(path: Path, upstream: Loo
     path.parent.write_text("no folder", encoding="utf-8")
     with using(path, "rewrite") as server:
         with contextlib.suppress(httpx2.RemoteProtocolError):
-            assert post(server, stream=stream).status_code == 500
+            assert post(server, stream=stream).status_code == 424
         assert [str(error) for error in server.errors] == [f"cannot write the cassette {path}: File exists"]
 
 
@@ -341,7 +342,7 @@ def test_the_date_of_a_request_moves_with_the_days(path: Path, upstream: Loopbac
     record(path, f"Today is {today}, Christmas is 2026-12-24.")
     path.write_text(path.read_text("utf-8").replace(today, "2020-02-02"), encoding="utf-8")
     with using(path) as server:
-        assert post(server, f"Today is {today}, Christmas is 2026-12-25.").status_code == 500
+        assert post(server, f"Today is {today}, Christmas is 2026-12-25.").status_code == 424
         assert '+        content: "Today is 2020-02-02, Christmas is 2026-12-25."' in str(server.errors)
         assert text_of(post(server, f"Today is {today}, Christmas is 2026-12-24.")) == "Answer 1"
 

@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import get_args
 
-from .api.errors import CassetteError, cassette_problem
+from .api.errors import CassetteError, first_error_text
 from .recording.settings import Cassette, RecordMode
 from .server import LoopbackServer
 
@@ -149,7 +149,7 @@ def _run(command: Sequence[str], server: LoopbackServer) -> int:
         sys.stderr.write(f"cc-loopback: cannot start {command[0]}: {error.strerror}\n")
         return _NOT_STARTED
     if server.errors:
-        sys.stderr.write(f"cc-loopback: {cassette_problem(server.errors)}\n")
+        sys.stderr.write(f"cc-loopback: {first_error_text(server.errors)}\n")
     if not server.calls:
         sys.stderr.write(f"cc-loopback: {command[0]} sent no request\n")
     return (_SIGNALLED - status if status < 0 else status) or bool(server.errors)

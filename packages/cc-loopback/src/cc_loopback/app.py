@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .api.checks import problem_with
-from .api.errors import CassetteError, ThinkingError
+from .api.errors import RECORDING_ERRORS, CassetteError, ThinkingError, error_text
 from .api.events import stream_events
 from .api.ids import new_id
 from .api.models import model_info, model_page
@@ -26,14 +26,15 @@ from .api.routes import MESSAGES, MODELS, Route, route_of
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Respond
 from .faults import Fault, FaultQueue
+from .responder_place import place_of
 
 if TYPE_CHECKING:
     from .recording.tape import Tape
 
 _log = logging.getLogger("cc_loopback")
 _NO_FAULT = Fault()
-# A failing responder would fail again: without this header clients would retry several times, with pauses.
-_DO_NOT_RETRY = {"x-should-retry": "false"}
+# For a failed script or cassette: no client retries it, and the API itself never sends it.
+_SCRIPT_FAILED = 424
 
 
 @dataclass(slots=True)
@@ -119,7 +120,16 @@ class MessagesApp:
             raise
         except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
             self._record.errors.append(error)
-            return responses.error(500, f"{type(error).__name__}: {error}", headers=_DO_NOT_RETRY)
+            return responses.error(_SCRIPT_FAILED, self._problem(error))
+
+    def _problem(self, error: BaseException) -> str:
+        """Return the text for a failed cassette or responder. A responder's error gets its place as a note."""
+        if isinstance(error, RECORDING_ERRORS):
+            return error_text(error)
+        place = place_of(error, self.respond)
+        if place not in getattr(error, "__notes__", ()):
+            error.add_note(place)
+        return f"{error_text(error)}. The test's script failed, not the API."
 
     async def _scripted(self, call: Call, route: Route, fault: Fault, responses: Responses) -> Response:
         match call.method, route.path:

@@ -4,8 +4,9 @@ pytest loads this module in every run where the package is installed, so only th
 """
 
 import re
+import traceback
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .recording.settings import Cassette, RecordMode
     from .server import LoopbackServer
 
+_SERVER: "pytest.StashKey[LoopbackServer]" = pytest.StashKey()
 # A copy of `cc_loopback.RecordMode`, so that pytest need not import that module in every run.
 _MODES = ("none", "once", "new_episodes", "all", "rewrite")
 _NOT_IN_A_FILE_NAME = re.compile(r"[^\w.\[\]=,+-]+")
@@ -55,25 +57,60 @@ def loopback(request: pytest.FixtureRequest, cassette_scrub: Mapping[str, str]) 
 
     With the marker `cassette`, recorded answers come from a file.
 
-    The test fails at teardown if `errors` is not empty: otherwise a responder error or an unrecorded request could stay
-    unnoticed, or look like an injected fault. A test that expects such errors clears the list.
+    The test fails if `errors` is not empty: otherwise a responder error or an unrecorded request could stay unnoticed,
+    or look like an injected fault. A test that expects such errors clears the list.
     """
-    from .api.errors import CassetteError, MissingCassetteError, cassette_problem
+    from .api.errors import CassetteError, MissingCassetteError
     from .server import LoopbackServer
 
     cassette = _cassette(request, cassette_scrub)
     try:
         with LoopbackServer(cassette=cassette) as server:
+            request.node.stash[_SERVER] = server
             yield server
     except MissingCassetteError as error:
         pytest.fail(f"{error}: pytest --record=once '{request.node.nodeid}'", pytrace=False)
     except CassetteError as error:
         pytest.fail(str(error), pytrace=False)
-    if cassette and server.errors:
-        pytest.fail(f"the loopback server's cassette failed:\n{cassette_problem(server.errors)}", pytrace=False)
-    if server.errors:
-        problems = "\n".join(f"  {type(error).__name__}: {error}" for error in server.errors)
-        pytest.fail(f"the loopback server's responder failed:\n{problems}", pytrace=False)
+    # Only errors of fixtures: `pytest_runtest_call` has reported the test's own.
+    if problem := _problem(server):
+        pytest.fail(problem, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test with the server's errors in place of the errors that follow from them."""
+    failure: BaseException | None = None
+    try:
+        outcome = yield
+    except (Exception, pytest.fail.Exception) as error:
+        failure, outcome = error, None
+    server = item.stash.get(_SERVER, None)
+    if server is not None and (problem := _problem(server)):
+        server.errors.clear()
+        after = "" if failure is None else f"\nThe test then ended with {type(failure).__name__}{_line(item, failure)}."
+        pytest.fail(f"{problem}{after}", pytrace=False)
+    if failure is not None:
+        raise failure
+    return outcome
+
+
+def _problem(server: "LoopbackServer") -> str:
+    """Return the text for the server's errors; empty if there are none."""
+    if not server.errors:
+        return ""
+    from .api.errors import RECORDING_ERRORS, first_error_text
+
+    text = first_error_text(server.errors)
+    # The text of a cassette's error stands alone: it begins with the difference.
+    is_recorded = isinstance(server.errors[0], RECORDING_ERRORS)
+    return text if is_recorded else f"the loopback server's responder failed: {text}"
+
+
+def _line(item: pytest.Item, error: BaseException) -> str:
+    """Return the line in the test's file at which `error` passed."""
+    entries = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename == str(item.path)]
+    return f" at {item.path.name}:{entries[-1].lineno}" if entries else ""
 
 
 def _cassette(request: pytest.FixtureRequest, scrub: Mapping[str, str]) -> "Cassette | None":

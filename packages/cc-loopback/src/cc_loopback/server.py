@@ -4,7 +4,7 @@ It runs the application in a thread and owns the CLI's private folder. It knows 
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 from .api.errors import ServerStateError
 from .api.routes import MESSAGES
@@ -31,9 +31,10 @@ class LoopbackServer:
 
     Args:
         respond: Callback that gets the body of each valid request for a message. It returns content blocks, a text, or
-            a message with `content`; an exception becomes a response with status 500 and is added to `errors`. It runs
-            in the server's thread, so a sync callback must not wait for another request. A coroutine function is
-            cancelled when the client disconnects. Default: call each offered tool once, then answer with a summary.
+            a message with `content`; an exception becomes a response with status 424, which no client retries, and is
+            added to `errors`. It runs in the server's thread, so a sync callback must not wait for another request. A
+            coroutine function is cancelled when the client disconnects. Default: call each offered tool once, then
+            answer with a summary.
         event_delay: Seconds before each stream event.
         port: Port to listen on; 0 chooses a free port.
         cassette: File with recorded answers to replay, or to record, in place of `respond`.
@@ -42,6 +43,7 @@ class LoopbackServer:
             if it asks for `drop_block`. A block of another model is dropped. `respond` does not see dropped blocks.
 
     Raises:
+        TypeError: `respond` is not a function.
         ValueError: `cassette` is given together with `respond` or `signs_thinking`.
     """
 
@@ -61,7 +63,7 @@ class LoopbackServer:
         self._cassette = cassette
         self._record = Record()
         self._faults = FaultQueue()
-        self._initial_respond = respond or default_respond
+        self._initial_respond = default_respond if respond is None else _checked(respond)
         signer = ThinkingSigner() if signs_thinking else None
         self._app = MessagesApp(self._initial_respond, self._record, self._faults, event_delay, signer)
         self._thread = ServerThread(self._app, port)
@@ -70,12 +72,16 @@ class LoopbackServer:
 
     @property
     def respond(self) -> Respond:
-        """The responder. Set another one at any time, for all later requests."""
+        """The responder. Set another one at any time, for all later requests.
+
+        Raises:
+            TypeError: The new one is not a function.
+        """
         return self._app.respond
 
     @respond.setter
     def respond(self, respond: Respond) -> None:
-        self._app.respond = respond
+        self._app.respond = _checked(respond)
 
     @property
     def requests(self) -> list[JsonObject]:
@@ -231,3 +237,12 @@ class LoopbackServer:
 
     async def __aexit__(self, *_: object) -> None:
         self.stop()
+
+
+def _checked(respond: object) -> Respond:
+    if callable(respond):
+        return cast(Respond, respond)
+    raise TypeError(
+        f"respond must be a function from a request's body to a reply, not {respond!r}: use `lambda body: …` for a "
+        "fixed reply, or cc_loopback.default_respond for the answers without a script"
+    )

@@ -58,10 +58,22 @@ class UpstreamError(LoopbackError):
     """The API to record cannot be reached, or an answer broke off."""
 
 
-def cassette_problem(errors: Sequence[BaseException]) -> str:
-    """Return the text of a cassette's first error. Later errors often follow from it, so they are only counted."""
+RECORDING_ERRORS = (CassetteError, UpstreamError)
+"""Errors from cassettes. All others come from responders."""
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of a cassette's error, or class, message and place of a responder's error."""
+    if isinstance(error, RECORDING_ERRORS):
+        return str(error)
+    notes: list[str] = getattr(error, "__notes__", [])
+    return ", ".join([f"{type(error).__name__}: {error}", *notes])
+
+
+def first_error_text(errors: Sequence[BaseException]) -> str:
+    """Return the first error's text. Later errors often follow from it, so they are only counted."""
     first, *others = errors
-    return f"{first}\n({len(others)} later requests failed, too)" if others else str(first)
+    return f"{error_text(first)}\n({len(others)} later requests failed, too)" if others else error_text(first)
 
 
 def error_type_for(status: int) -> str:

@@ -26,7 +26,7 @@ def not_recorded(path: Path, request: RecordedRequest, candidates: Sequence[Reco
     changes = [*difflib.unified_diff(nearest, request_lines, "recorded", "requested", lineterm="")]
     if len(changes) > _MOST_LINES:
         changes[_MOST_LINES:] = [f"... and {len(changes) - _MOST_LINES} more lines"]
-    return "\n".join([f"{title}. {_REMEDY} The most similar recorded request:", *changes])
+    return "\n".join([f"{title}; the most similar recorded request differs:", *changes, _REMEDY])
 
 
 def used_up(path: Path, request: RecordedRequest, times: int) -> str:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LOG_ARGUMENTS", "LOG_ENV", "NUMBER_VARIABLE", "APILog", "call_numbers"]
 
-LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
-"""Environment variables for the start: the CLI's API client logs everything, and the CLI itself only errors."""
+LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error", "FORCE_COLOR": "0"}
+"""Variables for the start: the CLI's API client logs everything, the CLI itself only errors, and no line has colors."""
 LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}
 """Command-line arguments for it."""
 
