@@ -109,7 +109,11 @@ class PoolCore:
                 failures += 1
                 if failures > self._limits.size:  # more than all idle processes that may have died
                     raise
-        self._figures.count_lease(time.monotonic() - lease.asked_at if waits else None, is_reuse=worker.uses > 0)
+        self._figures.leases += 1
+        self._figures.reuses += worker.uses > 0
+        if waits:
+            self._figures.waits += 1
+            self._figures.queue_seconds.append(lease.wait_seconds)
         return worker
 
     async def lend(self, lease: Lease) -> Session:
@@ -219,10 +223,8 @@ class PoolCore:
 
         def timeout() -> QueueTimeoutError:
             self._figures.queue_timeouts += 1
-            busy_seconds = self._processes.busy_seconds()
-            return QueueTimeoutError(
-                seconds=seconds, size=self._limits.size, busy_seconds=busy_seconds, waiting=len(self._waiting)
-            )
+            busy, waiting = self._processes.busy_seconds(), len(self._waiting)
+            return QueueTimeoutError(seconds=seconds, size=self._limits.size, busy_seconds=busy, waiting=waiting)
 
         async with time_limit(lease.asked_at + seconds - time.monotonic(), timeout):
             return await coming
@@ -316,10 +318,9 @@ class PoolCore:
     def _take_back(self, worker: Worker) -> None:
         """Take a process back, which is then reset and idle, or replaced."""
         worker.take_back()
-        self._lease_seconds.append(time.monotonic() - worker.since)
-        reason = worker.unfit()
-        if reason is None and worker.uses >= self._limits.max_uses:
-            reason = "uses"
+        if worker.uses > 1:  # the first takes longer
+            self._lease_seconds.append(time.monotonic() - worker.since)
+        reason = worker.unfit() or ("uses" if worker.uses >= self._limits.max_uses else None)
         if reason is not None:
             self._end(worker, reason)
         elif worker.is_untouched:
@@ -360,7 +361,7 @@ class PoolCore:
 
     def _check_later(self) -> None:
         if self._next_check is None and not self.is_closed:
-            seconds = _CHECK_SECONDS / 4 if self._waiting else _CHECK_SECONDS
+            seconds = _CHECK_SECONDS / 2 if self._waiting else _CHECK_SECONDS
             self._next_check = asyncio.get_running_loop().call_later(seconds, self._check)
 
     def _check(self) -> None:

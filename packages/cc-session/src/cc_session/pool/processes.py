@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappush
+from statistics import fmean
 
 from ..process.cli_process import memory_of
 from .launch import Launch
@@ -70,8 +71,8 @@ class Processes:
 
     def unfit(self) -> list[tuple[Worker, str]]:
         """Return the idle processes that can serve no lease any more, each with the reason."""
-        dead = [(worker, "dead") for worker in self.idle if not worker.is_alive]
-        return dead + [(worker, "date") for worker in self.idle if worker.is_alive and worker.is_of_another_day]
+        unfit = [worker for worker in self.idle if not worker.is_alive or worker.is_of_another_day]
+        return [(worker, "date" if worker.is_alive else "dead") for worker in unfit]
 
     def past_idle_timeout(self, reserve: Counter[Hashable]) -> list[Worker]:
         """Return the processes that have been idle for `idle_seconds`, except `reserve` processes per key."""
@@ -83,9 +84,9 @@ class Processes:
                 expired.append(worker)
         return expired
 
-    def memory_mb(self) -> float:
-        """Return the total memory, as last measured. Shared pages count once."""
-        memories = [worker.memory for worker in self.workers.copy()]
+    def memory_mb(self, victims: Iterable[Worker] = ()) -> float:
+        """Return the total memory without `victims`, as last measured. Shared pages count once."""
+        memories = [worker.memory for worker in self.workers.difference(victims)]
         return sum(memory.own for memory in memories) + max((memory.shared for memory in memories), default=0)
 
     def measure(self, workers: Iterable[Worker]) -> None:
@@ -96,17 +97,13 @@ class Processes:
 
     def _has_room_without(self, victims: list[Worker]) -> bool:
         """Return true if there is room for another process when `victims` have ended."""
-        others = self.workers - {*victims}
-        count = len(others) + len(self.starting)
+        count = len(self.workers) - len(victims) + len(self.starting)
         if count >= self._limits.size:
             return False
         if self._limits.max_total_mb is None or count == 0:
             return True
-        own = [worker.memory.own for worker in self.workers]
-        guess = sum(own) / len(own) if own else _FIRST_GUESS_MB
-        shared = max((worker.memory.shared for worker in self.workers), default=0)
-        starting = (len(self.starting) + 1) * guess
-        return sum(worker.memory.own for worker in others) + starting + shared <= self._limits.max_total_mb
+        guess = fmean([worker.memory.own for worker in self.workers] or [_FIRST_GUESS_MB])
+        return self.memory_mb(victims) + (len(self.starting) + 1) * guess <= self._limits.max_total_mb
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,14 +85,6 @@ class Figures:
     queue_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
     start_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
 
-    def count_lease(self, waited: float | None, *, is_reuse: bool) -> None:
-        """Count a lease that got a process, after `waited` seconds if it had to wait."""
-        self.leases += 1
-        self.reuses += is_reuse
-        if waited is not None:
-            self.waits += 1
-            self.queue_seconds.append(waited)
-
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""
         seconds = {name: tuple(getattr(self, name).copy()) for name in ("queue_seconds", "start_seconds")}
