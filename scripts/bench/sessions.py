@@ -4,7 +4,9 @@ Warm turns (SES-79): alternately in a session and in the SDK's client, so that o
 conversations grow alike, with the same options over the loopback API, which answers at once. Lease (SES-80): the time
 to get a session that was started ahead. Queries (SES-81): a thousand independent
 single queries through a pool, with the start, compared with some by the SDK's `query()` with the same sealed options,
-in alternation, each with the best number at once.
+in alternation, each with the best number at once. Burst (SES-102): forty prompts at once for a cold pool with one place
+and with eight; the API answers at once, where more processes only take processors from each other, and after three
+seconds, where the pool has to reach its size.
 """
 
 import asyncio
@@ -16,7 +18,7 @@ from typing import TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
 
-from cc_loopback import LoopbackServer
+from cc_loopback import JsonObject, LoopbackServer
 from cc_session import PoolLimits, Session, SessionPool, sealed_options
 
 from .arena import scripted_api
@@ -32,6 +34,7 @@ BARE, SESSION = "bare turn of the SDK's client", "Session.run"
 POOL, SDK = "SessionPool", "claude_agent_sdk.query()"
 # Longer than the time for which a pool uses a process without a health check.
 PAUSE_SECONDS = 0.06
+BURST, PLACES, SLOW_SECONDS = 40, 8, 3.0
 
 Ask: TypeAlias = Callable[[str], Awaitable[str | None]]
 
@@ -109,6 +112,38 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
     ]
 
 
+async def seconds_of_burst(delay: float, size: int, count: int) -> tuple[float, int]:
+    """Return the seconds for prompts that come at once into a cold pool, and the number of started processes."""
+
+    async def answer(_body: JsonObject) -> str:
+        await asyncio.sleep(delay)
+        return "Hello."
+
+    async with LoopbackServer(answer) as api:
+        options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=api.env())
+        async with SessionPool(options, limits=PoolLimits(size=size, prewarm=0)) as pool:
+            begun = time.perf_counter()
+            await asyncio.gather(*(pool.run("Hello?") for _ in range(count)))
+            return time.perf_counter() - begun, pool.stats().starts
+
+
+async def measure_burst(effort: Effort) -> list[Figure]:
+    count, quick, slow = effort.times(BURST, 4), dict[str, list[float]](), dict[str, list[float]]()
+    one, many = "one place", f"{PLACES} places"
+    for _ in range(effort.times(3, 1)):
+        for name, size in ((one, 1), (many, PLACES)):
+            quick.setdefault(name, []).append((await seconds_of_burst(0.0, size, count))[0])
+    taken, starts = await seconds_of_burst(SLOW_SECONDS, PLACES, count)
+    slow[many] = [taken / (SLOW_SECONDS * count / PLACES)]
+    return [
+        *Group(f"{count} prompts at once, answered at once", "s").figures(quick, one, {many: Bound(1.3, of="ratio")}),
+        *Group(f"{count} prompts at once, answered after 3 s", "times the answers alone").figures(
+            slow, bounds={many: Bound(1.3)}
+        ),
+        Group("Processes for the slow answers", "").figure(many, [starts], Bound(PLACES, least=True)),
+    ]
+
+
 async def measure_turns(effort: Effort) -> list[Figure]:
     figures: list[Figure] = []
     async with LoopbackServer(lambda _body: "Hello.") as api:
@@ -154,5 +189,6 @@ async def measure_pool(effort: Effort) -> list[Figure]:
 
 SUITES = (
     Suite("session_turn", "A warm turn in a session and in the SDK's client", measure_turns),
+    Suite("session_burst", "A burst of prompts for a cold pool", measure_burst),
     Suite("session_pool", "A pool of sessions beside the SDK's query()", measure_pool),
 )

@@ -96,6 +96,7 @@ class Starter:
         self.sessions: list[PretendedSession] = []
         self.permits = asyncio.Semaphore(1000)
         self.error: Exception | None = None
+        self.seconds = 0.0
 
     def hold(self) -> None:
         """Block all starts; each `permits.release()` permits a start."""
@@ -109,6 +110,7 @@ class Starter:
         session = PretendedSession(len(self.sessions), launch)
         self.sessions.append(session)
         await self.permits.acquire()
+        await asyncio.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         return Worker(launch, cast(Any, session))

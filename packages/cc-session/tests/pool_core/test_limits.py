@@ -13,6 +13,8 @@ from .conftest import (
     Starter,
     all_rest,
     figures,
+    launch,
+    lent,
     measuring,
     use,
 )
@@ -20,8 +22,12 @@ from .conftest import (
 pytestmark = pytest.mark.timeout(10)
 
 
-async def test_processes_and_starts_never_exceed_the_limits(make: Make, starter: Starter) -> None:
+async def test_processes_and_starts_never_exceed_the_limits(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SES-25, SES-66."""
+    monkeypatch.setattr("cc_session.pool.core._MAX_WAIT_IN_STARTS", -1)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
     pool = make(size=3)
     starter.hold()
     tasks = [asyncio.ensure_future(use(pool)) for _ in range(9)]
@@ -32,6 +38,39 @@ async def test_processes_and_starts_never_exceed_the_limits(make: Make, starter:
     starter.let_go()
     await asyncio.gather(*tasks)
     assert figures(pool, "starts", "leases", "idle") == (3, 9, 3)
+
+
+async def test_no_more_starts_run_at_once_than_processors(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-102."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    pool = make(size=3)
+    starter.hold()
+    warming = asyncio.ensure_future(pool.warm(launch(), 2))
+    await all_rest()
+    assert figures(pool, "starting") == (1,)
+    starter.let_go()
+    await warming
+
+
+@pytest.mark.parametrize(("seconds", "starts"), [(0.0, 1), (0.5, 4)])
+async def test_a_pool_starts_as_many_processes_as_its_queue_needs(
+    make: Make, starter: Starter, seconds: float, starts: int
+) -> None:
+    """SES-102: a start has to be worth more than it takes."""
+    pool = make(size=4)
+    starter.seconds = 0.1
+    expected_waits: list[float] = []
+
+    async def lease() -> None:
+        async with lent(pool):
+            await asyncio.sleep(seconds)
+            expected_waits.append(pool.stats().expected_wait_seconds)
+
+    await asyncio.gather(*(lease() for _ in range(16)))
+    assert figures(pool, "starts", "leases", "expected_wait_seconds") == (starts, 16, 0.0)
+    assert max(expected_waits) >= seconds
 
 
 async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ async def test_a_process_whose_way_back_fails_is_replaced(
 
 async def test_a_lease_waits_for_a_reset_that_may_end_soon(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """SES-67."""
-    monkeypatch.setattr("cc_session.pool.processes._RESET_SOON_SECONDS", 60.0)
+    monkeypatch.setattr("cc_session.pool.core._MAX_WAIT_IN_STARTS", 1e9)
     pool = make(size=2)
     async with lent(pool) as slow:
         slow.may_reset.clear()
@@ -165,7 +165,7 @@ async def test_a_lease_starts_a_process_rather_than_wait_for_a_long_reset(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-67, SES-F05."""
-    monkeypatch.setattr("cc_session.pool.processes._RESET_SOON_SECONDS", 0.0)
+    monkeypatch.setattr("cc_session.pool.core._MAX_WAIT_IN_STARTS", 0)
     pool = make(size=2)
     async with lent(pool) as slow:
         slow.may_reset.clear()

@@ -20,7 +20,7 @@ async def version_of(cli: str) -> str:
 
 
 async def login_of(cli: str) -> str | None:
-    """Describe the login, without secrets; None if there is no login.
+    """Describe the login and its end, without secrets; None if there is no login.
 
     Raises:
         OSError: The CLI cannot be run, does not answer, or prints nothing.
@@ -33,7 +33,8 @@ async def login_of(cli: str) -> str | None:
     if not status.get("loggedIn"):
         return None
     source = f" from {status['apiKeySource']}" if status.get("apiKeySource") else ""
-    return f"{status.get('authMethod')}{source}, provider {status.get('apiProvider')}"
+    end = f", ends {status['loginExpiresAt']}" if status.get("loginExpiresAt") else ""
+    return f"{status.get('authMethod')}{source}, provider {status.get('apiProvider')}{end}"
 
 
 async def _run(cli: str, *arguments: str) -> str:

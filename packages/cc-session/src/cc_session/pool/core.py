@@ -9,9 +9,11 @@ import asyncio
 import contextvars
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, cast
+from heapq import heappop, heappush
+from statistics import fmean
+from typing import Any, cast, get_args
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
@@ -24,7 +26,7 @@ from .launch import Launch
 from .limits import PoolLimits
 from .processes import Prewarming, Processes, WarmTarget
 from .stats import Figures, PoolStats
-from .worker import Worker
+from .worker import Worker, WorkerState
 
 __all__ = ["Lease", "PoolCore"]
 
@@ -36,6 +38,12 @@ _CHECK_SECONDS = 1.0
 # A reset takes milliseconds; where it ends a turn, up to the close timeout; where the process hangs, up to the control
 # timeout. After this time the process is abandoned.
 _RESET_SECONDS = 15.0
+
+# A lease waits for a process in use up to so many start times: a start takes a processor from the other processes for
+# as long as it takes itself, so it has to save as much again.
+_MAX_WAIT_IN_STARTS = 2
+# Assumed until the first start was measured.
+_START_SECONDS = 0.5
 
 
 class Lease:
@@ -76,6 +84,8 @@ class PoolCore:
         self._next_check: asyncio.TimerHandle | None = None
         self.is_closed = False
         self._figures = Figures()
+        self._lease_seconds = deque[float](maxlen=8)
+        self._expected_wait = 0.0
 
     async def acquire(self, lease: Lease) -> Worker:
         """Return a clean process. Raise as `SessionPool.lease()`. Also after an error, `give_back()` the lease."""
@@ -99,7 +109,11 @@ class PoolCore:
                 failures += 1
                 if failures > self._limits.size:  # more than all idle processes that may have died
                     raise
-        self._figures.count_lease(time.monotonic() - lease.asked_at if waits else None, is_reuse=worker.uses > 0)
+        self._figures.leases += 1
+        self._figures.reuses += worker.uses > 0
+        if waits:
+            self._figures.waits += 1
+            self._figures.queue_seconds.append(lease.wait_seconds)
         return worker
 
     async def lend(self, lease: Lease) -> Session:
@@ -182,12 +196,11 @@ class PoolCore:
         states = Counter(worker.state for worker in self._processes.workers.copy())
         return self._figures.with_present(
             size=self._limits.size,
-            idle=states["idle"],
-            busy=states["busy"],
-            resetting=states["resetting"],
+            **{state: states[state] for state in get_args(WorkerState)},
             starting=len(self._processes.starting),
             waiting=len(self._waiting),
             waiting_seconds=max((time.monotonic() - lease.asked_at for lease in self._waiting.copy()), default=0.0),
+            expected_wait_seconds=self._expected_wait,
             memory_mb=self._processes.memory_mb(),
         )
 
@@ -210,31 +223,36 @@ class PoolCore:
 
         def timeout() -> QueueTimeoutError:
             self._figures.queue_timeouts += 1
-            busy_seconds = self._processes.busy_seconds()
-            return QueueTimeoutError(
-                seconds=seconds, size=self._limits.size, busy_seconds=busy_seconds, waiting=len(self._waiting)
-            )
+            busy, waiting = self._processes.busy_seconds(), len(self._waiting)
+            return QueueTimeoutError(seconds=seconds, size=self._limits.size, busy_seconds=busy, waiting=waiting)
 
         async with time_limit(lease.asked_at + seconds - time.monotonic(), timeout):
             return await coming
 
     def _decide(self) -> None:
-        """Give each waiting lease a clean process, or let it wait for a process that is coming, or start one for it."""
+        """Give each waiting lease a clean process; start another for it if the expected wait is too long."""
         if self.is_closed:
             return
         for worker, reason in self._processes.unfit():
             self._end(worker, reason)
-        coming = self._processes.coming()
+        lease_seconds = fmean(self._lease_seconds or [max((0.0, *self._processes.busy_seconds()))])
+        start_seconds = fmean(self._figures.start_seconds or [_START_SECONDS])
+        waits = self._processes.waits(lease_seconds, start_seconds)
+        self._expected_wait = 0.0
         for lease in [*self._waiting]:
             if lease.coming is not None and lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in the next step
-            worker, key = self._processes.best_for(lease.launch), lease.launch.key
+            worker, queue = self._processes.best_for(lease.launch), waits[lease.launch.key]
+            is_short = bool(queue) and queue[0] <= _MAX_WAIT_IN_STARTS * start_seconds
             if worker is not None:
+                wait = 0.0
                 self._hand_over(lease, worker)
-            elif coming[key] > 0:
-                coming[key] -= 1
+            elif not is_short and self._start(lease.launch, may_evict=True):
+                wait = start_seconds
             else:
-                self._start(lease.launch, may_evict=True)
+                wait = heappop(queue) if queue else lease_seconds
+            heappush(queue, wait + lease_seconds)
+            self._expected_wait = max(self._expected_wait, wait)
         for launch in self._prewarming.missing_for_targets():
             self._start(launch, may_evict=True)
 
@@ -265,15 +283,16 @@ class PoolCore:
 
     # Processes.
 
-    def _start(self, launch: Launch, *, may_evict: bool) -> None:
-        """Begin to start a process, in place of idle processes if necessary, if that is allowed now."""
+    def _start(self, launch: Launch, *, may_evict: bool) -> bool:
+        """Begin to start a process, in place of idle ones if necessary; return false if that is not allowed now."""
         if (victims := self._processes.room(may_evict=may_evict)) is None:
-            return
+            return False
         for victim in victims:
             self._end(victim, "evicted")
         task = self._run_task(self._start_now(launch))
         self._processes.starting[task] = launch.key
         task.add_done_callback(self._is_started)  # also if it was cancelled before the first step
+        return True
 
     async def _start_now(self, launch: Launch) -> None:
         began = time.monotonic()
@@ -299,9 +318,9 @@ class PoolCore:
     def _take_back(self, worker: Worker) -> None:
         """Take a process back, which is then reset and idle, or replaced."""
         worker.take_back()
-        reason = worker.unfit()
-        if reason is None and worker.uses >= self._limits.max_uses:
-            reason = "uses"
+        if worker.uses > 1:  # the first takes longer
+            self._lease_seconds.append(time.monotonic() - worker.since)
+        reason = worker.unfit() or ("uses" if worker.uses >= self._limits.max_uses else None)
         if reason is not None:
             self._end(worker, reason)
         elif worker.is_untouched:
@@ -322,10 +341,7 @@ class PoolCore:
             reason = "dead" if worker.unfit() == "dead" else "reset"
         if reason is None and worker.memory.own + worker.memory.shared > self._limits.max_rss_mb:
             reason = "memory"
-        if reason is None:
-            self._settle(worker)
-        else:
-            self._end(worker, reason)
+        self._settle(worker) if reason is None else self._end(worker, reason)
         self._decide()
 
     def _settle(self, worker: Worker) -> None:
@@ -345,7 +361,8 @@ class PoolCore:
 
     def _check_later(self) -> None:
         if self._next_check is None and not self.is_closed:
-            self._next_check = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check)
+            seconds = _CHECK_SECONDS / 2 if self._waiting else _CHECK_SECONDS
+            self._next_check = asyncio.get_running_loop().call_later(seconds, self._check)
 
     def _check(self) -> None:
         self._next_check = None

@@ -19,7 +19,7 @@ class PoolLimits:
     prewarm: int = 1
     """Number of clean processes kept ready for the pool's options, ahead of need."""
     start_limit: int = 2
-    """Maximum number of simultaneous starts; a start takes a processor for a third of a second."""
+    """Maximum number of simultaneous starts, which processors limit, too: a start takes one for a third of a second."""
     max_uses: int = 500
     """Number of leases after which a process is replaced."""
     max_rss_mb: float = 400

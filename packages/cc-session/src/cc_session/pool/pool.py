@@ -29,6 +29,8 @@ from .stats import PoolStats
 
 __all__ = ["PoolOwner", "SessionPool", "query"]
 
+_owners: "weakref.WeakSet[PoolOwner]" = weakref.WeakSet()
+
 
 class PoolOwner:
     """Holds the core of `face`, which any thread may use. The processes end when `face` is garbage-collected.
@@ -224,16 +226,7 @@ class SessionPool:
 
 # More processes than processors, since an API call takes seconds in which the process only waits; each takes some 100
 # MB. A program with a single query shall not keep the process for long.
-_DEFAULT_LIMITS = PoolLimits(size=8, prewarm=0, idle_seconds=60)
-
-_default_pools: list[SessionPool] = []
-
-
-def _default_pool() -> SessionPool:
-    if not _default_pools:
-        # If two threads come here at once, both use the first pool; the other pool never starts a process.
-        _default_pools.append(SessionPool(limits=_DEFAULT_LIMITS))
-    return _default_pools[0]
+_default_pool = SessionPool(limits=PoolLimits(size=8, prewarm=0, idle_seconds=60))
 
 
 async def query(
@@ -257,10 +250,7 @@ async def query(
         ClaudeCodeError: A process could not be started, or ended.
     """
     overrides = LeaseOverrides() if timeouts is None else LeaseOverrides(timeouts=timeouts)
-    return await (pool or _default_pool()).run(prompt, options=options, **overrides)
-
-
-_owners: "weakref.WeakSet[PoolOwner]" = weakref.WeakSet()
+    return await (pool or _default_pool).run(prompt, options=options, **overrides)
 
 
 async def _close_all() -> None:

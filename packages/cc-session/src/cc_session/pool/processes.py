@@ -5,10 +5,13 @@ nothing here starts or ends a process, or awaits.
 """
 
 import asyncio
+import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from heapq import heappush
+from statistics import fmean
 
 from ..process.cli_process import memory_of
 from .launch import Launch
@@ -16,9 +19,6 @@ from .limits import PoolLimits
 from .worker import Worker
 
 __all__ = ["Prewarming", "Processes", "WarmTarget"]
-
-# A waiting lease starts another process rather than wait for a reset that takes longer than a start.
-_RESET_SOON_SECONDS = 0.5
 
 # Assumed memory of a process, in megabytes, while there is none to measure.
 _FIRST_GUESS_MB = 120.0
@@ -39,11 +39,18 @@ class Processes:
         """Clean processes, the longest unused first."""
         return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
 
-    def coming(self) -> Counter[Hashable]:
-        """Return the number of processes per key that are starting, or whose reset will soon end."""
-        since = time.monotonic() - _RESET_SOON_SECONDS
-        resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
-        return Counter(self.starting.values()) + Counter(worker.launch.key for worker in resetting)
+    def waits(self, lease_seconds: float, start_seconds: float) -> dict[Hashable, list[float]]:
+        """Return heaps by key: for each process that starts or is in use, the seconds until it is probably clean."""
+        waits, now = defaultdict[Hashable, list[float]](list), time.monotonic()
+        for key in self.starting.values():
+            heappush(waits[key], start_seconds)
+        for worker in self.workers:
+            elapsed = now - worker.since
+            if worker.state == "busy":  # an overdue lease may take as long again
+                heappush(waits[worker.launch.key], abs(lease_seconds - elapsed))
+            elif worker.state == "resetting":  # takes milliseconds, or hangs
+                heappush(waits[worker.launch.key], elapsed)
+        return waits
 
     def busy_seconds(self) -> list[float]:
         """Return the seconds since the lease or reset of each process that is not clean."""
@@ -52,22 +59,20 @@ class Processes:
 
     def best_for(self, launch: Launch) -> Worker | None:
         """Return the clean process that serves `launch` with the fewest changes; of several, the last used."""
-        fitting = [worker for worker in self.idle if worker.fits(launch)]
-        return max(
-            fitting, key=lambda worker: (worker.matches(launch), worker.is_like(launch), worker.since), default=None
-        )
+        fitting = (worker for worker in self.idle if worker.fits(launch))
+        return max(fitting, key=lambda worker: worker.preference(launch), default=None)
 
     def room(self, *, may_evict: bool) -> list[Worker] | None:
         """Return the idle processes that must end so that another may start; None if it may not."""
-        if len(self.starting) >= self._limits.start_limit:
+        if len(self.starting) >= min(self._limits.start_limit, os.cpu_count() or 1):
             return None
         idle = self.idle if may_evict else []
         return next((idle[:count] for count in range(len(idle) + 1) if self._has_room_without(idle[:count])), None)
 
     def unfit(self) -> list[tuple[Worker, str]]:
         """Return the idle processes that can serve no lease any more, each with the reason."""
-        dead = [(worker, "dead") for worker in self.idle if not worker.is_alive]
-        return dead + [(worker, "date") for worker in self.idle if worker.is_alive and worker.is_of_another_day]
+        unfit = [worker for worker in self.idle if not worker.is_alive or worker.is_of_another_day]
+        return [(worker, "date" if worker.is_alive else "dead") for worker in unfit]
 
     def past_idle_timeout(self, reserve: Counter[Hashable]) -> list[Worker]:
         """Return the processes that have been idle for `idle_seconds`, except `reserve` processes per key."""
@@ -79,9 +84,9 @@ class Processes:
                 expired.append(worker)
         return expired
 
-    def memory_mb(self) -> float:
-        """Return the total memory, as last measured. Shared pages count once."""
-        memories = [worker.memory for worker in self.workers.copy()]
+    def memory_mb(self, victims: Iterable[Worker] = ()) -> float:
+        """Return the total memory without `victims`, as last measured. Shared pages count once."""
+        memories = [worker.memory for worker in self.workers.difference(victims)]
         return sum(memory.own for memory in memories) + max((memory.shared for memory in memories), default=0)
 
     def measure(self, workers: Iterable[Worker]) -> None:
@@ -92,17 +97,13 @@ class Processes:
 
     def _has_room_without(self, victims: list[Worker]) -> bool:
         """Return true if there is room for another process when `victims` have ended."""
-        others = self.workers - {*victims}
-        count = len(others) + len(self.starting)
+        count = len(self.workers) - len(victims) + len(self.starting)
         if count >= self._limits.size:
             return False
         if self._limits.max_total_mb is None or count == 0:
             return True
-        own = [worker.memory.own for worker in self.workers]
-        guess = sum(own) / len(own) if own else _FIRST_GUESS_MB
-        shared = max((worker.memory.shared for worker in self.workers), default=0)
-        starting = (len(self.starting) + 1) * guess
-        return sum(worker.memory.own for worker in others) + starting + shared <= self._limits.max_total_mb
+        guess = fmean([worker.memory.own for worker in self.workers] or [_FIRST_GUESS_MB])
+        return self.memory_mb(victims) + (len(self.starting) + 1) * guess <= self._limits.max_total_mb
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,9 +143,8 @@ class Prewarming:
         if not self.is_on or not self._count:
             return []
         launch = self._launch()
-        idle = sum(worker.launch.key == launch.key for worker in self._processes.idle)
-        ready = idle + self._processes.coming()[launch.key]
-        return [launch] * (self._count - ready)
+        keys = [worker.launch.key for worker in self._processes.workers if worker.state != "busy"]
+        return [launch] * (self._count - [*keys, *self._processes.starting.values()].count(launch.key))
 
     def reserve(self) -> Counter[Hashable]:
         """Return the number of idle processes per key that the idle timeout does not end."""

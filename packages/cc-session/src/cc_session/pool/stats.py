@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["Figures", "PoolStats"]
@@ -34,6 +34,8 @@ class PoolStats:
     """Leases among them that waited: for a start, or until another lease ended."""
     waiting_seconds: float
     """Longest wait of a waiting lease so far; 0 if none waits."""
+    expected_wait_seconds: float
+    """Longest wait to expect for a waiting lease, by the last leases and starts; 0 if none waits."""
     queue_seconds: tuple[float, ...]
     """Last wait times counted in `waits`, at most a hundred, in seconds."""
     queue_timeouts: int
@@ -68,7 +70,7 @@ class PoolStats:
         return self.idle + self.busy + self.resetting
 
 
-@dataclass(slots=True)
+@dataclass
 class Figures:
     """Counts of a pool's past work, as in `PoolStats`. Written on the background loop, read from any thread."""
 
@@ -83,18 +85,7 @@ class Figures:
     queue_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
     start_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
 
-    def count_lease(self, waited: float | None, *, is_reuse: bool) -> None:
-        """Count a lease that got a process, after `waited` seconds if it had to wait."""
-        self.leases += 1
-        self.reuses += is_reuse
-        if waited is not None:
-            self.waits += 1
-            self.queue_seconds.append(waited)
-
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""
-        values: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        for name in ("queue_seconds", "start_seconds"):
-            values[name] = tuple(values[name].copy())
-        values |= {"recycled": dict(self.recycled), **present}
-        return PoolStats(**values)
+        seconds = {name: tuple(getattr(self, name).copy()) for name in ("queue_seconds", "start_seconds")}
+        return PoolStats(**{**vars(self), "recycled": dict(self.recycled), **seconds, **present})

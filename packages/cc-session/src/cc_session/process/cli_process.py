@@ -28,6 +28,7 @@ from typing_extensions import override
 
 from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
+from .login import wait_for_renewal
 from .process_tree import Watchdog, descendants, end_all, set_limit
 
 __all__ = ["CLIProcess", "LastWords", "Memory", "Phase", "memory_of"]
@@ -121,6 +122,7 @@ class CLIProcess(Transport):
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
         options = replace(options, stderr=self._on_stderr, env={**_START_RESULTS, **options.env})
+        self._env = options.env
         self._cli_path = options.cli_path
         self._start_failure: dict[str, Any] | None = None
         self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
@@ -213,6 +215,8 @@ class CLIProcess(Transport):
                 process = self._process
                 try:
                     if process is not None:
+                        with anyio.move_on_after(self._close_seconds if process.returncode is None else 0):
+                            await wait_for_renewal(self._env)
                         await self._end(process)
                 finally:
                     # On an overloaded machine the close timeout may be over by now.

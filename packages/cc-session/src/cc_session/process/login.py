@@ -4,12 +4,18 @@ The login decides about the system prompt: with the caller's API key it is the c
 CLI's system blocks precede it, and name the program that asks.
 """
 
+import asyncio
 import os
 import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
+from pathlib import Path
 
-__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "api_origin", "api_url", "login_of", "without_login"]
+__all__ = [
+    "CLOUD_VARIABLES", "Login", "api_address", "api_origin", "api_url", "login_of", "wait_for_renewal", "without_login",
+]  # fmt: skip
 
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
@@ -44,6 +50,8 @@ _URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
 _SUBSCRIPTION_TOKEN = "sk-ant-oat"  # noqa: S105 - no token
 
 _LOGIN_VARIABLES = (*CLOUD_VARIABLES, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+# After this time without a touch, the CLI with the lock has been killed.
+_LOCK_SECONDS = 10.0
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -104,6 +112,19 @@ def without_login(env: Mapping[str, str]) -> dict[str, str]:
     return {**dict.fromkeys(names, ""), **env}
 
 
+async def wait_for_renewal(env: Mapping[str, str]) -> None:
+    """Wait while a CLI renews the login that a CLI with `env`, on top of this process's environment, shares.
+
+    Killed meanwhile, it would have used up the refresh token, which is valid once, for nothing. It holds a lock, and
+    touches it every five seconds. Measured on CLI 2.1.329.
+    """
+    values = {**os.environ, **env}
+    folder = values.get("CLAUDE_CONFIG_DIR") or Path(values.get("HOME") or Path.home(), ".claude")
+    with suppress(OSError):  # there is no lock
+        while time.time() - Path(folder, ".oauth_refresh.lock").stat().st_mtime < _LOCK_SECONDS:  # noqa: ASYNC110, ASYNC240
+            await asyncio.sleep(0.02)
+
+
 _ADDRESSES = {
     Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL",
     Login.FOUNDRY: "ANTHROPIC_FOUNDRY_BASE_URL",
@@ -118,13 +139,12 @@ def api_address(env: Mapping[str, str]) -> str:
 
     The CLI has `env` on top of this process's environment.
     """
-    variables = {**os.environ, **env}
-    variable = _ADDRESSES.get(login_of(env), "ANTHROPIC_BASE_URL")
+    values, variable, _ = _api_variables(env)
     address = api_origin(env) or "the cloud provider's API"
-    if _origin(variables.get(variable, "")):
+    if _origin(values.get(variable, "")):
         address += f" (from {variable})"
     for proxy in _PROXIES:
-        if origin := _origin(variables.get(proxy, "")):
+        if origin := _origin(values.get(proxy, "")):
             return f"{address}, through the proxy {origin} (from {proxy})"
     return address
 
@@ -135,20 +155,23 @@ def api_origin(env: Mapping[str, str]) -> str:
     Args:
         env: The CLI's environment, on top of this process's.
     """
-    login = login_of(env)
-    variable = _ADDRESSES.get(login, "ANTHROPIC_BASE_URL")
-    default = "" if login in (*_ADDRESSES, Login.CLOUD) else _ANTHROPIC
-    return _origin(env.get(variable, os.environ.get(variable, ""))) or default
+    values, variable, default = _api_variables(env)
+    return _origin(values.get(variable, "")) or default
 
 
 def api_url(env: Mapping[str, str]) -> str:
     """Return the URL to which a CLI with `env` connects, of a proxy or the API; empty if this is not known here."""
-    values, login = {**os.environ, **env}, login_of(env)
-    proxies = [values[name] for name in _PROXIES if values.get(name)]
-    if proxies:
+    values, variable, default = _api_variables(env)
+    if proxies := [values[name] for name in _PROXIES if values.get(name)]:
         return "" if values.get("no_proxy") or values.get("NO_PROXY") else proxies[0]
+    return values.get(variable) or default
+
+
+def _api_variables(env: Mapping[str, str]) -> tuple[dict[str, str], str, str]:
+    """Return a CLI's environment, the variable with the API's address, and the address without it."""
+    login = login_of(env)
     default = "" if login in (*_ADDRESSES, Login.CLOUD) else _ANTHROPIC
-    return values.get(_ADDRESSES.get(login, "ANTHROPIC_BASE_URL")) or default
+    return {**os.environ, **env}, _ADDRESSES.get(login, "ANTHROPIC_BASE_URL"), default
 
 
 def _origin(url: str) -> str:
