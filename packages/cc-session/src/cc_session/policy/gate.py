@@ -31,8 +31,7 @@ from claude_agent_sdk import (
 from ..hooks.calls import CallbackRunner, denied, for_the_cli, in_thread
 from ..hooks.hook import Hook, HookResult
 from ..timeouts import Timeouts
-from .policy import Ask, Policy, Verdict
-from .rules import tool_name_of
+from .policy import Ask, Policy, Verdict, tool_name_of
 
 __all__ = ["PolicyGate", "in_memory_only", "without_warnings"]
 

@@ -5,9 +5,13 @@ It lives on the background loop and does not interpret messages: they go to `on_
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import math
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import cast
+from urllib.parse import urlsplit
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
 
@@ -16,16 +20,26 @@ from cc_types import ControlTimeoutError, JsonValue
 from ..background import at_exit, in_forked_child
 from ..errors import CLIConnectionError, MessageParseError, translated
 from ..timeouts import Timeouts, time_limit
-from .api_host import fail_without_network
 from .cli_process import CLIProcess, Phase
-from .control import ControlTransport, ignore_outcome
-from .options import check_paths
-from .private_folder import PrivateFolder
-from .process_tree import MARK
+from .login import CLOUD_VARIABLES, api_address, api_url
+from .transport import ControlTransport, ignore_outcome
 
-__all__ = ["CLIConnection", "wait_until_closed"]
+__all__ = ["CLIConnection", "unreachable", "wait_until_closed"]
 
 logger = logging.getLogger(__name__)
+
+# A starting CLI fetches an organization's settings and limits from Anthropic's API, and without a network repeats that
+# for 18 s (`--debug-file` shows it). No documented variable disables these fetches alone, and they carry the
+# organization's rules: so a slow start is checked and given up. The check sends nothing, so it costs nothing. Measured
+# on CLI 2.1.329.
+# A start takes 0.4 s, and a few seconds on a busy machine.
+_SLOW_START_SECONDS = 3.0
+_CONNECT_SECONDS = 1.5
+# A client repeats a failed request within so long; then the check comes first.
+_RETRY_SECONDS = 10.0
+
+# Monotonic times, by URL.
+_failures: dict[str, float] = {}
 
 # A process ends within the close timeout, or a little later. A caller's transport may have no limit.
 _CLOSE_FACTOR = 2
@@ -48,21 +62,7 @@ class CLIConnection:
         self._env = options.env
         self._on_message = on_message
         self._on_end = on_end
-        self._folder: PrivateFolder | None = None
-        if transport is None:
-            check_paths(options.cwd, options.cli_path)
-            try:
-                self._folder = PrivateFolder()
-                private = self._folder.options(options)
-                transport = CLIProcess(private, self._folder.path, close_seconds=timeouts.close)
-            except BaseException as error:
-                if self._folder is not None:
-                    self._folder.remove()
-                if isinstance(error, OSError):
-                    reason = f"The private folder for Claude Code cannot be made: {error}"
-                    advice = "Make room in the folder for temporary files, or raise the limit of open files."
-                    raise CLIConnectionError(reason=reason, advice=advice) from error
-                raise
+        transport = transport or CLIProcess(options, close_seconds=timeouts.close)
         self.process = transport if isinstance(transport, CLIProcess) else None
         """The process, if it runs on this machine."""
         self.transport = ControlTransport(transport, options)
@@ -80,11 +80,6 @@ class CLIConnection:
         self.death: Exception | None = None
         """The same, unless the connection was closed."""
         _open_connections.add(self)
-
-    @property
-    def mark(self) -> dict[str, str]:
-        """Environment variable that makes another process end with this one."""
-        return {} if self._folder is None else {MARK: str(self._folder.path)}
 
     async def open(self, unpack: Callable[["CLIConnection"], Awaitable[None]]) -> None:
         """Start the CLI, wait until it is ready, and `unpack`; clean up on failure."""
@@ -157,10 +152,9 @@ class CLIConnection:
         connecting = self._connecting = asyncio.ensure_future(self.client.connect())
         connecting.add_done_callback(ignore_outcome)
         # The transport does not tell the SDK why it has ended; the SDK would wait for an answer.
-        ended = asyncio.ensure_future(self.transport.ended())
-        failures: list[asyncio.Task[None]] = [ended]
+        failures: list[asyncio.Task[None]] = [asyncio.ensure_future(self.transport.ended())]
         if self.process is not None:
-            failures.append(asyncio.ensure_future(fail_without_network(self._env)))
+            failures.append(asyncio.ensure_future(_fail_without_network(self._env)))
         seconds = self.timeouts.connect
         try:
             async with time_limit(seconds, partial(ControlTimeoutError, subtype="initialize", seconds=seconds)):
@@ -168,8 +162,7 @@ class CLIConnection:
                     await asyncio.wait({connecting, *failures}, return_when=asyncio.FIRST_COMPLETED)
                     if not connecting.done():
                         connecting.cancel()
-                        await next(failure for failure in failures if failure.done())
-                    await connecting
+                    await next(task for task in (connecting, *failures) if task.done())
         finally:
             for failure in failures:
                 failure.add_done_callback(ignore_outcome)
@@ -229,8 +222,6 @@ class CLIConnection:
         finally:
             if self._reading is not None:
                 self._reading.cancel()
-            if self._folder is not None:
-                self._folder.remove()
             _open_connections.discard(self)
 
     async def _close_transport(self) -> None:
@@ -251,6 +242,45 @@ class CLIConnection:
             for task in pending:
                 task.cancel()
                 await asyncio.wait(pending, timeout=self.timeouts.close / 2)
+
+
+async def unreachable(env: Mapping[str, str]) -> str | None:
+    """Return why a CLI with `env`, on top of this process's environment, cannot reach the API or a proxy.
+
+    None if the host takes a connection, or if `api_url()` does not know it.
+    """
+    if not (url := api_url(env)):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or (80 if parts.scheme == "http" else 443)
+    except ValueError:
+        host, port = None, 0
+    if host is None:
+        return f"{api_address(env)} is not a URL with a scheme and a host"
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:
+        return f"{api_address(env)} cannot be reached: {str(error) or f'no answer within {_CONNECT_SECONDS:g} s'}"
+    writer.close()
+    return None
+
+
+async def _fail_without_network(env: Mapping[str, str]) -> None:
+    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation.
+
+    Raises:
+        CLIConnectionError: The API cannot be reached.
+    """
+    values, url = {**os.environ, **env}, api_url(env)
+    if not any(values.get(name) for name in ("ANTHROPIC_BASE_URL", *CLOUD_VARIABLES)):
+        is_retry = time.monotonic() - _failures.get(url, -math.inf) < _RETRY_SECONDS
+        await asyncio.sleep(0 if is_retry else _SLOW_START_SECONDS)
+        if reason := await unreachable(env):
+            _failures[url] = time.monotonic()
+            raise CLIConnectionError(reason=reason, advice="Check the network and the proxy, then try again.")
+    await asyncio.Event().wait()
 
 
 _open_connections: set[CLIConnection] = set()

@@ -190,7 +190,8 @@ class Extensions:
 
     async def unpack(self, connection: CLIConnection) -> None:
         """Send the running CLI the settings that are not options."""
-        self.callback_runner.mark = connection.mark
+        if connection.process is not None:
+            self.callback_runner.mark = connection.process.mark
         allows_tools = self._breaks_seal and not self._has_policy
         in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
         self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools)
