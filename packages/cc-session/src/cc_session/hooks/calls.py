@@ -80,9 +80,12 @@ class CallbackRunner:
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop = loop
         """Loop of the caller of the turn that began last."""
-        self._loop_of = functools.lru_cache(_TURNS_REMEMBERED)(lambda _turn: self.loop)
+        self._loop_of = functools.lru_cache(_TURNS_REMEMBERED)(self._present_loop)
         self.mark: Mapping[str, str] = {}
         """Environment variable that makes called programs end with the session."""
+
+    def _present_loop(self, _turn: str) -> asyncio.AbstractEventLoop | None:
+        return self.loop
 
     async def call(self, turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
         """Call a function as `call_on()` does, on the loop of a turn's caller.
@@ -120,7 +123,7 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     """Call a function in a new thread, which does not end with a cancelled call, nor delay an exit."""
     context = contextvars.copy_context()
     outcome: Future[T] = Future()
-    outcome.set_running_or_notify_cancel()  # otherwise a cancelled caller would cancel it
+    outcome.set_running_or_notify_cancel()  # a cancelled caller must not cancel it
 
     def run() -> None:
         try:

@@ -112,10 +112,11 @@ async def _run(argv: list[str], data: bytes, folder: str) -> tuple[int, str, str
             stdout = tasks.create_task(_read("stdout", process.stdout, _MAX_STDOUT_BYTES))
             stderr = tasks.create_task(_read("stderr", process.stderr, _MAX_STDERR_BYTES))
         return await process.wait(), stdout.result(), stderr.result()
-    except BaseException as error:
+    except ExceptionGroup as group:
         _kill(process)
-        if isinstance(error, ExceptionGroup):
-            raise error.exceptions[0] from None
+        raise group.exceptions[0] from None
+    except BaseException:
+        _kill(process)
         raise
     finally:
         await _reap(process)

@@ -1,6 +1,7 @@
 """A CLI connection from start to end: connect, read, write, send control requests, close.
 
-It lives on the background loop and does not interpret messages: they go to `on_message`, and the end to `on_end`.
+It lives on the background loop and does not interpret messages: they go to `on_message`, and the end to `on_end`. The
+SDK's errors become ours.
 """
 
 import asyncio
@@ -8,23 +9,26 @@ import logging
 import math
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
+import claude_agent_sdk as sdk
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
+from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
-from cc_types import ControlTimeoutError, JsonValue
+from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
 from ..background import at_exit, in_forked_child
-from ..errors import CLIConnectionError, MessageParseError, translated
+from ..errors import CLIConnectionError, CLIJSONDecodeError, CLINotFoundError, MessageParseError, ProcessExitedError
 from ..timeouts import Timeouts, time_limit
 from .cli_process import CLIProcess, Phase
 from .login import CLOUD_VARIABLES, api_address, api_url
 from .transport import ControlTransport, ignore_outcome
 
-__all__ = ["CLIConnection", "unreachable", "wait_until_closed"]
+__all__ = ["CLIConnection", "translated", "unreachable", "wait_until_closed"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +44,13 @@ _RETRY_SECONDS = 10.0
 
 # Monotonic times, by URL.
 _failures: dict[str, float] = {}
+
+# Start of the SDK's message that names the requested path.
+_NOT_FOUND_AT = "Claude Code not found at: "
+
+# Start of the SDK's message about an unanswered request, and the SDK's timeout. Our timeouts are usually shorter.
+_TIMEOUT = "Control request timeout: "
+_TIMEOUT_SECONDS = 60.0
 
 # A process ends within the close timeout, or a little later. A caller's transport may have no limit.
 _CLOSE_FACTOR = 2
@@ -212,8 +223,15 @@ class CLIConnection:
         self._finish(CLIConnectionError(reason="The session is closed", advice="Open another session."))
         try:
             # The process first: then all other waits end.
-            await self._close_transport()
-            await self._stop_connecting()
+            closing = asyncio.ensure_future(self.transport.inner.close())
+            seconds = _CLOSE_FACTOR * self.timeouts.close
+            if not await _finished(closing, seconds):
+                logger.error("%r was not closed within %g seconds and is left alone", self.transport.inner, seconds)
+            elif not closing.cancelled() and (error := closing.exception()) is not None:
+                logger.error("Closing the transport of a Claude Code session failed", exc_info=error)
+            # It has failed by now; with a caller's transport it may need a cancel.
+            if self._connecting is not None and not await _finished(self._connecting, self.timeouts.close / 2):
+                await asyncio.wait({self._connecting}, timeout=self.timeouts.close / 2)
             # The caller's MCP servers may have tools that do not end.
             async with asyncio.timeout(self.timeouts.close):
                 await self.client.disconnect()
@@ -224,24 +242,13 @@ class CLIConnection:
                 self._reading.cancel()
             _open_connections.discard(self)
 
-    async def _close_transport(self) -> None:
-        closing = asyncio.ensure_future(self.transport.inner.close())
-        closing.add_done_callback(ignore_outcome)
-        seconds = _CLOSE_FACTOR * self.timeouts.close
-        # Not `asyncio.timeout()`, which waits for a transport that ignores a cancel.
-        if not (await asyncio.wait({closing}, timeout=seconds))[0]:
-            logger.error("%r was not closed within %g seconds and is left alone", self.transport.inner, seconds)
-            closing.cancel()
-        elif not closing.cancelled() and (error := closing.exception()) is not None:
-            logger.error("Closing the transport of a Claude Code session failed", exc_info=error)
 
-    async def _stop_connecting(self) -> None:
-        """Wait for `_connecting`, which has failed by now; with a caller's transport it may need a cancel."""
-        if self._connecting is not None:
-            _, pending = await asyncio.wait({self._connecting}, timeout=self.timeouts.close / 2)
-            for task in pending:
-                task.cancel()
-                await asyncio.wait(pending, timeout=self.timeouts.close / 2)
+async def _finished(task: asyncio.Task[None], seconds: float) -> bool:
+    """Return true if a task ends in time; cancel it if not."""
+    task.add_done_callback(ignore_outcome)
+    # Not `asyncio.timeout()`, which waits for a task that ignores a cancel.
+    await asyncio.wait({task}, timeout=seconds)
+    return task.done() or not task.cancel()
 
 
 async def unreachable(env: Mapping[str, str]) -> str | None:
@@ -283,17 +290,59 @@ async def _fail_without_network(env: Mapping[str, str]) -> None:
     await asyncio.Event().wait()
 
 
+@contextmanager
+def translated() -> Generator[None]:
+    """Raise the SDK's errors as `ClaudeCodeError`; others pass."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, ClaudeCodeError) or (ours := _ours(error)) is None:
+            raise
+        raise ours from error
+
+
+def _ours(error: Exception) -> ClaudeCodeError | None:
+    match error:
+        case sdk.CLINotFoundError():
+            path = str(error).removeprefix(_NOT_FOUND_AT)
+            return CLINotFoundError(path=path if path != str(error) else None)
+        case sdk.ProcessError():
+            return ProcessExitedError(exit_code=error.exit_code, stderr_tail=error.stderr or "")
+        case sdk.CLIJSONDecodeError():
+            return CLIJSONDecodeError(line=error.line, reason=str(error.original_error))
+        case SDKMessageParseError():
+            return MessageParseError(reason=str(error), data=getattr(error, "data", None))
+        case _ if isinstance(error.__cause__, ClaudeCodeError):
+            return error.__cause__
+        # The SDK raises a bare `Exception` when the CLI did not answer, or refused, a control request from the SDK.
+        case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
+            return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
+        case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:
+            return CLIConnectionError(reason=_reason(error))
+        case _:
+            return None
+
+
+def _reason(error: Exception) -> str:
+    """Return the SDK's sentence. At the end it quotes the cause, which may have no text."""
+    sentence = str(error).strip().rstrip(". ")
+    if sentence and not sentence.endswith(":"):
+        return sentence
+    cause = type(error.__cause__ or error).__name__
+    return f"{sentence or 'Claude Code cannot be used:'} {cause}, without a reason"
+
+
 _open_connections: set[CLIConnection] = set()
 
 
 async def wait_until_closed() -> None:
     """Wait for all connections that are being closed, as long as `close()` may take."""
-    closing = [connection for connection in _open_connections if connection.closing is not None]
-    await asyncio.gather(*(connection.close() for connection in closing), return_exceptions=True)
+    closing = [connection.close() for connection in _open_connections if connection.closing is not None]
+    await asyncio.gather(*closing, return_exceptions=True)
 
 
 async def _close_all() -> None:
-    await asyncio.gather(*(connection.close() for connection in [*_open_connections]), return_exceptions=True)
+    await asyncio.gather(*[connection.close() for connection in _open_connections], return_exceptions=True)
 
 
 def _disown_all() -> None:

@@ -173,8 +173,20 @@ class Extensions:
             options = replace(options, max_turns=None)
         # Time limit of the CLI for connecting a server, in milliseconds.
         patience = {"MCP_TIMEOUT": str(math.ceil(self.timeouts.mcp * 1000))}
-        self.options = replace(options, env={**patience, **options.env})
+        self.is_resumed = bool(options.resume or options.continue_conversation)
+        """True if the conversation was begun in an earlier session."""
+        self.max_cost_usd = options.max_budget_usd
+        """Maximum cost of a turn in US dollars; None for no limit."""
+        # The CLI must not watch this budget: it would block every later turn once the budget is spent.
+        self.options = replace(options, env={**patience, **options.env}, max_budget_usd=None)
         """Options for the start of the process."""
+        self.client_options = self.options
+        """Options for the SDK's client."""
+        if gate is not None:
+            # So that the client does not warn that the CLI bypasses the permission callback, which it does not: a hook
+            # sends calls there. The client has no other use for these options.
+            skills = None if options.skills == "all" else options.skills
+            self.client_options = replace(self.options, permission_mode=None, allowed_tools=[], skills=skills)
 
     async def serve(
         self, servers: Mapping[str, McpServer], *, require: bool | None = None, loop: asyncio.AbstractEventLoop | None

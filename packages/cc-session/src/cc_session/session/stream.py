@@ -53,7 +53,7 @@ class TurnStream(AsyncIterator[Message]):
             "turn": core.timeouts.turn if seconds is None else checked_seconds(seconds, "turn"),
             "silence": core.timeouts.silence,
         }
-        self._max_cost_usd = core.max_cost_usd if max_cost_usd is None else max_cost_usd
+        self._max_cost_usd = core.extensions.max_cost_usd if max_cost_usd is None else max_cost_usd
         if self._max_cost_usd is not None and not 0 <= self._max_cost_usd < math.inf:
             raise ValueError(f"max_cost_usd must be an amount of US dollars, not {self._max_cost_usd!r}")
         self._span = _turn_span(lambda: self.turn if sent.is_read else None) if has_span else nullcontext()
@@ -86,12 +86,7 @@ class TurnStream(AsyncIterator[Message]):
                 raise
 
     async def __aenter__(self) -> Self:
-        """Send the prompt.
-
-        Raises:
-            SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
-        """
+        """Send the prompt. Raises as a `Session`'s methods that send a message."""
         with ExitStack() as stack:
             stack.enter_context(self._span)
             try:
@@ -121,7 +116,7 @@ class TurnStream(AsyncIterator[Message]):
             raise RuntimeError("The prompt was not sent: use `async with session.stream(…)`")
         if not sent.has_unread():
             # Not through the lease term: the end of the lease also ends the turn.
-            await on_background(sent.wait)
+            await on_background(sent.wait_until, sent.has_unread)
         return sent.take()
 
     async def __aexit__(
@@ -165,8 +160,8 @@ class TurnStream(AsyncIterator[Message]):
     async def _run(self) -> Turn:
         if self._sent.state is TurnState.NEW:
             await self._begin()
-        await self._sent.wait_for_result()
-        self._core.finish(self._sent)
+        await self._sent.wait_until(self._sent.has_result)
+        self._sent.take_all()
         return self._checked_turn()
 
     async def _leave(self, error: Exception | None = None, *, waits: bool = False) -> None:
@@ -197,14 +192,18 @@ class TurnStream(AsyncIterator[Message]):
 
     async def _watch_cost(self, limit: float) -> None:
         """Interrupt the turn when it costs too much. Asks the CLI after each API call: no message has the cost."""
-        before, count = self._core.ledger.total_usd, 0
+        sent, before, count = self._sent, self._core.ledger.total_usd, 0
+
+        def has_news() -> bool:
+            return len(sent.messages) > count
+
         try:
-            while self._sent.result is None:
-                await self._sent.wait(count)
-                news = self._sent.messages[count:]
+            while not sent.has_result():
+                await sent.wait_until(has_news)
+                news = sent.messages[count:]
                 count += len(news)
                 if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
-                    await self._core.interrupt_turn(self._sent)
+                    await self._core.interrupt_turn(sent)
         except Exception as error:
             # The reader gets the same error.
             logger.debug("The cost of a turn is not watched any more: %s", type(error).__name__)

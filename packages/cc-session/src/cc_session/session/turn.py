@@ -21,7 +21,7 @@ from claude_agent_sdk import (
     ResultMessage,
     StreamEvent,
     SystemMessage,
-)
+)  # fmt: skip
 from typing_extensions import override
 
 from cc_convert import convert_sdk_messages_to_cli_response
