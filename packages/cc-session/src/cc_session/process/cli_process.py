@@ -30,7 +30,7 @@ from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
 from .options import check_paths
 from .private_folder import PrivateFolder
-from .process_tree import MARK, descendants, end_all, set_limit, watched
+from .process_tree import MARK, descendants, end_all, set_limit, start_watchdog
 
 __all__ = ["CLIProcess", "LastWords", "Memory", "Phase", "memory_of"]
 
@@ -188,7 +188,9 @@ class CLIProcess(Transport):
         await self._inner.connect()
         if self._process is not None and not self._is_closing:
             set_limit(self._process.pid, self._folder.path)
-            await self._watchdog.enter_async_context(watched(self._process.pid, self._folder.path))
+            if os.name == "posix":
+                with suppress(OSError):  # no shell
+                    self._watchdog.push_async_callback(await start_watchdog(self._process.pid, self._folder.path))
         if self._is_closing:
             # Closed during the start, when there was nothing to close yet.
             await self.close()

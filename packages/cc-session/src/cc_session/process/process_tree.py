@@ -15,8 +15,8 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
 
@@ -25,7 +25,7 @@ import psutil
 
 from ..background import in_forked_child
 
-__all__ = ["MARK", "descendants", "end_all", "limit_of", "set_limit", "watched"]
+__all__ = ["MARK", "descendants", "end_all", "limit_of", "set_limit", "start_watchdog"]
 
 MARK = "CC_SESSION_FOLDER"
 """Environment variable that identifies a process's session, by the path of the private folder."""
@@ -124,13 +124,14 @@ def _is_running(process: psutil.Process) -> bool:
         return isinstance(error, psutil.AccessDenied)
 
 
-@asynccontextmanager
-async def watched(pid: int, folder: Path) -> AsyncGenerator[None]:
-    """Have a watchdog over the process `pid` and the folder; it ends with the block, within a second."""
-    if os.name != "posix":
-        yield
-        return
+async def start_watchdog(pid: int, folder: Path) -> Callable[[], Awaitable[None]]:
+    """Start a watchdog over the process `pid` and the folder; return the function that ends it, within a second.
+
+    Raises:
+        OSError: There is no POSIX shell.
+    """
     stdin, stdin_to_write = os.pipe()
+    _stdins.add(stdin_to_write)
     try:
         arguments = (_SCRIPT, "claude-code-guard", str(pid), str(folder), MARK, str(limit_of(folder)))
         shell = await anyio.open_process(
@@ -143,26 +144,23 @@ async def watched(pid: int, folder: Path) -> AsyncGenerator[None]:
             # A signal to our process group must not reach it.
             start_new_session=True,
         )
-    except BaseException as error:
+    except BaseException:
+        _stdins.discard(stdin_to_write)
         os.close(stdin_to_write)
-        if not isinstance(error, OSError):
-            raise
-        shell = None
+        raise
     finally:
         os.close(stdin)
-    if shell is None:
-        yield
-        return
-    _stdins.add(stdin_to_write)
-    yield
-    # Not in `finally`: if Python ends here, the watchdog has to work.
-    if stdin_to_write in _stdins:
-        _stdins.discard(stdin_to_write)
-        with suppress(BrokenPipeError):
-            os.write(stdin_to_write, b"\n")
-        os.close(stdin_to_write)
-        with anyio.move_on_after(_RELEASE_SECONDS):
-            await shell.wait()
+
+    async def release() -> None:
+        if stdin_to_write in _stdins:
+            _stdins.discard(stdin_to_write)
+            with suppress(BrokenPipeError):
+                os.write(stdin_to_write, b"\n")
+            os.close(stdin_to_write)
+            with anyio.move_on_after(_RELEASE_SECONDS):
+                await shell.wait()
+
+    return release
 
 
 # Our ends of the watchdogs' stdin. A watchdog works when no process has its end open any more.

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, ParamSpec, Self, TypeVar, cast
 from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage, Transport
@@ -25,9 +25,6 @@ from ..timeouts import time_limit
 from .extensions import Extensions
 from .sent_message import Content, History, SentMessage, TurnEvent, TurnState, assistant_line
 from .turn import CostLedger
-
-if TYPE_CHECKING:
-    from ..mcp.servers import McpServer
 
 __all__ = ["LeaseTerm", "SessionCore"]
 
@@ -214,7 +211,7 @@ class SessionCore:
                 # The name stands for several models, as `haiku` does.
                 await self.connection.request(subtype, {**fields, "only_if_model_is_current": False})
         if "mcp_servers" in changes:
-            servers = cast("Mapping[str, McpServer] | None", changes["mcp_servers"])
+            servers = cast("Mapping[str, Any] | None", changes["mcp_servers"])
             await self.extensions.serve(servers or {}, loop=asyncio.get_running_loop())
         return bool(changes)
 
