@@ -167,30 +167,26 @@ class _Bridge(SdkMcpBridge):
     def __init__(self, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None) -> None:
         super().__init__(name, server)
         self._loop = loop
-        self._inner = SdkMcpBridge(name, server)
         self._greetings: list[dict[str, Any]] = []
 
     @override
     async def handle(self, message: dict[str, Any]) -> dict[str, Any] | None:
         if self._loop is not None and self._loop.is_closed():
-            await self._move()
+            # Restart the server here with the same handshake, so that the CLI does not notice.
+            super().__init__(self.name, self._server)
+            self._loop = None
+            for greeting in self._greetings:
+                await super().handle(greeting)
         if message.get("method") == "initialize":
             self._greetings.clear()
         if message.get("method") in ("initialize", "notifications/initialized"):
             self._greetings.append(message)
-        return await self._there(self._inner.handle(message))
+        return await self._there(super().handle(message))
 
     @override
     async def aclose(self) -> None:
         if self._loop is None or not self._loop.is_closed():
-            await self._there(self._inner.aclose())
-
-    async def _move(self) -> None:
-        """Restart the server here with the same handshake, so that the CLI does not notice."""
-        self._loop = None
-        self._inner = SdkMcpBridge(self.name, self._server)
-        for message in self._greetings:
-            await self._inner.handle(message)
+            await self._there(super().aclose())
 
     async def _there(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None or self._loop is asyncio.get_running_loop():

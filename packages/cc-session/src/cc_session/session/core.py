@@ -154,6 +154,8 @@ class SessionCore:
                 raise ControlRequestError(subtype="rewind_conversation", message=reason)
             del uuids[0]  # a hook has blocked it, so that it never entered the conversation
         self._between.clear()
+        if self.sent is not None and self.sent.state is TurnState.OVER:
+            self.sent = None  # it can have megabytes
 
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo."""
