@@ -292,14 +292,15 @@ class LeaseTerm:
     A caller may use a leased session after the lease by mistake, or from another thread as the lease ends. So each call
     checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
 
-    The access of the caller that has opened the session does not end before the session.
+    The caller that has opened the session has no lease; its access does not end before the session.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_lease: bool = True) -> None:
+        self._is_lease = is_lease
         self.end: CLIConnectionError | None = None
         """Error that later calls raise."""
         self.calls: set[asyncio.Future[Any]] = set()
-        """Running calls."""
+        """Running calls in a lease."""
 
     def finish(self) -> None:
         """End the lease and cancel running calls."""
@@ -309,6 +310,8 @@ class LeaseTerm:
 
     async def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Await `function(*args, **kwargs)` on the background loop; raise if the lease ends or has ended."""
+        if not self._is_lease:
+            return await on_background(function, *args, **kwargs)
         return await on_background(self._call, partial(function, *args, **kwargs))
 
     async def _call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:

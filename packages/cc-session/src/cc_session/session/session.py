@@ -47,7 +47,7 @@ class Session:
     def __init__(self, core: SessionCore, term: LeaseTerm | None = None) -> None:
         """Use `Session.open()`."""
         self._core = core
-        self._term = term or LeaseTerm()
+        self._term = term or LeaseTerm(is_lease=False)
 
     @classmethod
     async def open(
