@@ -17,7 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
-from cc_session.errors import translated
+from cc_session.process.connection import translated
 from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 from .conftest import FakeCLI
@@ -68,7 +68,7 @@ def test_the_parser_s_error_is_in_its_private_module() -> None:
 
 
 def test_an_answer_of_the_sdk_begins_with_the_id_of_the_request() -> None:
-    """So that `process/activity.py` need not read the rest."""
+    """So that `process/transport.py` recognizes it."""
     source = inspect.getsource(query.Query)
     assert '"type": "control_response",\n                "response": {\n' in source
     assert source.count('"request_id": request_id,') >= 3
@@ -102,7 +102,7 @@ def test_an_error_without_text_is_reported_by_the_name_of_its_cause() -> None:
 
 
 async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:
-    """`mcp/sdk_servers.py` relies on it: entries get each message, and are closed with the client."""
+    """`mcp/control.py` relies on it: entries get each message, and are closed with the client."""
     assert "self._sdk_mcp_bridges.get(server_name)" in inspect.getsource(query)
     assert "for bridge in self._sdk_mcp_bridges.values():" in inspect.getsource(query)
     assert [*inspect.signature(SdkMcpBridge).parameters] == ["name", "server"]

@@ -40,7 +40,7 @@ class Spans:
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
     spans = Spans()
-    monkeypatch.setattr("cc_session.session.spans._TRACER", spans.tracer)
+    monkeypatch.setattr("cc_session.session.stream._TRACER", spans.tracer)
     return spans
 
 

@@ -14,8 +14,7 @@ from .errors import (
 from .hooks.command import CommandFailedError, command_hook
 from .hooks.hook import EVENTS, Hook, HookResult, hook
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
-from .policy.policy import Ask, Policy, Verdict
-from .policy.rules import Rule
+from .policy.policy import Ask, Policy, Rule, Verdict
 from .pool.launch import LeaseOverrides
 from .pool.limits import PoolLimits
 from .pool.pool import SessionPool, query

@@ -23,11 +23,8 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
-import anyio
-from anyio.from_thread import BlockingPortal
-
 __all__ = [
-    "BackgroundLoop", "at_exit", "caller_loop", "in_forked_child", "on_background", "run_on_background",
+    "BackgroundLoop", "at_exit", "caller_loop", "in_forked_child", "on_background", "run_on_background", "start_on",
     "start_on_background", "tell_background",
 ]  # fmt: skip
 
@@ -81,16 +78,29 @@ else:
 
 
 class _Background:
-    """The running thread, with a portal and a loop."""
+    """The running thread and its loop."""
 
     def __init__(self) -> None:
-        # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child without it.
-        started: Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]] = Future()
-        self.thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
+        self._is_over = asyncio.Event()
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        self.thread = threading.Thread(target=self._serve, args=(started,), name="claude-code", daemon=True)
         self.thread.start()
-        self.portal, self.loop = started.result()
+        self.loop = started.result()
         # The loop itself keeps only weak references to its tasks.
         self._tasks: set[asyncio.Task[object]] = set()
+
+    def _serve(self, started: Future[asyncio.AbstractEventLoop]) -> None:
+        async def serve() -> None:
+            started.set_result(asyncio.get_running_loop())
+            await self._is_over.wait()
+
+        try:
+            with asyncio.Runner(loop_factory=BackgroundLoop) as runner:
+                runner.run(serve())
+        except BaseException as error:
+            if not started.done():
+                started.set_exception(error)
+            raise
 
     def call(self, loop: asyncio.AbstractEventLoop | None, function: Callable[[], Awaitable[T]]) -> Future[T]:
         """Start a call for a caller on `loop`; runs on any thread."""
@@ -99,7 +109,7 @@ class _Background:
             caller_loop.set(loop)
             return await function()
 
-        return self.portal.start_task_soon(call)
+        return start_on(self.loop, call())
 
     def start(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Start a task; runs on the loop."""
@@ -111,25 +121,20 @@ class _Background:
         """Clean up and end the thread."""
         for clean_up in reversed(_at_exit):
             try:
-                self.portal.start_task_soon(clean_up).result(_EXIT_SECONDS)
+                self.call(None, clean_up).result(_EXIT_SECONDS)
             except Exception:
                 logger.exception("Cleaning up the Claude Code background thread failed")
-        # Cancel running tasks: their waiting callers would never be resumed.
-        self.portal.start_task_soon(self.portal.stop, True)
+        # The runner cancels the remaining tasks: their waiting callers would never be resumed.
+        self.loop.call_soon_threadsafe(self._is_over.set)
         self.thread.join(_EXIT_SECONDS)
 
 
-def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") -> None:
-    async def serve() -> None:
-        async with BlockingPortal() as portal:
-            started.set_result((portal, asyncio.get_running_loop()))
-            await portal.sleep_until_stopped()
-
+def start_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Start a coroutine on another thread's loop; raise `RuntimeError` if the loop was closed."""
     try:
-        anyio.run(serve, backend="asyncio", backend_options={"loop_factory": BackgroundLoop})
-    except BaseException as error:
-        if not started.done():
-            started.set_exception(error)
+        return asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError:
+        coroutine.close()
         raise
 
 

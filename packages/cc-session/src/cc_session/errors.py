@@ -1,12 +1,11 @@
-"""Errors that sessions and pools raise, and the SDK's errors as ours. A failed turn's error is in `session/turn.py`.
+"""Errors that sessions and pools raise. A failed turn's error is in `session/turn.py`.
 
 Where cc-types and claude-agent-sdk both have a class for an error, the raised error is an instance of both: code
 written for either catches it. The names here are those in cc-types. `MessageParseError` comes from a private module of
 the SDK; `tests/test_sdk_internals.py` notices when it moves.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import claude_agent_sdk as sdk
@@ -15,21 +14,13 @@ from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 from typing_extensions import override
 
 import cc_types
-from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
+from cc_types import ClaudeCodeError, JsonValue
 
 __all__ = [
     "CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "HooksDisabledError", "McpServerFailedError",
     "MessageParseError", "ProcessExitedError", "QueueTimeoutError", "SessionBusyError", "StartFailedError",
-    "TurnTimeoutError", "translated",
+    "TurnTimeoutError",
 ]  # fmt: skip
-
-# Start of the SDK's message that names the requested path.
-_NOT_FOUND_AT = "Claude Code not found at: "
-
-# Start of the SDK's message about an unanswered request, and the SDK's timeout. Our timeouts are usually shorter.
-_TIMEOUT = "Control request timeout: "
-_TIMEOUT_SECONDS = 60.0
-
 
 # By the CLI's names for the causes. The administrator's settings are the cause of those that are not here.
 _START_ADVICE = {
@@ -194,45 +185,3 @@ class McpServerFailedError(ClaudeCodeError):
         self.servers = dict(servers)
         words = "; ".join(f"{name}: {reason}" for name, reason in self.servers.items())
         super().__init__(f"MCP servers are not connected: {words}")
-
-
-@contextmanager
-def translated() -> Generator[None]:
-    """Raise the SDK's errors as `ClaudeCodeError`; others pass."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, ClaudeCodeError) or (ours := _ours(error)) is None:
-            raise
-        raise ours from error
-
-
-def _ours(error: Exception) -> ClaudeCodeError | None:
-    match error:
-        case sdk.CLINotFoundError():
-            path = str(error).removeprefix(_NOT_FOUND_AT)
-            return CLINotFoundError(path=path if path != str(error) else None)
-        case sdk.ProcessError():
-            return ProcessExitedError(exit_code=error.exit_code, stderr_tail=error.stderr or "")
-        case sdk.CLIJSONDecodeError():
-            return CLIJSONDecodeError(line=error.line, reason=str(error.original_error))
-        case SDKMessageParseError():
-            return MessageParseError(reason=str(error), data=getattr(error, "data", None))
-        case _ if isinstance(error.__cause__, ClaudeCodeError):
-            return error.__cause__
-        # The SDK raises a bare `Exception` when the CLI did not answer, or refused, a control request from the SDK.
-        case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
-            return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
-        case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:
-            return CLIConnectionError(reason=_reason(error))
-        case _:
-            return None
-
-
-def _reason(error: Exception) -> str:
-    """Return the SDK's sentence. At the end it quotes the cause, which may have no text."""
-    sentence = str(error).strip().rstrip(". ")
-    if sentence and not sentence.endswith(":"):
-        return sentence
-    cause = type(error.__cause__ or error).__name__
-    return f"{sentence or 'Claude Code cannot be used:'} {cause}, without a reason"

@@ -1,15 +1,25 @@
 """Parts of sessions and pools for packages on top, such as cc-messages. Not public: names may change in any release."""
 
 from .background import on_background, run_on_background, start_on_background, tell_background
-from .mcp.names import PLAIN_NAMES_ENV, check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
-from .mcp.servers import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
-from .policy.rules import is_known_tool
+from .mcp.servers import (
+    PLAIN_NAMES_ENV,
+    TOOL_CALL_ID,
+    TOOL_META,
+    calling_freely,
+    check_length,
+    check_server_name,
+    is_mcp_name,
+    mcp_name,
+    server_rule,
+    split_mcp_name,
+)  # fmt: skip
+from .policy.policy import is_known_tool
 from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
 from .pool.limits import refuse_keywords
 from .pool.pool import PoolOwner
 from .pool.worker import PooledSession, Worker
-from .process.api_host import unreachable
+from .process.connection import unreachable
 from .process.login import CLOUD_VARIABLES, Login, api_address, api_origin, api_url, login_of
 from .process.options import bundled_cli, check_paths, find_cli, login_advice
 from .process.settings import SettingValues, variable

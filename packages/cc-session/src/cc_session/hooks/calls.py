@@ -10,18 +10,19 @@ however long it takes. These calls have no time limit: the calling code sets one
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
 
+from ..background import start_on
 from .hook import Hook, HookResult
 
 __all__ = ["CallbackRunner", "denied", "for_the_cli", "in_thread", "keeping_in_memory", "mark_of_programs"]
@@ -79,42 +80,34 @@ class CallbackRunner:
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop = loop
         """Loop of the caller of the turn that began last."""
-        self._loops: OrderedDict[str, asyncio.AbstractEventLoop | None] = OrderedDict()
+        self._loop_of = functools.lru_cache(_TURNS_REMEMBERED)(self._present_loop)
         self.mark: Mapping[str, str] = {}
         """Environment variable that makes called programs end with the session."""
 
-    async def call_here(self, _turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """Call as `call()`, but run a coroutine function on this loop; set `mark_of_programs`."""
-        mark_of_programs.set(self.mark)
-        return await CallbackRunner(None).call(None, function, *args)
+    def _present_loop(self, _turn: str) -> asyncio.AbstractEventLoop | None:
+        return self.loop
 
     async def call(self, turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """Call a function, and await its result if it is awaitable.
+        """Call a function as `call_on()` does, on the loop of a turn's caller.
 
         `turn` is the CLI's `prompt_id`: a late call about an earlier turn goes to that turn's caller. An old CLI sends
         no id; then the last turn counts.
         """
-        loop = self._loop_of(turn)
-        if not _is_async(function):
-            result = await in_thread(function, *args)
-            return await _awaited(loop, result) if inspect.isawaitable(result) else cast(T, result)
-        return await _awaited(loop, cast("Callable[..., Awaitable[T]]", function), *args)
-
-    def _loop_of(self, turn: str | None) -> asyncio.AbstractEventLoop | None:
-        if turn is None:
-            return self.loop
-        loop = self._loops.setdefault(turn, self.loop)
-        if len(self._loops) > _TURNS_REMEMBERED:
-            self._loops.popitem(last=False)
-        return loop
+        return await call_on(self.loop if turn is None else self._loop_of(turn), function, *args)
 
 
-async def _awaited(
-    loop: asyncio.AbstractEventLoop | None, work: Awaitable[T] | Callable[..., Awaitable[T]], *args: object
+async def call_on(
+    loop: asyncio.AbstractEventLoop | None, function: Callable[..., Awaitable[T] | T], *args: object
 ) -> T:
+    """Call a function, and await its result, if it is awaitable, on `loop`, or here if None."""
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+    result: Any = None if is_async else await in_thread(function, *args)
+    if not is_async and not inspect.isawaitable(result):
+        return result
+
     async def run() -> T:
         try:
-            return await (work(*args) if callable(work) else work)
+            return await (cast("Awaitable[T]", function(*args)) if is_async else result)
         except _NOT_FOR_US as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
@@ -123,57 +116,39 @@ async def _awaited(
 
     if loop is None or loop is asyncio.get_running_loop():
         return await run()
-    coroutine = run()
-    try:
-        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    except RuntimeError:  # the loop was closed
-        coroutine.close()
-        raise
-    return await asyncio.wrap_future(future)
+    return await asyncio.wrap_future(start_on(loop, run()))
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:
     """Call a function in a new thread, which does not end with a cancelled call, nor delay an exit."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if outcome.done():
-            return
-        if error is None:
-            outcome.set_result(cast(T, result))
-        else:
-            outcome.set_exception(error)
+    outcome: Future[T] = Future()
+    outcome.set_running_or_notify_cancel()  # a cancelled caller must not cancel it
 
     def run() -> None:
-        result, failure = None, None
         try:
-            result = context.run(function, *args)
+            outcome.set_result(context.run(function, *args))
         except _NOT_FOR_US as error:
-            failure = QuitError(error)
+            outcome.set_exception(QuitError(error))
         except BaseException as error:
-            failure = error
-        with suppress(RuntimeError):  # the loop was closed; no task waits any more
-            loop.call_soon_threadsafe(settle, result, failure)
+            outcome.set_exception(error)
 
     threading.Thread(target=run, name="claude-code-callback", daemon=True).start()
-    return await outcome
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+    return await asyncio.wrap_future(outcome)
 
 
 def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher:
     """Return a hook in the SDK's form."""
-    call = callback_runner.call_here if hook.runs_here else callback_runner.call
 
     async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
+        mark_of_programs.set(callback_runner.mark)
         limit = asyncio.timeout(hook.timeout)
         try:
             async with limit:
-                returned = await call(input.get("prompt_id"), hook.function, input)
+                if hook.runs_here:
+                    returned = await call_on(None, hook.function, input)
+                else:
+                    returned = await callback_runner.call(input.get("prompt_id"), hook.function, input)
             return _json(hook.event, returned)
         except Exception as error:
             if limit.expired() and isinstance(error, TimeoutError):

@@ -80,39 +80,41 @@ def command_hook(
     command = [os.fspath(part) for part in argv]
     if not command or not all(type(part) is str for part in command):
         raise ValueError(f"a command is a program and the arguments, all texts, not {argv!r}")
-    return Hook(event, _Command(event, command), matcher, timeout, on_error, runs_here=True)
+    name = Path(command[0]).name
 
-
-class _Command:
-    """The hook's function."""
-
-    def __init__(self, event: str, argv: list[str]) -> None:
-        self._event = event
-        self._argv = argv
-        self.__qualname__ = Path(argv[0]).name
-
-    async def __call__(self, input: Mapping[str, Any]) -> HookReturn:
-        exit_code, stdout, stderr = await _run(self._argv, json.dumps(input).encode(), str(input.get("cwd", "")))
+    async def call(input: Mapping[str, Any]) -> HookReturn:
+        exit_code, stdout, stderr = await _run(command, json.dumps(input).encode(), str(input.get("cwd", "")))
         if exit_code == _EXIT_CODE_TO_BLOCK:
-            return HookResult.deny(stderr or f"{self.__qualname__} blocked this.")
+            return HookResult.deny(stderr or f"{name} blocked this.")
         if exit_code < 0:
             raise CommandFailedError(f"it was ended by signal {-exit_code}: {stderr}")
         if exit_code > 0:
-            logger.warning("The hook %s on %s exited with %d: %s", self.__qualname__, self._event, exit_code, stderr)
+            logger.warning("The hook %s on %s exited with %d: %s", name, event, exit_code, stderr)
             return HookResult.no_opinion()
         if not stdout.startswith("{"):
-            return HookResult(context=stdout if self._event in _TEXT_IS_CONTEXT else "")
+            return HookResult(context=stdout if event in _TEXT_IS_CONTEXT else "")
         try:
             return cast(HookJSONOutput, json.loads(stdout))
         except ValueError as error:
             raise CommandFailedError(f"it printed invalid JSON: {error}") from error
 
+    call.__qualname__ = name
+    return Hook(event, call, matcher, timeout, on_error, runs_here=True)
+
 
 async def _run(argv: list[str], data: bytes, folder: str) -> tuple[int, str, str]:
+    """Run a program; return exit code, stdout and stderr."""
     process = await _start(argv, folder)
     try:
-        stdout, stderr = await _talk(process, data)
-        return await process.wait(), stdout.decode(errors="replace").strip(), stderr.decode(errors="replace").strip()
+        # Concurrently: otherwise both sides could wait for each other.
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_feed(process, data))
+            stdout = tasks.create_task(_read("stdout", process.stdout, _MAX_STDOUT_BYTES))
+            stderr = tasks.create_task(_read("stderr", process.stderr, _MAX_STDERR_BYTES))
+        return await process.wait(), stdout.result(), stderr.result()
+    except ExceptionGroup as group:
+        _kill(process)
+        raise group.exceptions[0] from None
     except BaseException:
         _kill(process)
         raise
@@ -139,35 +141,21 @@ async def _start(argv: list[str], folder: str) -> Process:
         raise
 
 
-async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
-    """Write the input and read all output, concurrently: otherwise both sides could wait for each other."""
-    output = {"stdout": b"", "stderr": b""}
-
-    async def read(name: str, stream: ByteReceiveStream | None, limit: int) -> None:
-        if stream is None:
-            return
-        async for chunk in stream:
-            output[name] += chunk
-            if len(output[name]) > limit:
-                raise CommandFailedError(f"it printed more than {limit:,} bytes on {name}")
-
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_feed(process, data))
-            tasks.create_task(read("stdout", process.stdout, _MAX_STDOUT_BYTES))
-            tasks.create_task(read("stderr", process.stderr, _MAX_STDERR_BYTES))
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from None
-    return output["stdout"], output["stderr"]
-
-
 async def _feed(process: Process, data: bytes) -> None:
-    if process.stdin is None:
-        return
     # A program may answer before it has read all input.
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await process.stdin.send(data)
-        await process.stdin.aclose()
+        if process.stdin is not None:
+            await process.stdin.send(data)
+            await process.stdin.aclose()
+
+
+async def _read(name: str, stream: ByteReceiveStream | None, limit: int) -> str:
+    output = b""
+    async for chunk in cast(ByteReceiveStream, stream):
+        output += chunk
+        if len(output) > limit:
+            raise CommandFailedError(f"it printed more than {limit:,} bytes on {name}")
+    return output.decode(errors="replace").strip()
 
 
 async def _reap(process: Process) -> None:

@@ -2,15 +2,7 @@
 
 `hooks/calls.py` calls them, and enforces the timeout of each. This module also checks a hook's event and matcher before
 the CLI sees them: a matcher that the CLI cannot read silently never matches, and the CLI drops an unknown event. The
-CLI's rules, from the code and from runs of 2.1.329:
-
-- None, an empty text and `*` match everything.
-- A text with letters, digits, `_`, `-`, spaces, `|` and `,` only is a list of exact names, split at `|` or `,`: `Bash`,
-  or `Edit|Write`. `bash` and `Bas` do not match `Bash`.
-- Anything else is a JavaScript regular expression, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
-
-A tool has the usual name, an MCP tool `mcp__server__tool`. Other subjects depend on the event: the reason for a session
-start, the type of a sub-agent, etc.
+rules in `hook()` are the CLI's, from the code and from runs of 2.1.329.
 """
 
 import inspect
@@ -175,9 +167,11 @@ def hook(
     Args:
         event: A name in `EVENTS`: `PreToolUse`, `PostToolUse`, `UserPromptSubmit`, `Stop`, `SubagentStop`,
             `PreCompact`, `Notification` and more.
-        matcher: The tools, or other subjects of the event, by the CLI's rules: nothing or `"*"` is all; letters,
-            digits, `_`, `-`, spaces, `|` and `,` are exact names, as in `"Edit|Write"`; anything else is a regular
-            expression that may match anywhere in a name.
+        matcher: The tools, or other subjects of the event, such as the reason for a session start or the type of a
+            sub-agent. None, an empty text and `"*"` match all. A text with letters, digits, `_`, `-`, spaces, `|` and
+            `,` only is a list of exact names, split at `|` or `,`, as in `"Edit|Write"`: `bash` and `Bas` do not match
+            `Bash`. Anything else is a JavaScript regular expression that may match anywhere in a name, as in
+            `mcp__.*__write` and `^Note`. An MCP tool's name is `mcp__server__tool`.
         timeout: Seconds until it is cancelled and has failed.
         on_error: `"continue"` to go on as if it had no opinion when it fails.
 

@@ -2,26 +2,33 @@
 
 Servers are sent by a control request and not on the command line: so their secrets are in no file and visible to no
 other user, the CLI answers with errors, and the whole set can be replaced. Runs on the background loop.
+
+The SDK's client adds in-process servers from the options when it connects, and has no method for more. Its table, and
+the class of the entries, are private; `tests/test_sdk_internals.py` fails when they change.
 """
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from claude_agent_sdk import McpServerStatus
+from claude_agent_sdk._internal.sdk_mcp_bridge import SdkMcpBridge
+from mcp.server.lowlevel import Server
+from typing_extensions import override
 
 from cc_types import ControlRequestError, JsonValue
 
+from ..background import start_on
 from ..errors import McpServerFailedError
-from .names import mcp_name, server_rule
-from .sdk_servers import add_bridge, remove_bridge
-from .servers import WireServers
+from .servers import WireServers, mcp_name, server_rule
 
 if TYPE_CHECKING:
     from ..process.connection import CLIConnection
 
 __all__ = ["McpControl"]
+
+T = TypeVar("T")
 
 # First and longest wait between status requests; a starting program takes some hundred milliseconds.
 _POLL_SECONDS = 0.01
@@ -59,10 +66,11 @@ class McpControl:
                 await self._send({name: config for name, config in servers.configs.items() if name not in stale})
             for name in stale:
                 del self._in_process[name]
-                await remove_bridge(self._connection.client, name)
+                if (bridge := self._bridges.pop(name, None)) is not None:
+                    await bridge.aclose()  # the SDK limits the time
             for name in servers.in_process.keys() - self._in_process.keys():
                 self._in_process[name] = server = servers.in_process[name]
-                add_bridge(self._connection.client, name, server, loop)
+                self._bridges[name] = _Bridge(name, server, loop)
             await self._send(servers.configs)
             statuses = await self.wait([*servers.configs], seconds=max(deadline - time.monotonic(), 0), require=False)
             if gone := self._no_longer_offered(statuses):
@@ -100,6 +108,12 @@ class McpControl:
             await self._request(subtype, serverName=name, **fields)
         except ControlRequestError as error:
             raise McpServerFailedError({name: error.message}) from error
+
+    @property
+    def _bridges(self) -> dict[str, SdkMcpBridge]:
+        """The client's in-process servers, to which it forwards the CLI's messages."""
+        query = self._connection.client._query  # pyright: ignore[reportPrivateUsage]
+        return query._sdk_mcp_bridges if query is not None else {}  # pyright: ignore[reportPrivateUsage]
 
     async def _send(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
         # The answer's failures are in the status as well.
@@ -145,3 +159,36 @@ def _check(statuses: list[McpServerStatus], *, is_named: bool) -> None:
 def _without_secrets(status: dict[str, Any]) -> McpServerStatus:
     config = {name: value for name, value in status.get("config", {}).items() if name not in ("env", "headers")}
     return cast(McpServerStatus, {**status, "config": config} if config else status)
+
+
+class _Bridge(SdkMcpBridge):
+    """Bridge that runs a server on the owner's loop, or on the calling loop if that has been closed."""
+
+    def __init__(self, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None) -> None:
+        super().__init__(name, server)
+        self._loop = loop
+        self._greetings: list[dict[str, Any]] = []
+
+    @override
+    async def handle(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        if self._loop is not None and self._loop.is_closed():
+            # Restart the server here with the same handshake, so that the CLI does not notice.
+            super().__init__(self.name, self._server)
+            self._loop = None
+            for greeting in self._greetings:
+                await super().handle(greeting)
+        if message.get("method") == "initialize":
+            self._greetings.clear()
+        if message.get("method") in ("initialize", "notifications/initialized"):
+            self._greetings.append(message)
+        return await self._there(super().handle(message))
+
+    @override
+    async def aclose(self) -> None:
+        if self._loop is None or not self._loop.is_closed():
+            await self._there(super().aclose())
+
+    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None or self._loop is asyncio.get_running_loop():
+            return await work
+        return await asyncio.wrap_future(start_on(self._loop, work))

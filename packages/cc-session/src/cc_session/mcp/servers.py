@@ -1,10 +1,11 @@
-"""MCP servers as the caller defines them: programs, URLs, and in-process servers.
+"""MCP servers as the caller defines them: programs, URLs, and in-process servers; and the names of their tools.
 
 This module checks servers and converts them for the CLI; `mcp/control.py` sends them. Possible secrets, in an
 environment or a header, are in no repr. Also the options with which the CLI calls a server's tools in its own loop, and
 a result's longest text.
 """
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, TypeAlias, cast
@@ -18,12 +19,20 @@ from mcp.types import ContentBlock, TextContent
 from cc_types import JsonValue
 
 from ..process.login import without_login
-from .names import check_server_name, server_rule
 
 __all__ = [
-    "TOOL_CALL_ID", "TOOL_META", "HTTPServer", "InProcessServer", "McpServer", "SSEServer", "StdioServer",
-    "WireServers", "calling_freely", "check_length", "wire_servers",
+    "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "HTTPServer", "InProcessServer", "McpServer", "SSEServer",
+    "StdioServer", "WireServers", "calling_freely", "check_length", "check_server_name", "is_mcp_name", "mcp_name",
+    "server_rule", "split_mcp_name", "wire_servers",
 ]  # fmt: skip
+
+PLAIN_NAMES_ENV: Final[Mapping[str, str]] = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
+"""Environment of a CLI that shows the model MCP tools under their plain names. Rules and hooks see the full names."""
+
+_PREFIX = "mcp__"
+# `__` separates server and tool, so a server name neither contains it nor ends with half of it.
+_SERVER = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?<!_)")
+_REPLACED = re.compile(r"[^A-Za-z0-9_-]")
 
 TOOL_CALL_ID: Final = "claudecode/toolUseId"
 """Key in the `_meta` of the CLI's `tools/call` for the call id that the model uses."""
@@ -200,6 +209,36 @@ def _text(value: object) -> str:
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:
     return {_text(name): _text(value) for name, value in values.items()}
+
+
+def check_server_name(name: str) -> None:
+    """Raise `ValueError` if the CLI would change a server name in its tool names, or tool names would be ambiguous."""
+    if not _SERVER.fullmatch(name):
+        raise ValueError(
+            f"{name!r} cannot be the name of an MCP server: it has up to 64 letters, digits, '-' and single '_', "
+            "begins with a letter or digit, and does not end with '_'"
+        )
+
+
+def mcp_name(server: str, tool: str) -> str:
+    """Return the CLI's name for a tool. The CLI replaces all characters but letters, digits, `_` and `-`."""
+    return f"{_PREFIX}{_REPLACED.sub('_', server)}__{_REPLACED.sub('_', tool)}"
+
+
+def server_rule(server: str) -> str:
+    """Return the CLI's permission rule for all tools of a server."""
+    return _PREFIX + server
+
+
+def is_mcp_name(name: str) -> bool:
+    """Return true if a name has the form of an MCP tool name."""
+    return name.startswith(_PREFIX)
+
+
+def split_mcp_name(name: str) -> tuple[str, str] | None:
+    """Return server and tool of an MCP tool's name; None for any other name."""
+    server, separator, tool = name.removeprefix(_PREFIX).partition("__")
+    return (server, tool) if is_mcp_name(name) and separator else None
 
 
 def calling_freely(options: ClaudeAgentOptions, name: str) -> ClaudeAgentOptions:

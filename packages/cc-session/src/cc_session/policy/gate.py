@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from claude_agent_sdk import (
-    ClaudeAgentOptions,
     HookCallback,
     HookContext,
     HookJSONOutput,
@@ -31,10 +30,9 @@ from claude_agent_sdk import (
 from ..hooks.calls import CallbackRunner, denied, for_the_cli, in_thread
 from ..hooks.hook import Hook, HookResult
 from ..timeouts import Timeouts
-from .policy import Ask, Policy, Verdict
-from .rules import tool_name_of
+from .policy import Ask, Policy, Verdict, tool_name_of
 
-__all__ = ["PolicyGate", "in_memory_only", "without_warnings"]
+__all__ = ["PolicyGate", "in_memory_only"]
 
 logger = logging.getLogger(__name__)
 
@@ -79,17 +77,21 @@ class PolicyGate:
 
     def guarded(self, event: str, callback: HookCallback) -> HookCallback:
         """Return another hook, limited by the policy."""
-        check = {"PreToolUse": self._check_change, "PermissionRequest": self._check_permission}.get(event)
-        if check is None:
-            return callback
 
         async def guarded(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
-            output = cast("dict[str, Any]", await callback(input, tool_use_id, context))
-            match output:
-                case {"hookSpecificOutput": {**specific}}:
-                    return await check(input, output, specific)
+            output: Any = await callback(input, tool_use_id, context)
+            match event, output:
+                case "PreToolUse", {"hookSpecificOutput": {**specific}}:
+                    return await self._check_change(input, output, specific)
+                case "PermissionRequest", {"hookSpecificOutput": {"decision": {"behavior": "allow", **decision}}}:
+                    verdict = await self._verdict(
+                        tool_name_of(input), decision.get("updatedInput") or input["tool_input"]
+                    )
+                    if verdict.behavior == "deny":
+                        return denied(event, verdict.reason)
+                    return {} if verdict.behavior == "ask" else output
                 case _:
-                    return cast(HookJSONOutput, output)
+                    return output
 
         return guarded
 
@@ -137,21 +139,6 @@ class PolicyGate:
                 specific = {**specific, "permissionDecision": "ask", "permissionDecisionReason": verdict.reason}
         return cast(HookJSONOutput, {**output, "hookSpecificOutput": specific})
 
-    async def _check_permission(
-        self, call: Mapping[str, Any], output: dict[str, Any], specific: Mapping[str, Any]
-    ) -> HookJSONOutput:
-        decision = specific.get("decision")
-        if not isinstance(decision, Mapping):
-            return cast(HookJSONOutput, output)
-        answer = cast("Mapping[str, Any]", decision)
-        if answer.get("behavior") == "allow":
-            verdict = await self._verdict(tool_name_of(call), answer.get("updatedInput") or call["tool_input"])
-            if verdict.behavior == "deny":
-                return denied("PermissionRequest", verdict.reason)
-            if verdict.behavior == "ask":
-                return {}
-        return cast(HookJSONOutput, output)
-
     async def _permission(self, call: _Call, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
         tool = call.tool
         if self._ask is None:
@@ -192,14 +179,3 @@ def in_memory_only(answer: object) -> PermissionResult:
             raise TypeError(
                 f"a permission callback returns PermissionResultAllow or PermissionResultDeny, not {answer!r}"
             )
-
-
-def without_warnings(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Return options about which the SDK's client does not warn that the CLI bypasses the permission callback.
-
-    The CLI does not bypass a policy's callback: a hook sends calls there. The removed options have no other use.
-    """
-    if not isinstance(getattr(options.can_use_tool, "__self__", None), PolicyGate):
-        return options
-    skills = None if options.skills == "all" else options.skills
-    return replace(options, permission_mode=None, allowed_tools=[], skills=skills)

@@ -3,17 +3,139 @@
 A policy is a value: rules, a default, and a callback. `policy/gate.py` puts it between the CLI and the tools.
 """
 
+import inspect
+import os
+import re
+import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from claude_agent_sdk import PermissionResult, ToolPermissionContext
 
+from ..mcp.servers import is_mcp_name, mcp_name
 from ..timeouts import checked_seconds
-from .rules import Behavior, Rule, reading, shell_rules, writing_below
 
-__all__ = ["Ask", "Default", "Policy", "Verdict"]
+__all__ = ["Ask", "Behavior", "Default", "Policy", "Rule", "Verdict", "is_known_tool", "tool_name_of"]
+
+# Tools in CLI 2.1.71 to 2.1.330. A newer CLI may have others.
+_TOOLS = (
+    "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
+    "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",
+    "Monitor", "NotebookEdit", "PowerShell", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ReportFindings",
+    "ScheduleWakeup", "SendMessage", "SendUserMessage", "SetGoal", "Skill", "TaskCreate", "TaskGet", "TaskList",
+    "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
+)  # fmt: skip
+_BY_LOWER_CASE = {name.lower(): name for name in _TOOLS}
+
+# Present names by old names, which the CLI still accepts in its rules.
+_RENAMED: Mapping[str, str] = {
+    "Task": "Agent", "KillShell": "TaskStop", "KillBash": "TaskStop", "ListPeers": "ListAgents",
+    "Brief": "SendUserMessage", "ListMcpResources": "ListMcpResourcesTool", "ReadMcpResource": "ReadMcpResourceTool",
+    "ReadMcpResourceDir": "ReadMcpResourceDirTool", "ProposeGoal": "SetGoal",
+}  # fmt: skip
+
+_NAME = re.compile(r"[A-Za-z0-9_*-]+")
+
+
+def _checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
+    """Return the pattern, with a tool's present name; raise if it could match no call."""
+    if isinstance(tool, re.Pattern):
+        return tool
+    if not _NAME.fullmatch(tool):
+        raise ValueError(
+            f"{tool!r} is not a tool name. Use * in a name for any characters, re.compile() for a regular expression, "
+            "and when=… for a condition on a command or a path."
+        )
+    name = _BY_LOWER_CASE.get(tool.lower(), tool)
+    if name != tool:
+        raise ValueError(f"{tool!r} would match no call: the tool is called {name!r}")
+    return _RENAMED.get(tool, tool)
+
+
+def is_known_tool(name: str) -> bool:
+    """Return true if some CLI has a built-in tool with this name; true also for MCP tools and names with `*`.
+
+    Raise `ValueError` if the name is close to a tool name, and so probably misspelt.
+    """
+    if name in _TOOLS or name in _RENAMED or is_mcp_name(name) or "*" in name:
+        return True
+    if near := get_close_matches(name, [*_TOOLS, *_RENAMED], n=1, cutoff=0.7):
+        raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {near[0]!r}?")
+    return False
+
+
+def tool_name_of(call: Mapping[str, Any]) -> str:
+    """Return the name in rules for the tool in a hook's input.
+
+    The model can see an MCP tool without the server name, perhaps under another tool's name.
+    """
+    name = str(call.get("tool_name", ""))
+    match call.get("mcp_server"):
+        case {"name": str(server)}:
+            prefix = mcp_name(server, "")
+            return name if name.startswith(prefix) else prefix + name
+        case _:
+            return _RENAMED.get(name, name)
+
+
+Behavior: TypeAlias = Literal["allow", "ask", "deny"]
+"""Decision on the calls that a rule matches."""
+Predicate: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Condition on a call's input. Not a coroutine function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Decision on some tool calls.
+
+    ```python
+    Rule("Bash", "deny", when=lambda input: input.get("run_in_background"))
+    Rule("mcp__github__*", "ask")
+    Rule(re.compile("Edit|Write|NotebookEdit"), "allow")
+    ```
+
+    Raises:
+        ValueError: The tool is not a name, such as the CLI's rule `Bash(git *)`; or differs from a CLI tool only in
+            case.
+        TypeError: The predicate is a coroutine function.
+    """
+
+    tool: str | re.Pattern[str]
+    """Name, in which `*` matches any characters; or a regular expression for the whole name. An MCP server's tool is
+    `mcp__server__tool`, whatever name the model sees."""
+    behavior: Behavior
+    """Decision: deny, ask the policy's callback, or allow."""
+    _: KW_ONLY
+    when: Predicate | None = None
+    """Condition on the input: the rule matches if it returns a true value. If it raises, the call is denied, whatever
+    `behavior` is. The CLI first makes a relative path in a file tool's input absolute."""
+    reason: str | None = None
+    """Text for the model on a denial, or for the asked callback."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tool", _checked_tool_pattern(self.tool))
+        if self.behavior not in ("allow", "ask", "deny"):
+            raise ValueError(f"a rule can 'allow', 'ask' or 'deny', not {self.behavior!r}")
+        if inspect.iscoroutinefunction(self.when):
+            raise TypeError(f"the predicate of a rule is not a coroutine function: {self.when!r}")
+
+    def matches(self, tool: str, input: Mapping[str, Any]) -> bool:
+        """Return true if the rule matches this call. Predicate errors propagate."""
+        if isinstance(self.tool, str):
+            if not re.fullmatch(".*".join(map(re.escape, self.tool.split("*"))), tool, re.DOTALL):
+                return False
+        elif not self.tool.fullmatch(tool):
+            return False
+        if self.when is None:
+            return True
+        answer = self.when(input)
+        if inspect.isawaitable(answer):
+            raise TypeError("the predicate of a rule returned an awaitable: use a function without `async`")
+        return bool(answer)
+
 
 Default: TypeAlias = Literal["pass", "allow", "ask", "deny"]
 """Decision on a call that no rule matches. `"pass"` leaves it to the CLI's rules."""
@@ -77,7 +199,7 @@ class Policy:
 
         Any other tool, also in a later CLI, is denied. Add rules with `with_rules()`.
         """
-        return cls(reading(), default="deny")
+        return cls([Rule(tool, "allow") for tool in _READING], default="deny")
 
     @classmethod
     def workspace_write(
@@ -98,7 +220,13 @@ class Policy:
             NotADirectoryError: The path is not a folder.
             FileNotFoundError: The path does not exist.
         """
-        return cls([*reading(), *writing_below(path), *shell_rules(shell)], default="deny", ask=ask, timeout=timeout)
+        folder = Path(path).resolve(strict=True)
+        if not folder.is_dir():
+            raise NotADirectoryError(f"{path} is not a folder")
+        writing = [Rule(tool, "allow", when=_may_write(folder, field)) for tool, field in _WRITING.items()]
+        reason = "A shell command can write anywhere." if shell == "ask" else None
+        rules = [*cls.read_only().rules, *writing, Rule(_SHELLS, shell, reason=reason)]
+        return cls(rules, default="deny", ask=ask, timeout=timeout)
 
     def with_rules(self, *rules: Rule) -> "Policy":
         """Return a policy with more rules."""
@@ -128,3 +256,44 @@ _REASONS: Mapping[str, str] = {
     "allow": "The policy of this session allows {tool}.",
     "pass": "The policy of this session has no rule for {tool}.",
 }
+
+# Tools that read, or keep notes in memory. Not tools that fetch from the network: they can also send data out. Neither
+# sub-agents nor skills: their definitions can bring more than tool calls.
+_READING = ("Glob", "Grep", "LS", "NotebookRead", "Read", "StructuredOutput", "TodoWrite", "ToolSearch")
+
+# Tools that run commands.
+_SHELLS = re.compile("Bash|Monitor|PowerShell")
+
+# Tools that write, with the field for the path.
+_WRITING: Mapping[str, str] = {
+    "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path", "Write": "file_path",
+}  # fmt: skip
+
+# White space that JavaScript, and so the CLI, trims at an end. Python trims more characters, but not the last.
+_TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
+
+# Files there make other programs run code: git hooks, and hooks in the CLI's settings.
+_NOT_EVEN_BELOW = frozenset({".git", ".claude"})
+
+
+def _may_write(folder: Path, field: str) -> Predicate:
+    def predicate(input: Mapping[str, Any]) -> bool:
+        below = _below(folder, input[field])
+        return below is not None and not _NOT_EVEN_BELOW.intersection(part.lower() for part in below.parts)
+
+    return predicate
+
+
+def _below(folder: Path, path: object) -> Path | None:
+    """Return a path's target relative to the folder; None if it is outside.
+
+    The CLI resolves `..` before links, the system after; and for some tools it first changes the path's Unicode form.
+    The target must be below in all cases.
+    """
+    if not isinstance(path, str) or not os.path.isabs(path) or path != path.strip(_TRIMMED):
+        raise ValueError(f"not an absolute path, as the CLI sends it: {path!r}")
+    normal = os.path.normpath(path)
+    targets = {Path(os.path.realpath(way)) for way in (path, normal, unicodedata.normalize("NFC", normal))}
+    if any(target == folder or not target.is_relative_to(folder) for target in targets):
+        return None
+    return Path(os.path.realpath(normal)).relative_to(folder)

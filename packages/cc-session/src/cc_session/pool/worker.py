@@ -19,9 +19,9 @@ from claude_agent_sdk.types import SystemPromptCustom
 from cc_types import CLIConnectionError, ControlRequestError
 
 from ..process.cli_process import Memory
-from ..process.observer import SideEffects
 from ..process.options import find_cli
 from ..process.settings import Settings, SettingValues
+from ..process.transport import SideEffects
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
 from ..session.session import Session

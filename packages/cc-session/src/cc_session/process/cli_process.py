@@ -12,15 +12,15 @@ import signal
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
 import psutil
 from anyio.abc import ByteReceiveStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 from claude_agent_sdk._internal.transport import subprocess_cli
 from pydantic_core import from_json
@@ -29,7 +29,9 @@ from typing_extensions import override
 from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
 from .login import wait_for_renewal
-from .process_tree import Watchdog, descendants, end_all, set_limit
+from .options import check_paths
+from .private_folder import PrivateFolder
+from .process_tree import MARK, descendants, end_all, set_limit, start_watchdog
 
 __all__ = ["CLIProcess", "LastWords", "Memory", "Phase", "memory_of"]
 
@@ -115,27 +117,43 @@ class CLIProcess(Transport):
 
     Unlike the SDK's transport, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit
     code, and it ends the process quickly: at once while it is busy, otherwise after half the `close_seconds`.
-    The `folder` must not outlive the process.
+    It runs in a private folder, which goes with it.
     """
 
-    def __init__(self, options: ClaudeAgentOptions, folder: Path, *, close_seconds: float) -> None:
+    def __init__(self, options: ClaudeAgentOptions, *, close_seconds: float) -> None:
+        check_paths(options.cwd, options.cli_path)
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
-        options = replace(options, stderr=self._on_stderr, env={**_START_RESULTS, **options.env})
-        self._env = options.env
         self._cli_path = options.cli_path
         self._start_failure: dict[str, Any] | None = None
-        self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
         self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
-        self._folder = folder
         self._close_seconds = close_seconds
-        self._watchdog: Watchdog | None = None
+        self._watchdog = AsyncExitStack()
         self._is_closing = False
         self._close_lock = anyio.Lock()
         self.phase: Phase = "connect"
         """Present activity. In a turn the process does not end when stdin is closed."""
         self.last_words = LastWords()
         """End of stderr, for errors."""
+        with ExitStack() as on_failure:
+            try:
+                self._folder = PrivateFolder()
+                on_failure.callback(self._folder.remove)
+                options = self._folder.options(options)
+            except OSError as error:
+                reason = f"The private folder for Claude Code cannot be made: {error}"
+                advice = "Make room in the folder for temporary files, or raise the limit of open files."
+                raise CLIConnectionError(reason=reason, advice=advice) from error
+            options = replace(options, stderr=self._on_stderr, env={**_START_RESULTS, **options.env})
+            self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
+            on_failure.pop_all()
+        self.env = options.env
+        """Variables of the CLI, on top of this process's."""
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Environment variable that makes another process end with this one."""
+        return {MARK: str(self._folder.path)}
 
     @property
     def pid(self) -> int | None:
@@ -172,8 +190,10 @@ class CLIProcess(Transport):
     async def connect(self) -> None:
         await self._inner.connect()
         if self._process is not None and not self._is_closing:
-            set_limit(self._process.pid, self._folder)
-            self._watchdog = await Watchdog.over(self._process.pid, self._folder)
+            set_limit(self._process.pid, self._folder.path)
+            if os.name == "posix":
+                with suppress(OSError):  # no shell
+                    self._watchdog.push_async_callback(await start_watchdog(self._process.pid, self._folder.path))
         if self._is_closing:
             # Closed during the start, when there was nothing to close yet.
             await self.close()
@@ -210,21 +230,21 @@ class CLIProcess(Transport):
     @override
     async def close(self) -> None:
         self._is_closing = True
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), ExitStack() as at_last:
+            at_last.callback(self._folder.remove)
             async with self._close_lock:
                 process = self._process
                 try:
                     if process is not None:
                         with anyio.move_on_after(self._close_seconds if process.returncode is None else 0):
-                            await wait_for_renewal(self._env)
+                            await wait_for_renewal(self.env)
                         await self._end(process)
                 finally:
                     # On an overloaded machine the close timeout may be over by now.
                     if process is not None and process.returncode is None:
                         with suppress(ProcessLookupError):
                             process.kill()
-                    if self._watchdog is not None:
-                        await self._watchdog.release()
+                    await self._watchdog.aclose()
                 # The rest takes no time: the process has ended.
                 await self._inner.close()
 
@@ -265,7 +285,7 @@ class CLIProcess(Transport):
         def end() -> None:
             # The id of a reaped process may belong to another process by now.
             pid = process.pid if process.returncode is None else None
-            if processes := descendants(pid, self._folder):
+            if processes := descendants(pid, self._folder.path):
                 end_all(processes, _DESCENDANTS_SECONDS)
 
         try:
@@ -274,20 +294,15 @@ class CLIProcess(Transport):
             end()  # from Python 3.12 on, no thread can be started when the interpreter ends
 
     async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
-        begun: list[bytes] = []  # start of an incomplete line
+        stream = BufferedByteReceiveStream(stdout)
         while True:
             try:
-                chunk = await stdout.receive()
-            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
-            *lines, rest = chunk.split(b"\n")
-            for line in lines:
-                yield b"".join((*begun, line))
-                begun.clear()
-            begun.append(rest)
-            if sum(map(len, begun)) > self._max_line:
+                yield await stream.receive_until(b"\n", self._max_line)
+            except anyio.DelimiterNotFound:
                 reason = f"it is longer than {self._max_line} bytes"
-                raise CLIJSONDecodeError(line=_text(b"".join(begun)[:1000]), reason=reason)
+                raise CLIJSONDecodeError(line=_text(stream.buffer[:1000]), reason=reason) from None
+            except (anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
 
     async def _exited(self, process: Process) -> ProcessExitedError:
         with anyio.move_on_after(_EXIT_SECONDS):

@@ -1,31 +1,56 @@
 """A CLI connection from start to end: connect, read, write, send control requests, close.
 
-It lives on the background loop and does not interpret messages: they go to `on_message`, and the end to `on_end`.
+It lives on the background loop and does not interpret messages: they go to `on_message`, and the end to `on_end`. The
+SDK's errors become ours.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import math
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import cast
+from urllib.parse import urlsplit
 
+import claude_agent_sdk as sdk
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
+from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
-from cc_types import ControlTimeoutError, JsonValue
+from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
 from ..background import at_exit, in_forked_child
-from ..errors import CLIConnectionError, MessageParseError, translated
+from ..errors import CLIConnectionError, CLIJSONDecodeError, CLINotFoundError, MessageParseError, ProcessExitedError
 from ..timeouts import Timeouts, time_limit
-from .api_host import fail_without_network
 from .cli_process import CLIProcess, Phase
-from .control import ControlTransport, ignore_outcome
-from .options import check_paths
-from .private_folder import PrivateFolder
-from .process_tree import MARK
+from .login import CLOUD_VARIABLES, api_address, api_url
+from .transport import ControlTransport, ignore_outcome
 
-__all__ = ["CLIConnection", "wait_until_closed"]
+__all__ = ["CLIConnection", "translated", "unreachable", "wait_until_closed"]
 
 logger = logging.getLogger(__name__)
+
+# A starting CLI fetches an organization's settings and limits from Anthropic's API, and without a network repeats that
+# for 18 s (`--debug-file` shows it). No documented variable disables these fetches alone, and they carry the
+# organization's rules: so a slow start is checked and given up. The check sends nothing, so it costs nothing. Measured
+# on CLI 2.1.329.
+# A start takes 0.4 s, and a few seconds on a busy machine.
+_SLOW_START_SECONDS = 3.0
+_CONNECT_SECONDS = 1.5
+# A client repeats a failed request within so long; then the check comes first.
+_RETRY_SECONDS = 10.0
+
+# Monotonic times, by URL.
+_failures: dict[str, float] = {}
+
+# Start of the SDK's message that names the requested path.
+_NOT_FOUND_AT = "Claude Code not found at: "
+
+# Start of the SDK's message about an unanswered request, and the SDK's timeout. Our timeouts are usually shorter.
+_TIMEOUT = "Control request timeout: "
+_TIMEOUT_SECONDS = 60.0
 
 # A process ends within the close timeout, or a little later. A caller's transport may have no limit.
 _CLOSE_FACTOR = 2
@@ -47,24 +72,11 @@ class CLIConnection:
         self.timeouts = timeouts
         self._env = options.env
         self._on_message, self._on_end = on_message, on_end
-        self._folder: PrivateFolder | None = None
-        if transport is None:
-            check_paths(options.cwd, options.cli_path)
-            try:
-                self._folder = PrivateFolder()
-                private = self._folder.options(options)
-                client_options.env = private.env  # the SDK looks there for transcripts to store
-                transport = CLIProcess(private, self._folder.path, close_seconds=timeouts.close)
-            except BaseException as error:
-                if self._folder is not None:
-                    self._folder.remove()
-                if isinstance(error, OSError):
-                    reason = f"The private folder for Claude Code cannot be made: {error}"
-                    advice = "Make room in the folder for temporary files, or raise the limit of open files."
-                    raise CLIConnectionError(reason=reason, advice=advice) from error
-                raise
+        transport = transport or CLIProcess(options, close_seconds=timeouts.close)
         self.process = transport if isinstance(transport, CLIProcess) else None
         """The process, if it runs on this machine."""
+        if self.process is not None:
+            client_options.env = self.process.env  # the SDK looks there for transcripts to store
         self.transport = ControlTransport(transport, options)
         self.client = ClaudeSDKClient(client_options, transport=self.transport)
         self._connecting: asyncio.Task[None] | None = None
@@ -80,11 +92,6 @@ class CLIConnection:
         self.death: Exception | None = None
         """The same, unless the connection was closed."""
         _open_connections.add(self)
-
-    @property
-    def mark(self) -> dict[str, str]:
-        """Environment variable that makes another process end with this one."""
-        return {} if self._folder is None else {MARK: str(self._folder.path)}
 
     async def open(self, unpack: Callable[["CLIConnection"], Awaitable[None]]) -> None:
         """Start the CLI, wait until it is ready, and `unpack`; clean up on failure."""
@@ -157,10 +164,9 @@ class CLIConnection:
         connecting = self._connecting = asyncio.ensure_future(self.client.connect())
         connecting.add_done_callback(ignore_outcome)
         # The transport does not tell the SDK why it has ended; the SDK would wait for an answer.
-        ended = asyncio.ensure_future(self.transport.ended())
-        failures: list[asyncio.Task[None]] = [ended]
+        failures: list[asyncio.Task[None]] = [asyncio.ensure_future(self.transport.ended())]
         if self.process is not None:
-            failures.append(asyncio.ensure_future(fail_without_network(self._env)))
+            failures.append(asyncio.ensure_future(_fail_without_network(self._env)))
         seconds = self.timeouts.connect
         try:
             async with time_limit(seconds, partial(ControlTimeoutError, subtype="initialize", seconds=seconds)):
@@ -168,8 +174,7 @@ class CLIConnection:
                     await asyncio.wait({connecting, *failures}, return_when=asyncio.FIRST_COMPLETED)
                     if not connecting.done():
                         connecting.cancel()
-                        await next(failure for failure in failures if failure.done())
-                    await connecting
+                    await next(task for task in (connecting, *failures) if task.done())
         finally:
             for failure in failures:
                 failure.add_done_callback(ignore_outcome)
@@ -219,8 +224,15 @@ class CLIConnection:
         self._finish(CLIConnectionError(reason="The session is closed", advice="Open another session."))
         try:
             # The process first: then all other waits end.
-            await self._close_transport()
-            await self._stop_connecting()
+            closing = asyncio.ensure_future(self.transport.inner.close())
+            seconds = _CLOSE_FACTOR * self.timeouts.close
+            if not await _finished(closing, seconds):
+                logger.error("%r was not closed within %g seconds and is left alone", self.transport.inner, seconds)
+            elif not closing.cancelled() and (error := closing.exception()) is not None:
+                logger.error("Closing the transport of a Claude Code session failed", exc_info=error)
+            # It has failed by now; with a caller's transport it may need a cancel.
+            if self._connecting is not None and not await _finished(self._connecting, self.timeouts.close / 2):
+                await asyncio.wait({self._connecting}, timeout=self.timeouts.close / 2)
             # The caller's MCP servers may have tools that do not end.
             async with asyncio.timeout(self.timeouts.close):
                 await self.client.disconnect()
@@ -229,28 +241,96 @@ class CLIConnection:
         finally:
             if self._reading is not None:
                 self._reading.cancel()
-            if self._folder is not None:
-                self._folder.remove()
             _open_connections.discard(self)
 
-    async def _close_transport(self) -> None:
-        closing = asyncio.ensure_future(self.transport.inner.close())
-        closing.add_done_callback(ignore_outcome)
-        seconds = _CLOSE_FACTOR * self.timeouts.close
-        # Not `asyncio.timeout()`, which waits for a transport that ignores a cancel.
-        if not (await asyncio.wait({closing}, timeout=seconds))[0]:
-            logger.error("%r was not closed within %g seconds and is left alone", self.transport.inner, seconds)
-            closing.cancel()
-        elif not closing.cancelled() and (error := closing.exception()) is not None:
-            logger.error("Closing the transport of a Claude Code session failed", exc_info=error)
 
-    async def _stop_connecting(self) -> None:
-        """Wait for `_connecting`, which has failed by now; with a caller's transport it may need a cancel."""
-        if self._connecting is not None:
-            _, pending = await asyncio.wait({self._connecting}, timeout=self.timeouts.close / 2)
-            for task in pending:
-                task.cancel()
-                await asyncio.wait(pending, timeout=self.timeouts.close / 2)
+async def _finished(task: asyncio.Task[None], seconds: float) -> bool:
+    """Return true if a task ends in time; cancel it if not."""
+    task.add_done_callback(ignore_outcome)
+    # Not `asyncio.timeout()`, which waits for a task that ignores a cancel.
+    await asyncio.wait({task}, timeout=seconds)
+    return task.done() or not task.cancel()
+
+
+async def unreachable(env: Mapping[str, str]) -> str | None:
+    """Return why a CLI with `env`, on top of this process's environment, cannot reach the API or a proxy.
+
+    None if the host takes a connection, or if `api_url()` does not know it.
+    """
+    if not (url := api_url(env)):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or (80 if parts.scheme == "http" else 443)
+    except ValueError:
+        host, port = None, 0
+    if host is None:
+        return f"{api_address(env)} is not a URL with a scheme and a host"
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:
+        return f"{api_address(env)} cannot be reached: {str(error) or f'no answer within {_CONNECT_SECONDS:g} s'}"
+    writer.close()
+    return None
+
+
+async def _fail_without_network(env: Mapping[str, str]) -> None:
+    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation.
+
+    Raises:
+        CLIConnectionError: The API cannot be reached.
+    """
+    values, url = {**os.environ, **env}, api_url(env)
+    if not any(values.get(name) for name in ("ANTHROPIC_BASE_URL", *CLOUD_VARIABLES)):
+        is_retry = time.monotonic() - _failures.get(url, -math.inf) < _RETRY_SECONDS
+        await asyncio.sleep(0 if is_retry else _SLOW_START_SECONDS)
+        if reason := await unreachable(env):
+            _failures[url] = time.monotonic()
+            raise CLIConnectionError(reason=reason, advice="Check the network and the proxy, then try again.")
+    await asyncio.Event().wait()
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """Raise the SDK's errors as `ClaudeCodeError`; others pass."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, ClaudeCodeError) or (ours := _ours(error)) is None:
+            raise
+        raise ours from error
+
+
+def _ours(error: Exception) -> ClaudeCodeError | None:
+    match error:
+        case sdk.CLINotFoundError():
+            path = str(error).removeprefix(_NOT_FOUND_AT)
+            return CLINotFoundError(path=path if path != str(error) else None)
+        case sdk.ProcessError():
+            return ProcessExitedError(exit_code=error.exit_code, stderr_tail=error.stderr or "")
+        case sdk.CLIJSONDecodeError():
+            return CLIJSONDecodeError(line=error.line, reason=str(error.original_error))
+        case SDKMessageParseError():
+            return MessageParseError(reason=str(error), data=getattr(error, "data", None))
+        case _ if isinstance(error.__cause__, ClaudeCodeError):
+            return error.__cause__
+        # The SDK raises a bare `Exception` when the CLI did not answer, or refused, a control request from the SDK.
+        case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
+            return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
+        case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:
+            return CLIConnectionError(reason=_reason(error))
+        case _:
+            return None
+
+
+def _reason(error: Exception) -> str:
+    """Return the SDK's sentence. At the end it quotes the cause, which may have no text."""
+    sentence = str(error).strip().rstrip(". ")
+    if sentence and not sentence.endswith(":"):
+        return sentence
+    cause = type(error.__cause__ or error).__name__
+    return f"{sentence or 'Claude Code cannot be used:'} {cause}, without a reason"
 
 
 _open_connections: set[CLIConnection] = set()
@@ -258,12 +338,12 @@ _open_connections: set[CLIConnection] = set()
 
 async def wait_until_closed() -> None:
     """Wait for all connections that are being closed, as long as `close()` may take."""
-    closing = [connection for connection in _open_connections if connection.closing is not None]
-    await asyncio.gather(*(connection.close() for connection in closing), return_exceptions=True)
+    closing = [connection.close() for connection in _open_connections if connection.closing is not None]
+    await asyncio.gather(*closing, return_exceptions=True)
 
 
 async def _close_all() -> None:
-    await asyncio.gather(*(connection.close() for connection in [*_open_connections]), return_exceptions=True)
+    await asyncio.gather(*[connection.close() for connection in _open_connections], return_exceptions=True)
 
 
 def _disown_all() -> None:

@@ -23,39 +23,26 @@ __all__ = ["bundled_cli", "check_paths", "find_cli", "is_sealed", "login_advice"
 # Each variable disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
     # Features that only the caller may enable, per request. Without an effort level the CLI sends a default level.
-    "CLAUDE_CODE_EFFORT_LEVEL": "unset",
-    "CLAUDE_CODE_DISABLE_THINKING": "1",
-    "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
-    "CLAUDE_CODE_DISABLE_FAST_MODE": "1",
-    "CLAUDE_CODE_DISABLE_ADVISOR_TOOL": "1",
+    "CLAUDE_CODE_EFFORT_LEVEL": "unset", "CLAUDE_CODE_DISABLE_THINKING": "1", "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
+    "CLAUDE_CODE_DISABLE_FAST_MODE": "1", "CLAUDE_CODE_DISABLE_ADVISOR_TOOL": "1",
     # Betas that the CLI adds; without the variable, it also repeats a request that got a 400.
     "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
     # Retries, fallbacks and repairs belong to the client, which can count and report them.
-    "CLAUDE_CODE_MAX_RETRIES": "0",
-    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
-    "CLAUDE_CODE_DISABLE_MODEL_ACCESS_FALLBACK": "1",
-    "CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP": "1",
-    "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
-    "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
-    "DISABLE_COMPACT": "1",
-    "DISABLE_AUTO_COMPACT": "1",
+    "CLAUDE_CODE_MAX_RETRIES": "0", "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    "CLAUDE_CODE_DISABLE_MODEL_ACCESS_FALLBACK": "1", "CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP": "1",
+    "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1", "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
+    "DISABLE_COMPACT": "1", "DISABLE_AUTO_COMPACT": "1",
     # The API decides if a prompt is too long, not an estimate of the CLI. In tokens.
     "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1000000000",
     # Features that add text to the conversation or read files for it.
-    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
-    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
-    "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
-    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
-    "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
-    "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
-    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-    "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING": "1",
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1", "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+    "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+    "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1", "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING": "1",
     # Unrequested traffic.
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "DISABLE_AUTOUPDATER": "1",
-    "DISABLE_TELEMETRY": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
-}
+}  # fmt: skip
 
 
 def is_sealed(options: ClaudeAgentOptions) -> bool:

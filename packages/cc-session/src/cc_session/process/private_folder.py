@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
@@ -86,7 +86,14 @@ class PrivateFolder:
     def _settings(self, options: ClaudeAgentOptions, cwd: str | Path) -> str | None:
         if options.settings is not None and not _is_json(options.settings) and options.sandbox is None:
             return options.settings  # relative paths in the file are relative to its folder
-        settings = _loaded(options.settings, cwd)
+        try:
+            settings: dict[str, Any] = _loaded(options.settings or "{}", cwd)
+            if not isinstance(cast(object, settings), dict):
+                raise ValueError("they are not a JSON object")
+        except (OSError, ValueError) as error:
+            reason = f"The settings cannot be read: {error}"
+            advice = "They go to Claude Code in a private file, so give `settings` as a JSON object or the path of one."
+            raise CLIConnectionError(reason=reason, advice=advice) from error
         if options.sandbox is not None:
             # The SDK would put both on the command line.
             settings["sandbox"] = options.sandbox
@@ -98,15 +105,19 @@ class PrivateFolder:
     def _mcp_servers(self, servers: Mapping[str, Any] | str | Path, cwd: str | Path) -> dict[str, Any] | str | Path:
         if not servers:
             return {}
-        if isinstance(servers, Mapping):
-            config = {"mcpServers": _for_the_cli(servers)}
-        elif isinstance(servers, str) and _is_json(servers):
-            config = _servers_as_text(servers)
-        else:
+        config: Any = {"mcpServers": servers}
+        if not isinstance(servers, Mapping):
             try:
-                config = _servers_as_text((Path(cwd) / servers).read_text(encoding="utf-8-sig"))
-            except (OSError, ValueError):
+                config = _loaded(servers, cwd)
+            except (OSError, ValueError) as error:
+                if _is_json(servers):
+                    raise ValueError(f"the text of the option mcp_servers is not JSON: {error}") from error
                 return servers  # the CLI says why it cannot read them
+        match config:
+            case {"mcpServers": {**by_name}} if all(isinstance(server, Mapping) for server in by_name.values()):
+                config = {**config, "mcpServers": _for_the_cli(by_name)}
+            case _:
+                pass  # the CLI says why this is invalid
         return self._file("mcp.json", json.dumps(config))
 
     def _working_folder(self, options: ClaudeAgentOptions) -> Path:
@@ -141,39 +152,18 @@ def _for_the_cli(servers: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _servers_as_text(text: str) -> dict[str, Any]:
-    try:
-        config = cast("dict[str, Any]", json.loads(text))
-    except ValueError as error:
-        raise ValueError(f"the text of the option mcp_servers is not JSON: {error}") from error
-    match config:
-        case {"mcpServers": {**servers}} if all(isinstance(server, Mapping) for server in servers.values()):
-            return {**config, "mcpServers": _for_the_cli(servers)}
-        case _:
-            return config  # the CLI says why this is invalid
-
-
 def _user_cache(env: Mapping[str, str]) -> str:
     cache = env.get("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME"))
     # The default path, since many programs take an empty variable for a path.
     return cache or str(Path(env.get("HOME") or Path.home()) / ".cache")
 
 
-def _is_json(text: str | None) -> TypeGuard[str]:
+def _is_json(option: str | Path) -> bool:
     """Return true if an option has content in place of a path."""
-    return text is not None and text.lstrip().startswith("{")
+    return isinstance(option, str) and option.strip().startswith("{")
 
 
-def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
-    """Return settings given as JSON or as a path relative to `cwd`; empty if None."""
-    if settings is None:
-        return {}
-    try:
-        text = settings if _is_json(settings) else (Path(cwd) / settings.strip()).read_text(encoding="utf-8-sig")
-        if not isinstance(loaded := json.loads(text), dict):
-            raise ValueError("they are not a JSON object")
-    except (OSError, ValueError) as error:
-        reason = f"The settings cannot be read: {error}"
-        advice = "They go to Claude Code in a private file, so give `settings` as a JSON object or as the path of one."
-        raise CLIConnectionError(reason=reason, advice=advice) from error
-    return cast("dict[str, Any]", loaded)
+def _loaded(option: str | Path, cwd: str | Path) -> Any:
+    """Return an option's content, which is JSON, or in a file with a path relative to `cwd`."""
+    text = str(option).strip()
+    return json.loads(text if _is_json(option) else (Path(cwd) / text).read_text(encoding="utf-8-sig"))

@@ -15,18 +15,17 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
 
 import anyio
 import psutil
-from anyio.abc import Process
 
 from ..background import in_forked_child
 
-__all__ = ["MARK", "Watchdog", "descendants", "end_all", "limit_of", "set_limit"]
+__all__ = ["MARK", "descendants", "end_all", "limit_of", "set_limit", "start_watchdog"]
 
 MARK = "CC_SESSION_FOLDER"
 """Environment variable that identifies a process's session, by the path of the private folder."""
@@ -125,62 +124,54 @@ def _is_running(process: psutil.Process) -> bool:
         return isinstance(error, psutil.AccessDenied)
 
 
-class Watchdog:
-    """Watchdog over one process. Call `release()` when the process has ended."""
+async def start_watchdog(pid: int, folder: Path) -> Callable[[], Awaitable[None]]:
+    """Start a watchdog over the process `pid` and the folder; return the function that ends it, within a second.
 
-    def __init__(self, shell: Process, stdin: int) -> None:
-        self._shell = shell
-        self.stdin = stdin
-        """File descriptor; the shell works when no process has it open any more."""
-        _watchdogs.add(self)
+    Raises:
+        OSError: There is no POSIX shell.
+    """
+    stdin, stdin_to_write = os.pipe()
+    _stdins.add(stdin_to_write)
+    try:
+        arguments = (_SCRIPT, "claude-code-guard", str(pid), str(folder), MARK, str(limit_of(folder)))
+        shell = await anyio.open_process(
+            ["/bin/sh", "-c", *arguments],
+            stdin=stdin,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            # Nothing else: our environment may hold keys.
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+            # A signal to our process group must not reach it.
+            start_new_session=True,
+        )
+    except BaseException:
+        _stdins.discard(stdin_to_write)
+        os.close(stdin_to_write)
+        raise
+    finally:
+        os.close(stdin)
 
-    @classmethod
-    async def over(cls, pid: int, folder: Path) -> "Watchdog | None":
-        """Start a watchdog for the process `pid` and the folder; None without POSIX shell."""
-        if os.name != "posix":
-            return None
-        end_to_read, end_to_write = os.pipe()
-        try:
-            arguments = (_SCRIPT, "claude-code-guard", str(pid), str(folder), MARK, str(limit_of(folder)))
-            shell = await anyio.open_process(
-                ["/bin/sh", "-c", *arguments],
-                stdin=end_to_read,
-                stdout=DEVNULL,
-                stderr=DEVNULL,
-                # Nothing else: our environment may hold keys.
-                env={"PATH": os.environ.get("PATH", os.defpath)},
-                # A signal to our process group must not reach it.
-                start_new_session=True,
-            )
-            return cls(shell, end_to_write)
-        except BaseException as error:
-            os.close(end_to_write)
-            if isinstance(error, OSError):
-                return None
-            raise
-        finally:
-            os.close(end_to_read)
+    async def release() -> None:
+        if stdin_to_write in _stdins:
+            _stdins.discard(stdin_to_write)
+            with suppress(BrokenPipeError):
+                os.write(stdin_to_write, b"\n")
+            os.close(stdin_to_write)
+            with anyio.move_on_after(_RELEASE_SECONDS):
+                await shell.wait()
 
-    async def release(self) -> None:
-        """End the watchdog, within a second. Idempotent."""
-        if self not in _watchdogs:
-            return
-        _watchdogs.discard(self)
-        with suppress(BrokenPipeError):
-            os.write(self.stdin, b"\n")
-        os.close(self.stdin)
-        with anyio.move_on_after(_RELEASE_SECONDS):
-            await self._shell.wait()
+    return release
 
 
-_watchdogs: set[Watchdog] = set()
+# Our ends of the watchdogs' stdin. A watchdog works when no process has its end open any more.
+_stdins: set[int] = set()
 
 
 def _disown_all() -> None:
-    """Close the file descriptors: otherwise the shells would also wait for this child's death."""
-    for watchdog in _watchdogs:
-        os.close(watchdog.stdin)
-    _watchdogs.clear()
+    """Close the file descriptors: otherwise the watchdogs would also wait for this child's death."""
+    for stdin in _stdins:
+        os.close(stdin)
+    _stdins.clear()
 
 
 in_forked_child(_disown_all)

@@ -8,9 +8,8 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, ParamSpec, Self, TypeVar, cast
 from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage, Transport
@@ -20,16 +19,12 @@ from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, 
 
 from ..background import caller_loop, on_background
 from ..errors import CLIConnectionError, SessionBusyError
-from ..policy.gate import without_warnings
 from ..process.connection import CLIConnection
 from ..process.settings import SettingValues, control_requests
 from ..timeouts import time_limit
 from .extensions import Extensions
 from .sent_message import Content, History, SentMessage, TurnEvent, TurnState, assistant_line
 from .turn import CostLedger
-
-if TYPE_CHECKING:
-    from ..mcp.servers import McpServer
 
 __all__ = ["LeaseTerm", "SessionCore"]
 
@@ -46,27 +41,23 @@ class SessionCore:
 
     def __init__(self, extensions: Extensions, transport: Transport | None) -> None:
         self.extensions = extensions
-        self.timeouts = timeouts = extensions.timeouts
-        options = extensions.options
-        # The CLI must not watch this budget: it would block every later turn once the budget is spent.
-        self.max_cost_usd = options.max_budget_usd
-        options = replace(options, max_budget_usd=None)
+        self.timeouts = extensions.timeouts
         self.connection = CLIConnection(
-            options,
-            timeouts,
+            extensions.options,
+            extensions.timeouts,
             transport,
-            client_options=without_warnings(options),
+            client_options=extensions.client_options,
             on_message=self._take,
             on_end=self._end,
         )
         self.settings = self.connection.transport.settings
         """The process's confirmed settings."""
-        self.history = History(is_resumed=bool(options.resume or options.continue_conversation))
+        self.history = History(is_resumed=extensions.is_resumed)
         self.ledger = CostLedger()
         self.turns = 0
         """Number of turns begun."""
         self.sent: SentMessage | None = None
-        """Last message sent, until the result was read."""
+        """Last message sent."""
         self._between: list[Message] = []
         """Messages since the last result, for the next turn's reader."""
         self._draining: asyncio.Task[None] | None = None
@@ -114,12 +105,6 @@ class SessionCore:
         self.history.add_user(sent.uuid, is_command=sent.is_command)
         await self.connection.write(sent.line)
 
-    def finish(self, sent: SentMessage) -> None:
-        """Release a turn whose result was received."""
-        sent.take_all()
-        if self.sent is sent:
-            self.sent = None
-
     def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
         """Interrupt a turn that its reader abandons, or whose reader gets `error`."""
         sent.enter(TurnEvent.LEAVE)
@@ -160,15 +145,17 @@ class SessionCore:
 
     async def drop_messages(self) -> None:
         """Drop the conversation from the first user message on."""
-        while (first := self.history.first) is not None:
-            answer = await self.rewind(first)
+        while uuids := self.history.uuids:
+            answer = await self.rewind(uuids[0])
             if answer.get("rewound") is True:
                 break
             if answer.get("reason") != "target_not_found":
                 reason = str(answer.get("error") or answer.get("reason") or "no reason given")
                 raise ControlRequestError(subtype="rewind_conversation", message=reason)
-            self.history.drop_first()  # a hook has blocked it, so that it never entered the conversation
+            del uuids[0]  # a hook has blocked it, so that it never entered the conversation
         self._between.clear()
+        if self.sent is not None and self.sent.state is TurnState.OVER:
+            self.sent = None  # it can have megabytes
 
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo."""
@@ -177,18 +164,18 @@ class SessionCore:
         try:
             async with self._within_control_timeout("/clear"):
                 await self.begin(sent)
-                await sent.wait_for_result()
+                await sent.wait_until(sent.has_result)
         except BaseException:
             self.leave(sent)
             raise
-        self.finish(sent)
+        sent.take_all()
         self._between.clear()
 
     async def interrupt(self) -> None:
         """End the running turn, if any."""
         self.connection.check()
         sent = self.sent
-        if sent is None or not sent.asks:
+        if sent is None or not sent.asks or sent.state is TurnState.OVER:
             # The CLI may have begun a turn by itself.
             await self.connection.request("interrupt", {})
             return
@@ -226,7 +213,7 @@ class SessionCore:
                 # The name stands for several models, as `haiku` does.
                 await self.connection.request(subtype, {**fields, "only_if_model_is_current": False})
         if "mcp_servers" in changes:
-            servers = cast("Mapping[str, McpServer] | None", changes["mcp_servers"])
+            servers = cast("Mapping[str, Any] | None", changes["mcp_servers"])
             await self.extensions.serve(servers or {}, loop=asyncio.get_running_loop())
         return bool(changes)
 
@@ -255,7 +242,7 @@ class SessionCore:
 
     async def _prepare(self, connection: CLIConnection) -> None:
         await self.extensions.unpack(connection)
-        if self.history.is_resumed:
+        if self.extensions.is_resumed:
             self.ledger.begin_at(await self.usage())
 
     def _take(self, message: Message) -> None:

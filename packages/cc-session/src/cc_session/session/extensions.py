@@ -7,7 +7,7 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, cast, get_args
 
 from claude_agent_sdk import (
     CanUseTool,
@@ -32,9 +32,6 @@ from ..policy.policy import Policy
 from ..process.connection import CLIConnection
 from ..process.options import is_sealed
 from ..timeouts import Timeouts
-
-if TYPE_CHECKING:
-    from ..process.settings import Settings
 
 __all__ = ["Extensions", "SessionSetup", "check_mode"]
 
@@ -76,7 +73,12 @@ def _hooked(
     by_event: dict[str, list[HookMatcher]] = {event: [*matchers] for event, matchers in (options.hooks or {}).items()}
     for hook in hooks:
         by_event.setdefault(hook.event, []).append(for_the_cli(hook, callback_runner))
-    by_event = {event: [_limited(event, matcher, gate) for matcher in all_] for event, all_ in by_event.items()}
+    for event, matchers in by_event.items():
+        for index, matcher in enumerate(matchers):
+            callbacks = [keeping_in_memory(event, callback) for callback in matcher.hooks]
+            if gate is not None:
+                callbacks = [gate.guarded(event, callback) for callback in callbacks]
+            matchers[index] = replace(matcher, hooks=callbacks)
     if gate is not None:
         by_event.setdefault("PreToolUse", []).insert(0, gate.hook())
         options = replace(options, can_use_tool=gate.can_use_tool)
@@ -106,13 +108,6 @@ async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None
         raise HooksDisabledError("the managed settings of this machine forbid them")
     if has_policy and not policy.get("allDisabled"):
         raise HooksDisabledError("hooks in settings files, which could get round the policy, cannot be turned off")
-
-
-def _limited(event: str, matcher: HookMatcher, gate: PolicyGate | None) -> HookMatcher:
-    callbacks = [keeping_in_memory(event, callback) for callback in matcher.hooks]
-    if gate is not None:
-        callbacks = [gate.guarded(event, callback) for callback in callbacks]
-    return replace(matcher, hooks=callbacks)
 
 
 def _in_memory(callback: CanUseTool) -> CanUseTool:
@@ -159,9 +154,6 @@ class Extensions:
             wire_servers(mcp_servers, taken=self._initial_servers.keys())
         # A caller adds a server to a sealed process only for its tools, so these are allowed.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
-        # Set when the process runs.
-        self.mcp: McpControl
-        self.settings: Settings
         gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, self.timeouts)
         if self._has_hooks:
             _check_together(options, policy)
@@ -173,8 +165,20 @@ class Extensions:
             options = replace(options, max_turns=None)
         # Time limit of the CLI for connecting a server, in milliseconds.
         patience = {"MCP_TIMEOUT": str(math.ceil(self.timeouts.mcp * 1000))}
-        self.options = replace(options, env={**patience, **options.env})
+        self.is_resumed = bool(options.resume or options.continue_conversation)
+        """True if the conversation was begun in an earlier session."""
+        self.max_cost_usd = options.max_budget_usd
+        """Maximum cost of a turn in US dollars; None for no limit."""
+        # The CLI must not watch this budget: it would block every later turn once the budget is spent.
+        self.options = replace(options, env={**patience, **options.env}, max_budget_usd=None)
         """Options for the start of the process."""
+        self.client_options = self.options
+        """Options for the SDK's client."""
+        if gate is not None:
+            # So that the client does not warn that the CLI bypasses the permission callback, which it does not: a hook
+            # sends calls there. The client has no other use for these options.
+            skills = None if options.skills == "all" else options.skills
+            self.client_options = replace(self.options, permission_mode=None, allowed_tools=[], skills=skills)
 
     async def serve(
         self, servers: Mapping[str, McpServer], *, require: bool | None = None, loop: asyncio.AbstractEventLoop | None
@@ -190,7 +194,8 @@ class Extensions:
 
     async def unpack(self, connection: CLIConnection) -> None:
         """Send the running CLI the settings that are not options."""
-        self.callback_runner.mark = connection.mark
+        if connection.process is not None:
+            self.callback_runner.mark = connection.process.mark
         allows_tools = self._breaks_seal and not self._has_policy
         in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
         self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools)

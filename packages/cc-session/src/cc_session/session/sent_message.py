@@ -8,7 +8,7 @@ Received messages may be read from any thread.
 import asyncio
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Literal, TypeAlias
 from uuid import uuid4
@@ -160,6 +160,10 @@ class SentMessage:
         """Return true if `take()` has a message."""
         return self._next < len(self.messages)
 
+    def has_result(self) -> bool:
+        """Return true if the result was received."""
+        return self.result is not None
+
     def take(self) -> Message:
         """Return the next message, which must have been received."""
         message = self.messages[self._next]
@@ -173,21 +177,13 @@ class SentMessage:
         self._next = len(self.messages)
         self.enter(TurnEvent.READ)
 
-    async def wait(self, count: int | None = None) -> None:
-        """Wait until there are more than `count` messages, or an unread message if None."""
-        while len(self.messages) <= (self._next if count is None else count):
-            await self._wait_for_news()
-
-    async def wait_for_result(self) -> None:
-        """Wait for the result."""
-        while self.result is None:
-            await self._wait_for_news()
-
-    async def _wait_for_news(self) -> None:
-        if self._error is not None:
-            raise self._error
-        self._news.clear()
-        await self._news.wait()
+    async def wait_until(self, is_enough: Callable[[], bool]) -> None:
+        """Wait for more messages until `is_enough()`; raise the reader's error."""
+        while not is_enough():
+            if self._error is not None:
+                raise self._error
+            self._news.clear()
+            await self._news.wait()
 
     def _is_mine(self, result: ResultMessage) -> bool:
         """Return true if a result answers this message, not an earlier message or something that the CLI did itself."""
@@ -206,42 +202,32 @@ class History:
     def __init__(self, *, is_resumed: bool) -> None:
         self.last_sent: str | None = None
         """Last message sent, even if it was dropped since then."""
-        self._uuids: list[str] = []
-        self.is_resumed = is_resumed
-        """True if the conversation was begun in an earlier session."""
+        self.uuids: list[str] = []
+        """User messages that are still in the conversation."""
         self._before = "messages of an earlier session" if is_resumed else None
-
-    @property
-    def first(self) -> str | None:
-        """First user message that is still in the conversation."""
-        return self._uuids[0] if self._uuids else None
 
     def add_user(self, uuid: str, *, is_command: bool) -> None:
         """Record a sent message. A command may leave an echo before it."""
-        if is_command and not self._uuids:
+        if is_command and not self.uuids:
             self._before = self._before or "the echo of a command"
-        if len(self._uuids) < _MOST_REMEMBERED:
-            self._uuids.append(uuid)
+        if len(self.uuids) < _MOST_REMEMBERED:
+            self.uuids.append(uuid)
         self.last_sent = uuid
 
     def add_assistant(self) -> None:
         """Record a sent assistant message."""
-        if not self._uuids:
+        if not self.uuids:
             self._before = self._before or "an assistant message"
 
     def clear(self) -> None:
         """Record that a command has cleared the conversation, with an echo at the beginning."""
-        self._uuids.clear()
+        self.uuids.clear()
         self._before = "the echo of a command"
 
     def rewind(self, uuid: str) -> None:
         """Record that a message was dropped, and all after it."""
-        if uuid in self._uuids:
-            del self._uuids[self._uuids.index(uuid) :]
-
-    def drop_first(self) -> None:
-        """Record that the first message never entered the conversation."""
-        del self._uuids[0]
+        if uuid in self.uuids:
+            del self.uuids[self.uuids.index(uuid) :]
 
     def check_can_be_emptied(self) -> None:
         """Raise if dropping all user messages would leave content."""

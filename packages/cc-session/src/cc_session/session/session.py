@@ -35,6 +35,10 @@ class Session:
     `"dirty"` while an abandoned turn is being ended, for which the next message waits; or `"dead"` when the process has
     ended or is being closed. Only one coroutine at a time may send messages; `interrupt()`, `rewind()`, `close()` and
     control requests may come from others meanwhile.
+
+    Methods that need the process raise `ClaudeCodeError` if it has ended (`ProcessExitedError`) or sent an unreadable
+    message, after which the session is dead; and if the CLI does not answer in time (`ControlTimeoutError`) or refuses
+    (`ControlRequestError`). Methods that send a message raise `SessionBusyError` while a turn runs.
     """
 
     has_spans = True
@@ -180,8 +184,6 @@ class Session:
         Raises:
             TurnError: The turn failed; the error has the turn. The session can be used afterwards.
             TurnTimeoutError: The turn took too long, or was silent for too long, and is being ended.
-            SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
             ValueError: The timeout or the cost is an invalid number.
         """
         return await self.stream(prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd).to_end()
@@ -205,10 +207,8 @@ class Session:
         tools again, and leaves an echo with some 400 characters before the next message.
 
         Raises:
-            SessionBusyError: A turn runs, and `tools_changed` is true.
             ControlRequestError: The conversation cannot be rewound to nothing, because it does not begin with a user
                 message from this session; or the CLI refused.
-            ClaudeCodeError: The process ended; the session is dead.
         """
         if tools_changed:
             await self._term.call(self._core.clear)
@@ -219,15 +219,12 @@ class Session:
     async def add_user(self, content: Content) -> str:
         """Append a user message without asking for an answer; returns the uuid.
 
-        Raises:
-            SessionBusyError: A turn runs.
-            ControlTimeoutError: The CLI did not accept it within `timeouts.control` seconds.
-            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
+        The CLI has `timeouts.control` seconds to accept it.
         """
         return await self._term.call(self._core.add_user, content)
 
     async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
-        """Append an earlier assistant message; returns the uuid. Raises as `add_user()`.
+        """Append an earlier assistant message; returns the uuid.
 
         The CLI takes `input_tokens` as the conversation's length up to there; at 0 it estimates.
         """
@@ -246,21 +243,14 @@ class Session:
         return (await self._term.call(self._core.rewind, target_uuid)).get("rewound") is True
 
     async def interrupt(self) -> None:
-        """End the running turn, if any, and return when it has ended. The result still has to be read.
-
-        Raises:
-            ControlTimeoutError: It did not end within `timeouts.control` seconds.
-        """
+        """End the running turn, if any, within `timeouts.control` seconds. The result still has to be read."""
         await self._term.call(self._core.interrupt)
 
     async def set_model(self, model: str | None) -> None:
         """Change the model for later turns; None is the CLI's default model.
 
-        In a conversation that has begun, the CLI reports the change to the model before the next message.
-
-        Raises:
-            ControlRequestError: The CLI refused. It accepts unknown names, and then the API refuses.
-            ClaudeCodeError: As in `control()`.
+        In a conversation that has begun, the CLI reports the change to the model before the next message. It accepts
+        unknown names, and then the API refuses.
         """
         await self.control("set_model", model=model)
 
@@ -270,7 +260,6 @@ class Session:
         Raises:
             ValueError: There is no such mode.
             ControlRequestError: The CLI refused, for example `"bypassPermissions"` in a process started without it.
-            ClaudeCodeError: As in `control()`.
         """
         check_mode(mode)
         await self.control("set_permission_mode", mode=mode)
@@ -290,9 +279,6 @@ class Session:
             **fields: The request's other fields.
 
         Raises:
-            ControlTimeoutError: There was no answer in time.
-            ControlRequestError: The CLI refused.
-            ProcessExitedError: The process has ended.
             ValueError: The timeout is an invalid number.
         """
         if timeout is not None:

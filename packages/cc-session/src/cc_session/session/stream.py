@@ -1,27 +1,32 @@
-"""A turn that is read while it runs."""
+"""A turn that is read while it runs, with an OpenTelemetry span by the conventions for generative AI.
+
+Without a tracer provider there is no span.
+"""
 
 import asyncio
 import functools
 import logging
 import math
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, nullcontext
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import ExitStack, contextmanager, nullcontext
 from types import TracebackType
 from typing import Literal, Self, cast
 
-from claude_agent_sdk import Message, ResultMessage, StreamEvent, UserMessage
+from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, UserMessage
+from opentelemetry.trace import StatusCode, get_tracer
 
 from ..background import on_background, tell_background
 from ..errors import TurnTimeoutError
 from ..timeouts import checked_seconds, time_limit
 from .core import LeaseTerm, SessionCore
 from .sent_message import SentMessage, TurnEvent, TurnState
-from .spans import turn_span
 from .turn import Turn, turn_error
 
 __all__ = ["TurnStream"]
 
 logger = logging.getLogger(__name__)
+
+_TRACER = get_tracer("cc_session")
 
 
 class TurnStream(AsyncIterator[Message]):
@@ -48,10 +53,10 @@ class TurnStream(AsyncIterator[Message]):
             "turn": core.timeouts.turn if seconds is None else checked_seconds(seconds, "turn"),
             "silence": core.timeouts.silence,
         }
-        self._max_cost_usd = core.max_cost_usd if max_cost_usd is None else max_cost_usd
+        self._max_cost_usd = core.extensions.max_cost_usd if max_cost_usd is None else max_cost_usd
         if self._max_cost_usd is not None and not 0 <= self._max_cost_usd < math.inf:
             raise ValueError(f"max_cost_usd must be an amount of US dollars, not {self._max_cost_usd!r}")
-        self._span = turn_span(lambda: self.turn if sent.is_read else None) if has_span else nullcontext()
+        self._span = _turn_span(lambda: self.turn if sent.is_read else None) if has_span else nullcontext()
         self._open_span = ExitStack()
         self._watchers: list[asyncio.Task[None]] = []
         self._is_over = False
@@ -81,12 +86,7 @@ class TurnStream(AsyncIterator[Message]):
                 raise
 
     async def __aenter__(self) -> Self:
-        """Send the prompt.
-
-        Raises:
-            SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
-        """
+        """Send the prompt. Raises as a `Session`'s methods that send a message."""
         with ExitStack() as stack:
             stack.enter_context(self._span)
             try:
@@ -116,7 +116,7 @@ class TurnStream(AsyncIterator[Message]):
             raise RuntimeError("The prompt was not sent: use `async with session.stream(…)`")
         if not sent.has_unread():
             # Not through the lease term: the end of the lease also ends the turn.
-            await on_background(sent.wait)
+            await on_background(sent.wait_until, sent.has_unread)
         return sent.take()
 
     async def __aexit__(
@@ -160,8 +160,8 @@ class TurnStream(AsyncIterator[Message]):
     async def _run(self) -> Turn:
         if self._sent.state is TurnState.NEW:
             await self._begin()
-        await self._sent.wait_for_result()
-        self._core.finish(self._sent)
+        await self._sent.wait_until(self._sent.has_result)
+        self._sent.take_all()
         return self._checked_turn()
 
     async def _leave(self, error: Exception | None = None, *, waits: bool = False) -> None:
@@ -192,14 +192,18 @@ class TurnStream(AsyncIterator[Message]):
 
     async def _watch_cost(self, limit: float) -> None:
         """Interrupt the turn when it costs too much. Asks the CLI after each API call: no message has the cost."""
-        before, count = self._core.ledger.total_usd, 0
+        sent, before, count = self._sent, self._core.ledger.total_usd, 0
+
+        def has_news() -> bool:
+            return len(sent.messages) > count
+
         try:
-            while self._sent.result is None:
-                await self._sent.wait(count)
-                news = self._sent.messages[count:]
+            while not sent.has_result():
+                await sent.wait_until(has_news)
+                news = sent.messages[count:]
                 count += len(news)
                 if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
-                    await self._core.interrupt_turn(self._sent)
+                    await self._core.interrupt_turn(sent)
         except Exception as error:
             # The reader gets the same error.
             logger.debug("The cost of a turn is not watched any more: %s", type(error).__name__)
@@ -220,3 +224,41 @@ def _ends_api_call(message: object) -> bool:
     return isinstance(message, UserMessage) or (
         isinstance(message, StreamEvent) and message.event.get("type") == "message_stop"
     )
+
+
+@contextmanager
+def _turn_span(turn: Callable[[], Turn | None]) -> Generator[None]:
+    """Open a span for a turn; `turn` returns it at the end, if it was read."""
+    span = _TRACER.start_span("invoke_agent Claude Code")
+    try:
+        yield
+    except BaseException as error:
+        span.set_attribute("error.type", type(error).__name__)
+        span.set_status(StatusCode.ERROR)
+        raise
+    finally:
+        if span.is_recording():
+            span.set_attributes(_attributes(turn()))
+        span.end()
+
+
+def _attributes(turn: Turn | None) -> dict[str, str | int | float]:
+    attributes: dict[str, str | int | float] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "claude-code",
+        "gen_ai.agent.name": "Claude Code",
+    }
+    if turn is None:
+        return attributes
+    usage = turn.usage
+    read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    models = [message.model for message in turn.messages if isinstance(message, AssistantMessage)]
+    return attributes | {
+        **({"gen_ai.response.model": models[0]} if models else {}),
+        "gen_ai.conversation.id": turn.session_id,
+        "gen_ai.usage.input_tokens": usage.input_tokens + read + written,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": read,
+        "gen_ai.usage.cache_creation.input_tokens": written,
+        "operation.cost": turn.cost_usd,
+    }

@@ -8,6 +8,7 @@ that ended with an API error has the subtype `success`, and a prompt that a hook
 on CLI 2.1.329.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Self, TypeAlias, cast
@@ -20,7 +21,7 @@ from claude_agent_sdk import (
     ResultMessage,
     StreamEvent,
     SystemMessage,
-)
+)  # fmt: skip
 from typing_extensions import override
 
 from cc_convert import convert_sdk_messages_to_cli_response
@@ -38,8 +39,8 @@ TurnErrorKind: TypeAlias = FailureKind
 # Words with which the CLI reports that the context window has no room for an answer.
 _NO_ROOM = "context window limit"
 
-# Fields in a `ModelUsage` that are not consumed amounts.
-_NO_AMOUNTS = frozenset({"context_window", "max_output_tokens"})
+# Fields in a `ModelUsage` that may be consumed amounts.
+_AMOUNTS = ModelUsage.model_fields.keys() - {"context_window", "max_output_tokens"}
 
 # Prices are per million tokens; smaller amounts are noise from float subtraction. In US dollars.
 _DIGITS = 12
@@ -119,36 +120,29 @@ def _usage(messages: Iterable[Message], reported: CLIUsage, *, is_cut_off: bool)
     if not is_cut_off and any(getattr(reported, count) for count in _COUNTS):
         return reported
     sums = _sums(messages)
-    more = {count: sums[count] for count in _COUNTS if sums[count] > getattr(reported, count)}
-    return reported.model_copy(update=more) if more else reported
+    return reported.model_copy(update={count: sums[count] for count in sums if sums[count] > getattr(reported, count)})
 
 
-def _sums(messages: Iterable[Message]) -> dict[str, int]:
-    calls: dict[str, dict[str, int]] = {}
-    current = ""
+def _sums(messages: Iterable[Message]) -> Counter[str]:
+    calls: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    current, usage = "", None
     for message in messages:
         match message:
             case StreamEvent(
                 parent_tool_use_id=None, event={"type": "message_start", "message": {"id": str(current), **body}}
             ):
-                _take(calls, current, body.get("usage"))
+                usage = body.get("usage")
             case StreamEvent(parent_tool_use_id=None, event={"type": "message_delta", "usage": usage}):
-                _take(calls, current, usage)
-            case AssistantMessage(parent_tool_use_id=None, message_id=str(message_id), usage=usage):
-                _take(calls, message_id, usage)
-            case _:
                 pass
-    return {count: sum(call.get(count, 0) for call in calls.values()) for count in _COUNTS}
-
-
-def _take(calls: dict[str, dict[str, int]], message_id: str, usage: object) -> None:
-    """Record a call's usage so far. Counts only grow during a call."""
-    call = calls.setdefault(message_id, {})
-    if isinstance(usage, Mapping):
-        for count in _COUNTS:
-            value = cast("Mapping[str, object]", usage).get(count)
-            if isinstance(value, int):
-                call[count] = max(call.get(count, 0), value)
+            case AssistantMessage(parent_tool_use_id=None, message_id=str(current), usage=usage):
+                pass
+            case _:
+                continue
+        if isinstance(usage, Mapping):
+            counts = cast("Mapping[str, object]", usage)
+            # The maximum: counts only grow during a call.
+            calls[current] |= Counter({name: count for name in _COUNTS if isinstance(count := counts.get(name), int)})
+    return sum(calls.values(), Counter[str]())
 
 
 class TurnError(ClaudeCodeError, ResultError):
@@ -294,22 +288,13 @@ class CostLedger:
 
 
 def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
-    differences = {name: _less(usage, before.get(name)) for name, usage in now.items()}
-    return {name: usage for name, usage in differences.items() if any(_amounts(usage).values())}
-
-
-def _less(usage: ModelUsage, before: ModelUsage | None) -> ModelUsage:
-    if before is None:
-        return usage
-    amounts = _amounts(before)
-    return usage.model_copy(
-        update={name: max(0, round(amount - amounts.get(name, 0), _DIGITS)) for name, amount in _amounts(usage).items()}
-    )
-
-
-def _amounts(usage: ModelUsage) -> dict[str, float]:
-    return {
-        name: value
-        for name in ModelUsage.model_fields
-        if name not in _NO_AMOUNTS and isinstance(value := getattr(usage, name), int | float)
-    }
+    differences: dict[str, ModelUsage] = {}
+    for model, usage in now.items():
+        amounts = {
+            name: max(0, round(value - (getattr(before.get(model), name, 0) or 0), _DIGITS))
+            for name, value in usage
+            if name in _AMOUNTS and isinstance(value, int | float)
+        }
+        if any(amounts.values()):
+            differences[model] = usage.model_copy(update=amounts)
+    return differences

@@ -1,14 +1,23 @@
-"""Control requests that the SDK has no method for, over any SDK transport.
+"""The transport that all traffic with a CLI passes: control requests, signs of life, and side effects.
 
 The CLI accepts more control requests than the SDK offers. A transport sees all messages, so this transport sends such
 requests, with special ids, and hides the answers from the SDK. A request is always sent whole and the answer always
 awaited, also if the caller was cancelled: so the record of the settings is right.
+
+Silence is normal while a tool runs, and while the CLI waits for our answer: to a hook, to a permission request, or from
+an MCP server in this process.
+
+A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or a
+slash command. Control requests not in `_HARMLESS` count as side effects, except those for settings that can be set
+back.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn, cast
 from uuid import uuid4
@@ -19,16 +28,120 @@ from typing_extensions import override
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 from ..timeouts import time_limit
-from .observer import Observer, is_response
-from .settings import Settings
+from .settings import EXACT_MODES, Settings
 
-__all__ = ["ControlTransport", "ignore_outcome"]
+__all__ = ["ControlTransport", "Observer", "SideEffects", "ignore_outcome"]
 
 # Sent for every queued message; the SDK does not know this type and would log that each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
 
 # A pipe breaks a moment before its reader learns why.
 _REASON_SECONDS = 1.0
+
+# Control requests that only read, or end or drop data that a rewind drops too, or set what can be set back.
+_HARMLESS = frozenset((
+    "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings", "get_usage", "initialize",
+    "interrupt", "mcp_status", "rewind_conversation", "set_model",
+))  # fmt: skip
+
+# Variables that the CLI reads again for each request, so the earlier value undoes a change.
+_PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})
+
+# Prefixes of lines, which are not parsed: prompts can have megabytes.
+_CONTROL_RESPONSE = '{"type": "control_response"'
+_USER = '{"type": "user"'
+_ASSISTANT = '{"type": "assistant"'
+
+# Ends of a user message that the CLI takes literally, so that it runs no command.
+_VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery": false}')
+
+
+@dataclass(slots=True)
+class SideEffects:
+    """Side effects that a lease has on a process."""
+
+    has_conversation: bool = False
+    """True if there is a conversation."""
+    answered: bool = False
+    """True if the model began to answer."""
+    called_tools: bool = False
+    """True if the model has called a tool."""
+    others: set[str] = field(default_factory=set[str])
+    """Effects that cannot be undone."""
+
+    def clear(self) -> None:
+        """Record a complete undo."""
+        self.has_conversation = self.answered = self.called_tools = False
+        self.others.clear()
+
+
+class Observer:
+    """Observes the traffic with a process."""
+
+    def __init__(self) -> None:
+        self.side_effects = SideEffects()
+        self._alive_at = time.monotonic()
+        self._tools: set[str] = set()
+        self._requests: set[str] = set()
+
+    def silent_for(self) -> float:
+        """Return the seconds since the last output; 0 while the CLI waits for a tool or an answer."""
+        return 0.0 if self._tools or self._requests else time.monotonic() - self._alive_at
+
+    def requested(self, request: Mapping[str, JsonValue]) -> None:
+        """Record a control request."""
+        if request["subtype"] not in _HARMLESS and not _can_be_set_back(request):
+            self.side_effects.others.add(str(request["subtype"]))
+
+    def sent(self, line: str) -> None:
+        """Record a line that was written to the CLI."""
+        self._alive_at = time.monotonic()  # the CLI now has work to do
+        effects = self.side_effects
+        # Inside a JSON string the quotes would be escaped, so these are fields.
+        if line.startswith(_CONTROL_RESPONSE):
+            self._requests -= {request for request in self._requests if f'"request_id": "{request}"' in line}
+            if '"updatedPermissions"' in line:
+                effects.others.add("permissions")
+        elif line.startswith((_USER, _ASSISTANT)):
+            effects.has_conversation = True
+            if line.startswith(_USER) and not line.rstrip().endswith(_VERBATIM):
+                effects.others.add("commands")
+
+    def received(self, message: Mapping[str, Any]) -> None:
+        """Record a message from the CLI. The parser reports malformed messages."""
+        self._alive_at = time.monotonic()
+        self.side_effects.answered |= message.get("type") in ("assistant", "stream_event")
+        match message:
+            case {"type": "assistant", "message": {"content": [*blocks]}}:
+                calls = _ids(blocks, "tool_use", "id")
+                self._tools |= calls
+                self.side_effects.called_tools |= bool(calls)
+            case {"type": "user", "message": {"content": [*blocks]}}:
+                self._tools -= _ids(blocks, "tool_result", "tool_use_id")
+            case {"type": "control_request", "request_id": str(request_id)}:
+                self._requests.add(request_id)
+            case {"type": "control_cancel_request", "request_id": str(request_id)}:
+                self._requests.discard(request_id)
+            case {"type": "result"}:
+                self._tools.clear()
+            case _:
+                pass
+
+
+def _can_be_set_back(request: Mapping[str, JsonValue]) -> bool:
+    match request:
+        case {"subtype": "set_permission_mode", "mode": mode}:
+            return mode in EXACT_MODES
+        case {"subtype": "apply_flag_settings", "settings": {**settings}}:
+            env = settings.get("env", {})
+            return settings.keys() <= {"env", "model"} and isinstance(env, dict) and env.keys() <= _PER_REQUEST
+        case _:
+            return False
+
+
+def _ids(blocks: list[object], kind: str, name: str) -> set[str]:
+    objects = [cast("Mapping[str, object]", block) for block in blocks if isinstance(block, Mapping)]
+    return {str(block.get(name)) for block in objects if block.get("type") == kind}
 
 
 class ControlTransport(Transport):
@@ -83,8 +196,7 @@ class ControlTransport(Transport):
 
     def end(self, error: Exception) -> None:
         """Make all current and future requests fail with `error`."""
-        if self._end is None:
-            self._end = error
+        self._end = self._end or error
         self._has_ended.set()
         for answer in self._pending.values():
             if not answer.done():
@@ -111,7 +223,7 @@ class ControlTransport(Transport):
             if self._end is None:
                 raise
             # An answer is not needed any more. The SDK sends it in a separate task, whose error nobody reads.
-            if not is_response(data):
+            if not data.startswith(_CONTROL_RESPONSE):
                 raise self._end from None
 
     @override
@@ -166,13 +278,11 @@ class ControlTransport(Transport):
         response = cast("dict[str, JsonValue] | None", message.get("response"))
         if not isinstance(response, dict):
             return True  # malformed: the SDK would fail
-        answer = self._pending.get(str(response.get("request_id")))
-        if answer is None:
-            # A late answer to us, or an answer to the SDK.
-            return str(response.get("request_id")).startswith("cc_")
-        if not answer.done():
+        request_id = str(response.get("request_id"))
+        answer = self._pending.get(request_id)
+        if answer is not None and not answer.done():
             answer.set_result(response)
-        return True
+        return request_id.startswith("cc_")  # also a late answer; others are for the SDK
 
 
 def ignore_outcome(future: "asyncio.Future[Any]") -> None:
