@@ -21,7 +21,7 @@ from ..api.request import MessagesRequest, system_texts
 from ..context.request_context import RequestContext
 from ..context.tools import ClaudeCodeTools, ToolServerKey
 
-__all__ = ["LoopRequest", "loop_request"]
+__all__ = ["LoopRequest", "check_pairs", "loop_request", "merged"]
 
 _Object = dict[str, JsonValue]
 
@@ -94,8 +94,8 @@ def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | No
 def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tuple[HistoryMessage, ...]:
     history = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
     flat = [part for message in history for part in unfolded(message)]
-    parsed = _merged([_with_cli_names(part, server) for part in flat] if server is not None else flat)
-    _check_pairs(parsed)
+    parsed = merged([_with_cli_names(part, server) for part in flat] if server is not None else flat)
+    check_pairs(parsed)
     if parsed[-1].role != "user":
         place = f"messages.{len(history) - 1}.role"
         raise invalid(f"{place}: Claude Code does not continue an answer that the caller has begun")
@@ -169,7 +169,7 @@ def _check_other_tool(tool: _Object, claude_code_tools: ClaudeCodeTools, place: 
             raise invalid(f"{place}.{name}: Claude Code does not carry this field beside tools of its own")
 
 
-def _merged(messages: Iterable[HistoryMessage]) -> tuple[HistoryMessage, ...]:
+def merged(messages: Iterable[HistoryMessage]) -> tuple[HistoryMessage, ...]:
     """Join adjacent messages with the same role, as the API does; the CLI would add line breaks."""
     result: list[HistoryMessage] = []
     for message in messages:
@@ -191,7 +191,7 @@ def _check_message(message: HistoryMessage, place: str) -> None:
             raise invalid(f"{place}.content: Claude Code does not carry a server tool's call without result: {missing}")
 
 
-def _check_pairs(messages: Sequence[HistoryMessage]) -> None:
+def check_pairs(messages: Sequence[HistoryMessage]) -> None:
     """Refuse a conversation with mismatched calls and results."""
     seen: set[str] = set()
     open_calls: list[str] = []

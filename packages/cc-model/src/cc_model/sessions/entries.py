@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from claude_agent_sdk import SessionStoreEntry
 
-from cc_messages.api.blocks import Block, HistoryMessage
+from cc_messages.api.conversation import Block, HistoryMessage
 
 __all__ = ["as_the_model_sees", "kinds_left_out", "new_entries"]
 

@@ -22,9 +22,8 @@ from claude_agent_sdk import (
 )
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, ModelResponse, ToolReturnPart
 
-from cc_messages.api.blocks import HistoryMessage, as_blocks
-from cc_messages.api.folding import unfolded_messages
-from cc_messages.loop.history import check_pairs, merged
+from cc_messages.api.conversation import HistoryMessage, as_blocks, unfolded_messages
+from cc_messages.loop.request import check_pairs, merged
 from cc_types import APIError
 
 from .entries import as_the_model_sees, kinds_left_out, new_entries
