@@ -45,7 +45,7 @@ def without_category(blocks: list[Any]) -> list[Any]:
 def test_a_fallback_block_comes_back_in_its_place(
     place: str, is_streamed: bool, messages_server: MessagesServer, loopback: LoopbackServer
 ) -> None:
-    """MSG-128: as with the API itself, except for the trigger's category, which Claude Code does not report."""
+    """MSG-140: as with the API itself, except for the trigger's category, which Claude Code does not report."""
     answer = {"model": ANSWERING, "content": CONTENTS[place], "usage": USAGE}
     loopback.respond = steps(answer, "Bye.")
     answers: list[dict[str, Any]] = []
@@ -73,7 +73,7 @@ def test_a_fallback_block_comes_back_in_its_place(
 async def test_the_cli_response_has_each_models_usage_and_cost(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MSG-128"""
+    """MSG-140"""
     loopback.respond = lambda _: {"model": ANSWERING, "content": CONTENTS["in mid-answer"], "usage": USAGE}
     settings = AnthropicModelSettings(anthropic_betas=[BETA], extra_body={"fallbacks": FALLBACKS})
     prompt: Any = [ModelRequest.user_text_prompt("Something odd.")]

@@ -6,9 +6,10 @@ Changed requests are in `scenarios/histories.py`: dropped and refused thinking, 
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, BadRequestError
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.messages import ModelMessage, ThinkingPart
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicStaleThinkingBlockWarning
@@ -19,6 +20,7 @@ from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 BINDING = "claude-opus-5-5"
+BETA = "thinking-binding-controls-2026-08-01"
 TURNS = 200
 # In this turn the system prompt changes, which the API refuses on both ways.
 REWRITTEN_AT = 120
@@ -91,3 +93,66 @@ async def test_two_hundred_turns_with_thinking_are_accepted_as_directly(
         turns = {name: await requests_by_turn(api, model) for name, model in models.items()}
     expected = [(3 if turn == REWRITTEN_AT else 2, 3) for turn in range(TURNS)]
     assert turns == dict.fromkeys(("direct", "api-key", "oauth"), expected)
+
+
+@pytest.mark.parametrize(("second", "requests"), [("direct", 1), ("api-key", 1), ("oauth", 2)])
+async def test_thinking_stays_with_the_same_key_and_is_dropped_with_a_subscription(
+    second: str, requests: int, ways: tuple[LoopbackServer, dict[str, AnthropicModel]]
+) -> None:
+    """MODEL-05: the subscription's system blocks change the prefix; the request is repeated without thinking."""
+    api, models = ways
+    agent = Agent(instructions="Be brief.", toolsets=[])
+    api.respond = lambda _: [thought("Hm."), text("Yes.")]
+    first = await agent.run("Hello.", model=models["api-key"])
+    api.requests.clear()
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        await agent.run("Go on.", model=models[second], message_history=first.all_messages())
+    assert len(api.requests) == requests
+    assert [note.category for note in noted] == [AnthropicStaleThinkingBlockWarning] * (requests - 1)
+
+
+async def test_another_machine_goes_on_with_the_thinking(
+    ways: tuple[LoopbackServer, dict[str, AnthropicModel]],
+) -> None:
+    """MODEL-05: with an API key and with a subscription."""
+    api, models = ways
+    logins: tuple[Login, ...] = ("api-key", "oauth")
+    for login in logins:
+        first = await Agent(models[login], instructions="Be brief.", tools=[weigh]).run("Weigh it.")
+        async with ClaudeCodeProvider(env=api.env(login), pool=1, max_retries=0, cache_breakpoints=True) as provider:
+            api.requests.clear()
+            model = ClaudeCodeModel(BINDING, provider=provider)
+            agent = Agent(model, instructions="Be brief.", tools=[weigh])
+            await agent.run("Weigh it again.", message_history=first.all_messages())
+        assert len(api.requests) == 2
+
+
+def weigh(grams: float) -> str:
+    """Weigh."""
+    return f"{grams} g"
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_other_clients_are_told_why_thinking_is_refused(
+    is_streamed: bool, ways: tuple[LoopbackServer, dict[str, AnthropicModel]]
+) -> None:
+    """MODEL-05, MSG-35: and can ask the API to drop it."""
+    api, models = ways
+    api.respond = lambda _: [thought("Hm."), text("Yes.")]
+    model = models["api-key"]
+    assert isinstance(model, ClaudeCodeModel)
+    request: Any = {"model": BINDING, "max_tokens": 99, "system": "Be brief.", "messages": [said("user", "Hello.")]}
+    first = await model.client.beta.messages.create(**request)
+    request["messages"] += [said("assistant", [block.to_dict() for block in first.content]), said("user", "Go on.")]
+    request["system"] = "Be kind."
+    with pytest.raises(BadRequestError, match=r"messages\.1\.content\.0: .* bound to a different conversation"):
+        await model.client.beta.messages.create(**request, stream=is_streamed)
+    binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    message = await model.client.beta.messages.create(**request, thinking=binding, betas=[BETA])
+    [dropped] = message.input_transformations
+    assert (dropped.path, dropped.reason) == ("messages.1.content.0", "prefix_binding_mismatch")
+
+
+def said(role: str, content: Any) -> dict[str, Any]:
+    return {"role": role, "content": content}

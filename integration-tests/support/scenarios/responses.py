@@ -83,13 +83,13 @@ def answered_by_another(*content: Block) -> Respond:
 
 @responses.scenario(answered_by_another(hop(OPUS, ANSWERING), thought("Hm."), text("Gladly.")), on=OPUS)
 async def a_fallback_before_the_answer(model: AnthropicModel) -> object:
-    """MODEL-103: the response has the answering model's name and usage."""
+    """MODEL-120: the response has the answering model's name and usage."""
     return await continued(Agent(model, model_settings=FALLBACK_SETTINGS), "Something odd.", "Thanks.")
 
 
 @responses.scenario(answered_by_another(thought("A."), text("I"), hop(OPUS, ANSWERING), text(" can.")), on=OPUS)
 async def a_fallback_in_mid_answer(model: AnthropicModel) -> object:
-    """MODEL-103: both texts are in the output; the framework has no part for the block between."""
+    """MODEL-120: both texts are in the output; the framework has no part for the block between."""
     agent = Agent(model, model_settings=FALLBACK_SETTINGS)
     async with agent.run_stream("Something odd.") as stream:
         output = await stream.get_output()
@@ -98,13 +98,13 @@ async def a_fallback_in_mid_answer(model: AnthropicModel) -> object:
 
 @responses.scenario(answered_by_another(thought("A."), hop(OPUS, ANSWERING), thought("B."), text("Yes.")), on=OPUS)
 async def a_fallback_between_thinking(model: AnthropicModel) -> object:
-    """MODEL-103: without the block between, the API refuses the thinking, and the framework asks to drop it."""
+    """MODEL-120: without the block between, the API refuses the thinking, and the framework asks to drop it."""
     return await continued(Agent(model, model_settings=FALLBACK_SETTINGS), "Something odd.", "Thanks.")
 
 
 @responses.scenario(answered_by_another(hop(OPUS, ANSWERING), text("Gladly.")), on=OPUS, raises=AssertionError)
 async def a_fallback_in_a_whole_answer(model: AnthropicModel) -> object:
-    """MODEL-103: the framework cannot read the block in an answer that is not streamed."""
+    """MODEL-120: the framework cannot read the block in an answer that is not streamed."""
     return await Agent(model, model_settings={**FALLBACK_SETTINGS, "max_tokens": 4000}).run("Something odd.")
 
 

@@ -16,6 +16,7 @@ from .conftest import BODY, Connect, Serve, ask
 FILE = Path(__file__)
 PLACE = FILE.relative_to(Path.cwd()) if FILE.is_relative_to(Path.cwd()) else FILE
 
+COUNTS = {"input_tokens": 13}
 WRONG: list[tuple[Any, str]] = [
     (None, "a responder must return blocks, a str or a message dict, not NoneType"),
     (b"bytes", "not bytes"),
@@ -41,12 +42,12 @@ WRONG: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("reply", "complaint"), WRONG)
 def test_invalid_reply_is_refused_with_the_place_of_the_error(reply: Any, complaint: str) -> None:
     with pytest.raises(ReplyError, match=complaint):
-        make_message(reply, BODY)
+        make_message(reply, BODY, COUNTS)
 
 
 def test_usage_is_the_same_for_the_same_request_and_reply() -> None:
     reply = [{"type": "text", "text": "x" * 40}, {"type": "tool_use", "name": "f", "input": {"a": 1}}]
-    usages = [make_message(reply, BODY)["usage"] for _ in range(2)]
+    usages = [make_message(reply, BODY, COUNTS)["usage"] for _ in range(2)]
     assert usages[0] == usages[1]
     assert usages[0]["output_tokens"] == (40 + len('{"a": 1}')) // 4
 

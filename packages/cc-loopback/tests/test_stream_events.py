@@ -12,10 +12,11 @@ from cc_loopback.api.reply import make_message
 from .conftest import BODY, Serve
 
 STREAMED = {**BODY, "stream": True}
+COUNTS = {"input_tokens": 13, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
 
 
 def events_for(reply: Any) -> list[dict[str, Any]]:
-    return list(stream_events(make_message(reply, STREAMED)))
+    return list(stream_events(make_message(reply, STREAMED, COUNTS)))
 
 
 def deltas(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -61,7 +62,6 @@ def test_message_starts_empty_and_ends_with_stop_reason_and_usage() -> None:
     events = events_for("one two three four")
     message = events[0]["message"]
     assert message.pop("id").startswith("msg_")
-    usage = {"input_tokens": 13, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     assert message == {
         "type": "message",
         "role": "assistant",
@@ -69,12 +69,12 @@ def test_message_starts_empty_and_ends_with_stop_reason_and_usage() -> None:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {**usage, "output_tokens": 1, "service_tier": "standard"},
+        "usage": {**COUNTS, "output_tokens": 1, "service_tier": "standard"},
     }
     assert events[-2] == {
         "type": "message_delta",
         "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-        "usage": {**usage, "output_tokens": 4},
+        "usage": {**COUNTS, "output_tokens": 4},
     }
 
 

@@ -40,7 +40,7 @@ def hop(kind: str, model: str, output: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("output", [0, 10])
 def test_a_model_that_declined_costs_its_own_price_after_some_output(output: int) -> None:
-    """MSG-77, MSG-128"""
+    """MSG-77, MSG-140"""
     iterations = [hop("message", "claude-opus-4-5", output), hop("fallback_message", "claude-haiku-4-5", 20)]
     usage = {"input_tokens": 1000, "output_tokens": 20}
     alone = with_cost(RESULT, {"id": "msg_1", "model": "claude-haiku-4-5", "usage": usage})

@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> Iterator[SQLiteSessionStore]:
 
 
 async def test_the_sdk_s_suite_passes(tmp_path: Path) -> None:
-    """MODEL-124"""
+    """MODEL-134"""
     stores: list[SQLiteSessionStore] = []
 
     def make_store() -> SQLiteSessionStore:
@@ -58,7 +58,7 @@ async def test_the_sdk_s_suite_passes(tmp_path: Path) -> None:
 
 
 async def test_an_entry_that_comes_again_is_stored_once(store: SQLiteSessionStore) -> None:
-    """MODEL-124"""
+    """MODEL-134"""
     entries = [entry(uuid="a"), entry(uuid="b"), entry(title="no uuid")]
     await store.append(KEY, entries)
     await store.append(KEY, [entry(uuid="b"), entry(uuid="c"), entry(title="no uuid")])
@@ -66,7 +66,7 @@ async def test_an_entry_that_comes_again_is_stored_once(store: SQLiteSessionStor
 
 
 async def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
-    """MODEL-124"""
+    """MODEL-134"""
     stores = [SQLiteSessionStore(tmp_path / "sessions.sqlite") for _ in range(4)]
     writers = enumerate([store for store in stores for _ in range(10)])
     await asyncio.gather(*(store.append(KEY, [entry(uuid=str(number))]) for number, store in writers))
@@ -80,14 +80,14 @@ async def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_failure_leaves_no_part_of_a_batch(store: SQLiteSessionStore) -> None:
-    """MODEL-124"""
+    """MODEL-134"""
     with pytest.raises(TypeError):
         await store.append(KEY, [entry(uuid="a"), entry(uuid="b", data=b"not JSON")])
     assert await store.load(KEY) is None
 
 
 def test_the_file_is_private(tmp_path: Path) -> None:
-    """MODEL-124"""
+    """MODEL-134"""
     SQLiteSessionStore(tmp_path / "sessions.sqlite").close()
     assert stat.S_IMODE((tmp_path / "sessions.sqlite").stat().st_mode) == 0o600
     with pytest.raises(sqlite3.OperationalError):
@@ -111,7 +111,7 @@ class TwoMethods:
 async def test_a_session_moves_between_machines(
     kind: str, store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-123, MODEL-125"""
+    """MODEL-133, MODEL-135"""
     any_store: Any = store if kind == "SQLite" else TwoMethods()
     folder = tmp_path / "project"
     folder.mkdir()
@@ -139,7 +139,7 @@ async def test_a_session_moves_between_machines(
 async def test_a_history_goes_into_a_store(
     store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-123"""
+    """MODEL-133"""
     history = [question("First?"), DONE]
     written = await to_claude_code(history, tmp_path, store=store)
     read = await from_claude_code(written.session_id, cwd=tmp_path, store=store)
@@ -154,7 +154,7 @@ async def test_a_history_goes_into_a_store(
 async def test_sub_agents_move_too(
     store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MODEL-123, MODEL-125"""
+    """MODEL-133, MODEL-135"""
     session = with_sub_agent(shared_api, tmp_path)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", config_of(shared_api))
     await import_session_to_store(session, store, directory=str(tmp_path))
@@ -170,7 +170,7 @@ async def test_sub_agents_move_too(
 
 
 async def test_a_path_from_a_store_stays_in_the_session(store: SQLiteSessionStore, tmp_path: Path) -> None:
-    """MODEL-125"""
+    """MODEL-135"""
     written = await to_claude_code([question("First?"), DONE], tmp_path, store=store)
     key: Any = {"project_key": project_key_for_directory(tmp_path), "session_id": written.session_id}
     key["subpath"] = "subagents/../../../evil"

@@ -118,7 +118,7 @@ HISTORIES: dict[str, list[ModelMessage]] = {
 async def test_begun_in_a_program_and_continued_in_the_terminal(
     name: str, model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-120, MODEL-122"""
+    """MODEL-130, MODEL-132"""
     history = HISTORIES[name]
     shared_api.respond = answer
     session = await to_claude_code(history, tmp_path, config_dir=config_of(shared_api))
@@ -192,7 +192,7 @@ def forked(api: LoopbackServer, folder: Path) -> str:
 async def test_begun_in_the_terminal_and_continued_in_a_program(
     begin: Callable[[LoopbackServer, Path], str], model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-121, MODEL-122"""
+    """MODEL-131, MODEL-132"""
     session = begin(shared_api, tmp_path)
     read = await from_claude_code(session, config_dir=config_of(shared_api))
     ask_claude(shared_api, tmp_path, "And then?", "--resume", session)
@@ -207,7 +207,7 @@ async def test_begun_in_the_terminal_and_continued_in_a_program(
 async def test_one_conversation_on_both_sides_in_turn(
     model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-122: program, terminal, program, terminal."""
+    """MODEL-132: program, terminal, program, terminal."""
     agent = Agent(model, system_prompt="Know Paris.", instructions="Be brief.", tools=[weather])
     config = config_of(shared_api)
     first = await agent.run("How is it in Paris?")
@@ -234,7 +234,7 @@ def weather(city: str) -> str:
 
 
 async def test_sub_agents_have_conversations_of_their_own(shared_api: LoopbackServer, tmp_path: Path) -> None:
-    """MODEL-121"""
+    """MODEL-131"""
     read = await from_claude_code(with_sub_agent(shared_api, tmp_path), config_dir=config_of(shared_api))
     [(agent, messages)] = read.agents.items()
     assert [type(message) for message in messages] == [ModelRequest, ModelResponse]
@@ -247,7 +247,7 @@ async def test_sub_agents_have_conversations_of_their_own(shared_api: LoopbackSe
 async def test_a_compaction_leaves_the_summary_and_the_kept_messages(
     shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-121"""
+    """MODEL-131"""
     session = compacted(shared_api, tmp_path)
     read = await from_claude_code(transcript_of(shared_api, session))
     assert "continued from a previous conversation" in str(read.messages[0])
@@ -258,7 +258,7 @@ async def test_a_compaction_leaves_the_summary_and_the_kept_messages(
 async def test_after_a_rewind_the_last_branch_counts(
     model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-121, MODEL-122"""
+    """MODEL-131, MODEL-132"""
     shared_api.respond = answer
     options = sealed_options(cwd=tmp_path, env=shared_api.env())
     del options.extra_args["no-session-persistence"]
@@ -293,7 +293,7 @@ def user_entry(number: int, content: Any, **fields: Any) -> dict[str, Any]:
 
 
 async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) -> None:
-    """MODEL-121"""
+    """MODEL-131"""
     queued = {"type": "queued_command", "prompt": "Wait!", "commandMode": "prompt"}
     error = {"role": "assistant", "id": "msg_1", "content": [{"type": "text", "text": "API Error"}]}
     path = write_transcript(
@@ -324,14 +324,14 @@ async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) 
     ],
 )
 async def test_a_block_that_pydantic_ai_lacks_is_named(content: Any, message: str, tmp_path: Path) -> None:
-    """MODEL-126"""
+    """MODEL-136"""
     path = write_transcript(tmp_path / "session.jsonl", user_entry(0, content))
     with pytest.raises(HandOverError, match=re.escape(message)):
         await from_claude_code(path)
 
 
 async def test_a_damaged_or_missing_transcript_is_named(tmp_path: Path) -> None:
-    """MODEL-126"""
+    """MODEL-136"""
     path = write_transcript(tmp_path / "session.jsonl", user_entry(0, "Hello."), '{"type": "us')
     with pytest.raises(HandOverError, match="line 2 is not JSON"):
         await from_claude_code(path)
@@ -362,14 +362,14 @@ OTHER_SEARCH = NativeToolCallPart("web_search", {}, provider_name="openai")
 async def test_a_history_that_claude_code_cannot_carry_is_named(
     history: list[ModelMessage], message: str, tmp_path: Path
 ) -> None:
-    """MODEL-126"""
+    """MODEL-136"""
     with pytest.raises(HandOverError, match=re.escape(message)):
         await to_claude_code(history, tmp_path, config_dir=tmp_path / "config")
     assert not (tmp_path / "config").exists()
 
 
 async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
-    """MODEL-126"""
+    """MODEL-136"""
     history = [question("How?"), DONE]
     with pytest.raises(HandOverError, match="is not a folder"):
         await to_claude_code(history, tmp_path / "missing")
