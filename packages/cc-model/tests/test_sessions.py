@@ -312,6 +312,23 @@ async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) 
     assert read.left_out == ("1 × API error message", "1 × entry local_command")
 
 
+async def test_details_without_a_place_are_named(tmp_path: Path) -> None:
+    """MODEL-105"""
+    source = {"type": "text", "media_type": "text/plain", "data": "Text."}
+    path = write_transcript(
+        tmp_path / "session.jsonl",
+        user_entry(0, [{"type": "document", "source": source, "title": "Title"}]),
+        answer_entry([{"type": "text", "text": "Text.", "citations": [{"type": "char_location", "cited_text": "T"}]}]),
+    )
+    read = await from_claude_code(path)
+    assert read.left_out == ("1 × text with citations of a document", "1 × title or setting of a document")
+
+
+def answer_entry(content: Any) -> dict[str, Any]:
+    message = {"id": "msg_1", "role": "assistant", "model": "claude-sonnet-5", "content": content}
+    return {"type": "assistant", "uuid": "1", "parentUuid": "0", "message": message}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -326,6 +343,26 @@ async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) 
 async def test_a_block_that_pydantic_ai_lacks_is_named(content: Any, message: str, tmp_path: Path) -> None:
     """MODEL-136"""
     path = write_transcript(tmp_path / "session.jsonl", user_entry(0, content))
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await from_claude_code(path)
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ({"type": "fallback"}, "message msg_1.content.1: pydantic-ai has no part for the type 'fallback'"),
+        (
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+            "message msg_1: pydantic-ai leaves out a server tool's call without result",
+        ),
+    ],
+)
+async def test_an_answer_that_pydantic_ai_would_cut_is_named(
+    block: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """MODEL-110"""
+    entry = answer_entry([{"type": "text", "text": "Hello."}, block])
+    path = write_transcript(tmp_path / "session.jsonl", user_entry(0, "Hello."), entry)
     with pytest.raises(HandOverError, match=re.escape(message)):
         await from_claude_code(path)
 

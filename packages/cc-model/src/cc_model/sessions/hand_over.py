@@ -28,7 +28,7 @@ from cc_types import APIError
 
 from .entries import as_the_model_sees, kinds_left_out, new_entries
 from .errors import HandOverError
-from .mapping import APIMapper, request_parts
+from .mapping import APIMapper, details_left_out, request_parts
 from .transcripts import Entries, absolute_folder, find_file, read_files, read_store, write_entries
 
 __all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
@@ -158,6 +158,7 @@ async def _messages(
             left_out["API error message"] += 1
             continue
         time = datetime.fromisoformat(entry["timestamp"]) if "timestamp" in entry else datetime.now(UTC)
+        left_out.update(details_left_out(message["content"]))
         if message["role"] == "assistant":
             names |= {block["id"]: block["name"] for block in message["content"] if block.get("type") == "tool_use"}
             result.append(replace(await mapper.response(message), timestamp=time))

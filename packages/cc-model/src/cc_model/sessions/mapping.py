@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -34,11 +34,18 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from .errors import HandOverError
 
-__all__ = ["APIMapper", "request_parts"]
+__all__ = ["APIMapper", "details_left_out", "request_parts"]
 
 _PROVIDERS = ("anthropic", "claude-code")
 # With the default, much longer limit `AnthropicModel` asks for a stream.
 _SETTINGS = AnthropicModelSettings(max_tokens=1000)
+# The blocks in answers that `AnthropicModel` maps.
+_ANSWER_BLOCKS = frozenset({
+    "advisor_tool_result", "bash_code_execution_tool_result", "code_execution_tool_result", "compaction",
+    "mcp_tool_result", "mcp_tool_use", "redacted_thinking", "server_tool_use", "text",
+    "text_editor_code_execution_tool_result", "thinking", "tool_search_tool_result", "tool_use",
+    "web_fetch_tool_result", "web_search_tool_result",
+})  # fmt: skip
 _EMPTY_REPLY: dict[str, Any] = {
     "id": "msg_none",
     "type": "message",
@@ -86,12 +93,23 @@ class APIMapper(httpx2.AsyncBaseTransport):
         return {"system": "\n\n".join(filter(None, system)), "messages": sent[:-1] if ends_in_answer else sent}
 
     async def response(self, message: Mapping[str, Any]) -> ModelResponse:
-        """Return the model's response for an assistant message."""
+        """Return the model's response for an assistant message.
+
+        Raises:
+            HandOverError: pydantic-ai has no part for a block.
+        """
+        content: Sequence[Mapping[str, Any]] = message["content"]
+        for index, block in enumerate(content):
+            if block["type"] not in _ANSWER_BLOCKS:
+                place = f"message {message['id']}.content.{index}"
+                raise HandOverError(f"{place}: pydantic-ai has no part for the type {block['type']!r}")
         usage = {**_EMPTY_REPLY["usage"], **_filled(message.get("usage") or {})}
         self._reply = {**_EMPTY_REPLY, **_filled(message), "usage": usage}
-        return await self._model.request(
-            [ModelRequest(parts=[UserPromptPart("-")])], _SETTINGS, ModelRequestParameters()
-        )
+        prompt = ModelRequest(parts=[UserPromptPart("-")])
+        response = await self._model.request([prompt], _SETTINGS, ModelRequestParameters())
+        if len(response.parts) < len(content):
+            raise HandOverError(f"message {message['id']}: pydantic-ai leaves out a server tool's call without result")
+        return response
 
 
 def _text(system: str | list[dict[str, str]]) -> str:
@@ -127,6 +145,17 @@ def request_parts(
     if prompt:
         parts.append(UserPromptPart(prompt[0] if len(prompt) == 1 and isinstance(prompt[0], str) else prompt))
     return parts
+
+
+def details_left_out(content: str | Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the kinds of details for which pydantic-ai has no place."""
+    for block in () if isinstance(content, str) else content:
+        if block["type"] == "document" and any(block.get(name) for name in ("title", "context", "citations")):
+            yield "title or setting of a document"
+        if block["type"] == "text":
+            citations: Sequence[Mapping[str, Any]] = block.get("citations") or ()
+            if any(citation["type"] != "web_search_result_location" for citation in citations):
+                yield "text with citations of a document"
 
 
 def _tool_return(block: Mapping[str, Any], names: Mapping[str, str], place: str) -> ToolReturnPart:
