@@ -6,22 +6,32 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from decimal import Decimal, InvalidOperation
 from importlib.metadata import version
+from pathlib import Path
 
-from .doctor import Check, Plan, examine
+from .doctor import Check, LiveCheck, LivePlan, Plan, examine
 
 __all__ = ["main"]
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM", "skipped": "skipped"}
 _EPILOG = """\
-Exit codes: 0 if nothing is wrong, 1 if there is a problem, 2 for wrong options.
-Nothing is changed, no secret is shown, and without --online the API is not asked.
+Exit codes: 0 if nothing is wrong, 1 if there is a problem, 2 for wrong options, 130 after Ctrl-C.
+Nothing is changed, no secret is shown, and without --online or --live the API is not asked.
+--live says its price and asks before it begins. With ANTHROPIC_API_KEY it runs each scenario
+with AnthropicModel, too, for twice the price.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.live:
+        if options.json:
+            parser.error("--live writes a report: it does not take --json")
+        plan = LivePlan(report=options.report, max_usd=options.max_usd, model=options.model, cli_path=options.cli)
+        return _start_live(plan, asks=not options.yes)
     plan = Plan(cli_path=options.cli, pool=options.pool, online=options.online, model=options.model)
     try:
         return asyncio.run(_doctor(plan, as_json=options.json))
@@ -41,6 +51,45 @@ async def _doctor(plan: Plan, *, as_json: bool) -> int:
     else:
         _say(f"\n{_summary(plan) if is_well else 'Fix the problems above first.'}")
     return 0 if is_well else 1
+
+
+def _start_live(plan: LivePlan, *, asks: bool) -> int:
+    try:
+        most = plan.most
+    except LookupError:
+        _say(f"The price of {plan.model!r} is unknown, so no maximum can hold: name a Claude model with --model.")
+        return 2
+    both = ", each with Claude Code and with AnthropicModel," if plan.compares else ""
+    _say(f"The scenarios{both} cost at most ${min(most, plan.max_usd):.2f} by the list prices, usually less.")
+    _say("A subscription counts them against the plan.")
+    if asks and not _agrees():
+        _say("Nothing was sent.")
+        return 1
+    try:
+        return asyncio.run(_live(plan))
+    except KeyboardInterrupt:
+        _say(f"\nInterrupted. The report so far: {plan.report}")
+        return 130
+    except OSError as error:
+        _say(f"The report cannot be written: {error}")
+        return 1
+
+
+def _agrees() -> bool:
+    try:
+        return input("Go on? [y/N] ").strip().casefold() in ("y", "yes")
+    except EOFError:
+        _say("")
+        return False
+
+
+async def _live(plan: LivePlan) -> int:
+    check = LiveCheck(plan)
+    async for row in check.run():
+        direct = f" | AnthropicModel: {row.direct}" if row.direct else ""
+        _say(f"{row.outcome:7}  {row.name}: {row.found}{direct}")
+    _say(f"\nAbout ${check.spent:.4f}. Report without secrets, for an issue: {plan.report}")
+    return 1 if any(row.outcome == "failed" for row in check.rows) else 0
 
 
 def _summary(plan: Plan) -> str:
@@ -73,6 +122,26 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
     doctor.add_argument("--online", action="store_true", help="ask the API twice, which costs some tokens")
     doctor.add_argument(
+        "--live",
+        action="store_true",
+        help="run a dozen scenarios on the API, which costs some cents, and write a report",
+    )
+    doctor.add_argument("--yes", action="store_true", help="with --live: do not ask before it begins")
+    doctor.add_argument(
+        "--max-usd",
+        type=_usd,
+        default=Decimal("0.50"),
+        metavar="USD",
+        help="with --live: skip scenarios that could pass this price (default: %(default)s)",
+    )
+    doctor.add_argument(
+        "--report",
+        type=Path,
+        default=Path("cc-model-live.md"),
+        metavar="FILE",
+        help="with --live: the report (default: %(default)s)",
+    )
+    doctor.add_argument(
         "--model", default="sonnet", metavar="NAME", help="the model to ask then (default: %(default)s)"
     )
     doctor.add_argument(
@@ -80,6 +149,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--cli", metavar="PATH", help="the Claude Code CLI (default: the CLI that the SDK brings)")
     return parser
+
+
+def _usd(value: str) -> Decimal:
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount < 0:
+        raise argparse.ArgumentTypeError(f"must be a price such as 0.50, not {value!r}")
+    return amount
 
 
 def _count(value: str) -> int:
