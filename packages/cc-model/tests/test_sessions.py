@@ -313,7 +313,7 @@ async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) 
 
 
 async def test_details_without_a_place_are_named(tmp_path: Path) -> None:
-    """MODEL-105"""
+    """MODEL-131"""
     source = {"type": "text", "media_type": "text/plain", "data": "Text."}
     path = write_transcript(
         tmp_path / "session.jsonl",
