@@ -52,7 +52,8 @@ class RequestContext:
         on_message: Callable[[Message], object] | None,
         on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
     ) -> None:
-        self.tools, self.claude_code_tools = tools, claude_code_tools
+        self.tools = tools
+        self.claude_code_tools = claude_code_tools
         self.report: RequestReport | None = None
         """The last request's report; None before its process was ready."""
         self.model = ""

@@ -36,21 +36,18 @@ class LoopReading(Reading):
     repeats_refused_calls = True
 
     def __init__(
-        self,
-        answer: Answer,
-        request: LoopRequest,
-        approvals: Approvals | None,
-        session: Session,
+        self, answer: Answer, request: LoopRequest, approvals: Approvals | None, session: Session,
         server: ToolServer | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(answer)
-        self.calls, self.approvals, self.context = TurnCalls(), approvals, request.context
+        self.calls: TurnCalls = TurnCalls()
+        self.approvals = approvals
+        self.context = request.context
         self._session, self._server = session, server
-        context, key = request.context, request.tool_server
+        context, key = self.context, request.tool_server
+        own_tools = context.claude_code_tools
         # Allowed tool names unknown to tested CLIs.
-        self._uncertain = (
-            frozenset[str]() if context.claude_code_tools is None else context.claude_code_tools.unknown_names
-        )
+        self._uncertain = frozenset[str]() if own_tools is None else own_tools.unknown_names
         self._missing = frozenset[str]()
         own = frozenset[str]() if context.tools is None else context.tools.names
         names = {} if key is None else {key.cli_name(name): name for name in key.names()}

@@ -28,7 +28,9 @@ class Admission:
     """Admits requests of the current clients: together at most `max_requests` in progress."""
 
     def __init__(self, clients: Callable[[], ClientTable], ledger: UsageLedger, max_requests: int) -> None:
-        self.clients, self.ledger, self._max_requests = clients, ledger, max_requests
+        self.clients = clients
+        self.ledger = ledger
+        self._max_requests = max_requests
         self.in_progress: Counter[str] = Counter()
         """Requests in progress by client."""
 

@@ -65,7 +65,7 @@ class ClientTable:
     """The clients of a server."""
 
     def __init__(self, clients: Iterable[Client]) -> None:
-        self.clients = (*clients,)
+        self.clients: tuple[Client, ...] = (*clients,)
         if not self.clients:
             raise ValueError("there is no client: add a table [clients.NAME] with its token")
         owners: dict[bytes, str] = {}
