@@ -30,10 +30,10 @@ CONTENTS = {
 
 def asked(client: Anthropic, messages: list[Any], *, is_streamed: bool) -> dict[str, Any]:
     request: Any = {"model": DECLINING, "max_tokens": 99, "messages": messages, "fallbacks": FALLBACKS, "betas": [BETA]}
+    beta: Any = client.beta
     if not is_streamed:
-        message: Any = client.beta.messages.create(**request)
-        return message.to_dict()
-    with client.beta.messages.stream(**request) as stream:
+        return beta.messages.create(**request).to_dict()
+    with beta.messages.stream(**request) as stream:
         return stream.get_final_message().to_dict()
 
 

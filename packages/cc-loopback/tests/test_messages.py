@@ -160,7 +160,7 @@ def test_a_stream_begins_with_the_model_that_declines_in_mid_answer(
     """LOOP-27"""
     iterations = [{"type": "message", "model": "a"}, {"type": "fallback_message", "model": "c"}]
     reply = {"model": "c", "content": content, "usage": {"iterations": iterations}}
-    client = connect(serve(lambda body: reply))
+    client: Any = connect(serve(lambda body: reply))
     request: Any = {"model": "a", "max_tokens": 9, "messages": PROMPT}
     with client.beta.messages.stream(**request) as stream:
         start = next(event for event in stream if event.type == "message_start")

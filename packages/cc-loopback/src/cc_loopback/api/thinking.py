@@ -50,8 +50,8 @@ class ThinkingSigner:
     def check(self, body: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
         """Return the body without the blocks that the API drops, and the API's report about them.
 
-        These are blocks of another model, and with `drop_block` those whose prefix has changed. A moved cache
-        breakpoint is not a change, nor are missing thinking blocks at the beginning of the conversation.
+        It drops those of another model, and with `drop_block` those whose prefix has changed. At the beginning of the
+        conversation thinking may be missing.
 
         Raises:
             ThinkingError: The request must be refused.
