@@ -1,6 +1,6 @@
 """Long conversations with signed thinking: what the direct API accepts, it accepts through Claude Code.
 
-Changed requests are in `scenarios/histories.py`: dropped and refused thinking, with each login.
+Changed requests are in `scenarios/thinking.py`: dropped and refused thinking, with each login.
 """
 
 import warnings
