@@ -30,9 +30,10 @@ CONTENTS = {
 
 def asked(client: Anthropic, messages: list[Any], *, is_streamed: bool) -> dict[str, Any]:
     request: Any = {"model": DECLINING, "max_tokens": 99, "messages": messages, "fallbacks": FALLBACKS, "betas": [BETA]}
+    beta: Any = client.beta
     if not is_streamed:
-        return client.beta.messages.create(**request).to_dict()
-    with client.beta.messages.stream(**request) as stream:
+        return beta.messages.create(**request).to_dict()
+    with beta.messages.stream(**request) as stream:
         return stream.get_final_message().to_dict()
 
 
@@ -74,7 +75,8 @@ async def test_the_cli_response_has_each_models_usage_and_cost(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
     """MSG-140"""
-    loopback.respond = lambda _: {"model": ANSWERING, "content": CONTENTS["in mid-answer"], "usage": USAGE}
+    answer: dict[str, Any] = {"model": ANSWERING, "content": CONTENTS["in mid-answer"], "usage": USAGE}
+    loopback.respond = steps(answer)
     settings = AnthropicModelSettings(anthropic_betas=[BETA], extra_body={"fallbacks": FALLBACKS})
     prompt: Any = [ModelRequest.user_text_prompt("Something odd.")]
     model = ClaudeCodeModel(DECLINING, provider=provider)

@@ -1,6 +1,6 @@
 """Long conversations with signed thinking: what the direct API accepts, it accepts through Claude Code.
 
-Changed requests are in `scenarios/histories.py`: dropped and refused thinking, with each login.
+Changed requests are in `scenarios/thinking.py`: dropped and refused thinking, with each login.
 """
 
 import warnings
@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelMessage, ThinkingPart
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicStaleThinkingBlockWarning
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from api_script import Body, Reply, call, text, thought
+from api_script import Body, Reply, call, steps, text, thought
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
@@ -102,7 +102,7 @@ async def test_thinking_stays_with_the_same_key_and_is_dropped_with_a_subscripti
     """MODEL-05: the subscription's system blocks change the prefix; the request is repeated without thinking."""
     api, models = ways
     agent = Agent(instructions="Be brief.", toolsets=[])
-    api.respond = lambda _: [thought("Hm."), text("Yes.")]
+    api.respond = steps([thought("Hm."), text("Yes.")], [thought("Hm."), text("Yes.")])
     first = await agent.run("Hello.", model=models["api-key"])
     api.requests.clear()
     with warnings.catch_warnings(record=True) as noted:
@@ -139,17 +139,18 @@ async def test_other_clients_are_told_why_thinking_is_refused(
 ) -> None:
     """MODEL-05, MSG-35: and can ask the API to drop it."""
     api, models = ways
-    api.respond = lambda _: [thought("Hm."), text("Yes.")]
+    api.respond = steps([thought("Hm."), text("Yes.")], [thought("Hm."), text("Yes.")])
     model = models["api-key"]
     assert isinstance(model, ClaudeCodeModel)
     request: Any = {"model": BINDING, "max_tokens": 99, "system": "Be brief.", "messages": [said("user", "Hello.")]}
-    first = await model.client.beta.messages.create(**request)
+    client: Any = model.client
+    first = await client.beta.messages.create(**request)
     request["messages"] += [said("assistant", [block.to_dict() for block in first.content]), said("user", "Go on.")]
     request["system"] = "Be kind."
     with pytest.raises(BadRequestError, match=r"messages\.1\.content\.0: .* bound to a different conversation"):
-        await model.client.beta.messages.create(**request, stream=is_streamed)
+        await client.beta.messages.create(**request, stream=is_streamed)
     binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    message = await model.client.beta.messages.create(**request, thinking=binding, betas=[BETA])
+    message = await client.beta.messages.create(**request, thinking=binding, betas=[BETA])
     [dropped] = message.input_transformations
     assert (dropped.path, dropped.reason) == ("messages.1.content.0", "prefix_binding_mismatch")
 

@@ -86,7 +86,7 @@ class CloudEndpoint:
         kind = "application/vnd.amazon.eventstream" if self.cloud == "bedrock" else "text/event-stream"
         return _http(200, identity | {"content-type": kind}, b"".join(map(self._event, _EVENTS)))
 
-    def _error_headers(self) -> Mapping[str, str]:
+    def _error_headers(self) -> dict[str, str]:
         name = {"x-amzn-errortype": _ERROR_NAMES.get(self.status, "InternalServerException")}
         return {"content-type": "application/json"} | (name if self.cloud == "bedrock" else {})
 

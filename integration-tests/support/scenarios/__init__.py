@@ -9,6 +9,7 @@ from .responses import responses
 from .scenario import Scenario
 from .settings import settings
 from .streams import streams
+from .thinking import thinking
 from .tools import tools
 from .toolsets import toolsets
 from .wrappers import wrappers
@@ -21,6 +22,7 @@ _ALL = [
     *native,
     *streams,
     *histories,
+    *thinking,
     *content,
     *settings,
     *responses,

@@ -1,12 +1,10 @@
 """Histories: from other models, cut, repaired, long, unusual, and changed on the way to the model."""
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import Agent, BinaryContent, RunContext
 from pydantic_ai.capabilities import ProcessHistory, ReinjectSystemPrompt
-from pydantic_ai.exceptions import ModelRequestRejectedError
 from pydantic_ai.messages import (
     CompactionPart,
     FilePart,
@@ -26,11 +24,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.usage import RequestUsage
 
-from api_script import Body, Reply, call, echo, steps, text, thought
+from api_script import Body, Reply, call, echo, steps
 
-from .differences import integers_as_doubles, with_advice
+from .differences import integers_as_doubles
 from .media import PNG
-from .scenario import HAIKU, OPUS, SONNET, Theme, continued, like
+from .scenario import HAIKU, OPUS, SONNET, Theme
 from .tools import lucky_number
 
 histories = Theme("histories")
@@ -181,87 +179,6 @@ async def a_system_prompt_that_is_put_back(model: AnthropicModel) -> object:
     """MODEL-11"""
     agent = Agent(model, system_prompt="You are kind.", capabilities=[ReinjectSystemPrompt[object]()])
     return await agent.run("Go on.", message_history=[user("Hi."), assistant(TextPart("Hello."))])
-
-
-@histories.scenario(steps([thought("They greet."), text("Hello.")], "Yes."), on=(SONNET, HAIKU))
-async def thinking_of_our_own(model: AnthropicModel) -> object:
-    """MODEL-05, MODEL-20: signed thinking becomes a thinking block again."""
-    return await continued(Agent(model, model_settings={"thinking": "high"}), "Hi.", "Go on.")
-
-
-@histories.scenario(steps([thought("They greet."), text("Hello.")], "Yes.", "No."))
-async def thinking_that_another_provider_has_signed(model: AnthropicModel) -> object:
-    """MODEL-05, MODEL-20: thinking from the other way is accepted too."""
-    first = await Agent(model, tools=[lucky_number]).run("Hi.")
-    [signed] = [part for part in first.response.parts if isinstance(part, ThinkingPart)]
-    return await go_on(model, user("Hi."), assistant(replace(signed, provider_name="anthropic"), TextPart("Hello.")))
-
-
-@histories.scenario(echo, raises=ModelRequestRejectedError, differ=with_advice)
-async def thinking_that_nobody_has_signed(model: AnthropicModel) -> object:
-    """MODEL-20, MODEL-48: the API refuses the signature."""
-    forged = ThinkingPart("They greet.", signature="c2ln", provider_name=model.system)
-    return await go_on(model, user("Hi."), assistant(forged, TextPart("Hello."), by=model.system))
-
-
-def thinking_about(body: Body) -> Reply:
-    """Think about the number of answers, and call a tool in the first step of each turn."""
-    answers = sum(message["role"] == "assistant" for message in body["messages"])
-    content = call("lucky_number", low=1, high=3) if answers % 2 == 0 else text(f"Answer {answers}.")
-    return [thought(f"Thought {answers}."), content]
-
-
-async def two_turns_with_other_instructions(model: AnthropicModel) -> object:
-    agent = Agent(model, tools=[lucky_number], model_settings={"thinking": "low"})
-    first = await agent.run("A number.", instructions="Be brief.")
-    second = await agent.run("Another.", instructions="Be kind.", message_history=first.all_messages())
-    async with agent.run_stream("And one.", instructions="Be bold.", message_history=second.all_messages()) as stream:
-        return [second, await stream.get_output(), stream.all_messages()]
-
-
-@histories.scenario(thinking_about, on=OPUS)
-async def thinking_that_is_dropped_after_other_instructions(model: AnthropicModel) -> object:
-    """MODEL-05, MODEL-20: the API refuses it, the framework repeats the request without it, and warns."""
-    return await two_turns_with_other_instructions(model)
-
-
-@histories.scenario(thinking_about, raises=ModelRequestRejectedError, differ=with_advice)
-async def thinking_that_is_refused_after_other_instructions(model: AnthropicModel) -> object:
-    """MODEL-05, MODEL-20: the framework does not know that this model binds its thinking."""
-    return await two_turns_with_other_instructions(model)
-
-
-@histories.scenario(thinking_about, on=(OPUS, SONNET))
-async def thinking_that_another_model_cannot_read(model: AnthropicModel) -> object:
-    """MODEL-05: the API drops it, and reports this."""
-    agent = Agent(model, tools=[lucky_number], model_settings={"thinking": "low"})
-    first = await agent.run("A number.", model=like(model, HAIKU, settings={"max_tokens": 4000}))
-    return await agent.run("Another.", message_history=first.all_messages())
-
-
-@histories.scenario(echo)
-async def thinking_without_a_signature(model: AnthropicModel) -> object:
-    """MODEL-20: foreign thinking is rendered as text."""
-    parts = [ThinkingPart("They greet.", signature="", provider_name=model.system), TextPart("Hello.")]
-    return await go_on(model, user("Hi."), assistant(*parts, by=model.system))
-
-
-@histories.scenario(
-    steps([thought("Hm."), call("lucky_number", low=1, high=3)], [thought("So."), text("Two.")], "Bye.")
-)
-async def thinking_between_tools_that_comes_back(model: AnthropicModel) -> object:
-    """MODEL-20, MODEL-37"""
-    agent = Agent(model, tools=[lucky_number], model_settings={"thinking": "medium"})
-    first = await agent.run("A number.")
-    return await agent.run("Thanks.", message_history=first.all_messages())
-
-
-@histories.scenario(steps([{"type": "redacted_thinking", "data": "ZGF0YQ=="}, text("Hm.")], "Bye."))
-async def redacted_thinking_that_comes_back(model: AnthropicModel) -> object:
-    """MODEL-20, MODEL-37"""
-    agent = Agent(model)
-    first = await agent.run("Think.")
-    return await agent.run("Thanks.", message_history=first.all_messages())
 
 
 OF_ANOTHER = [

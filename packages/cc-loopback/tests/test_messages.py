@@ -160,12 +160,13 @@ def test_a_stream_begins_with_the_model_that_declines_in_mid_answer(
     """LOOP-27"""
     iterations = [{"type": "message", "model": "a"}, {"type": "fallback_message", "model": "c"}]
     reply = {"model": "c", "content": content, "usage": {"iterations": iterations}}
-    client = connect(serve(lambda body: reply))
-    with client.beta.messages.stream(model="a", max_tokens=9, messages=PROMPT) as stream:
+    client: Any = connect(serve(lambda body: reply))
+    request: Any = {"model": "a", "max_tokens": 9, "messages": PROMPT}
+    with client.beta.messages.stream(**request) as stream:
         start = next(event for event in stream if event.type == "message_start")
         assert start.message.model == first_model
-        streamed = stream.get_final_message().to_dict(exclude_unset=True)
-    whole = client.beta.messages.create(model="a", max_tokens=9, messages=PROMPT).to_dict()
+        streamed: Any = stream.get_final_message().to_dict(exclude_unset=True)
+    whole: Any = client.beta.messages.create(**request).to_dict()
     assert whole["content"] == content
     assert streamed["model"] == whole["model"] == "c"
     assert streamed["usage"]["iterations"] == whole["usage"]["iterations"] == iterations

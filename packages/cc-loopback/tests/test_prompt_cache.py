@@ -7,6 +7,8 @@ from anthropic import Anthropic
 
 from cc_loopback import LoopbackServer
 
+from .conftest import Connect
+
 Body = dict[str, Any]
 EPHEMERAL: Body = {"type": "ephemeral"}
 LONG = "a word " * 1000  # 1,750 tokens, and those of the JSON around
@@ -17,7 +19,7 @@ def text(words: str, **fields: Any) -> Body:
 
 
 @pytest.fixture
-def client(fine: LoopbackServer, connect: Any) -> Anthropic:
+def client(fine: LoopbackServer, connect: Connect) -> Anthropic:
     return connect(fine)
 
 
@@ -25,7 +27,8 @@ def counts(client: Anthropic, system: Any, *contents: Any, **fields: Any) -> tup
     """Return the tokens of the input that are neither read nor written, that are written, and that are read."""
     roles = ("user", "assistant") * len(contents)
     messages: Any = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=False)]
-    usage = client.beta.messages.create(model="m", max_tokens=9, system=system, messages=messages, **fields).usage
+    beta: Any = client.beta
+    usage = beta.messages.create(model="m", max_tokens=9, system=system, messages=messages, **fields).usage
     return usage.input_tokens, usage.cache_creation_input_tokens or 0, usage.cache_read_input_tokens or 0
 
 

@@ -43,11 +43,12 @@ def client(api: LoopbackServer, connect: Connect) -> Anthropic:
 
 
 def ask(client: Anthropic, body: Body, *, stream: bool = False) -> Body:
+    beta: Any = client.beta
     if stream:
-        with client.beta.messages.stream(**body) as events:
+        with beta.messages.stream(**body) as events:
             message = events.get_final_message()
     else:
-        message = client.beta.messages.create(**body)
+        message = beta.messages.create(**body)
     return message.model_dump(exclude_none=True, exclude={"content": {"__all__": {"parsed_output"}}})
 
 
@@ -125,7 +126,7 @@ def a_new_block_before(body: Body) -> None:
     body["messages"][3]["content"].insert(0, text("Hm."))
 
 
-CHANGES = {
+CHANGES: dict[Any, list[int]] = {
     another_system_prompt: [1, 3],
     another_tool: [1, 3],
     another_first_message: [1, 3],
@@ -152,11 +153,16 @@ def test_thinking_with_another_prefix_is_refused(
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("stream", [False, True])
 def test_thinking_is_dropped_if_the_request_asks_for_it(
-    change: Callable[[Body], None], stream: bool, conversation: Body, client: Anthropic, api: LoopbackServer
+    change: Any, stream: bool, conversation: Body, client: Anthropic, api: LoopbackServer
 ) -> None:
     """LOOP-26: and thinking since the change remains valid."""
     seen: list[Body] = []
-    api.respond = lambda body: [seen.append(deepcopy(body)), thinks(body)][1]
+
+    def respond(body: Body) -> list[Body]:
+        seen.append(deepcopy(body))
+        return thinks(body)
+
+    api.respond = respond
     change(conversation)
     message = ask(client, {**conversation, **DROP}, stream=stream)
     paths = [f"messages.{index}.content.0" for index in CHANGES[change]]
@@ -192,7 +198,12 @@ def test_a_fallback_block_must_stay_between_thinking(is_flanked: bool, client: A
     models = {"from": {"model": "claude-opus-5-5"}, "to": {"model": "claude-opus-5"}}
     hop = {"type": "fallback", **models, "trigger": {"type": "refusal", "category": "cyber"}}
     thought = {"type": "thinking", "thinking": "Hm."}
-    api.respond = lambda body: [thought, hop, thought, text("Yes.")] if is_flanked else [text("I"), hop, thought]
+    answer = [thought, hop, thought, text("Yes.")] if is_flanked else [text("I"), hop, thought]
+
+    def respond(_: Body) -> list[Body]:
+        return deepcopy(answer)
+
+    api.respond = respond
     body: Body = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [said("user", text("Hello."))]}
     content = ask(client, body)["content"]
     body["messages"] += [said("assistant", *content), said("user", text("Go on."))]

@@ -150,14 +150,14 @@ class MessagesApp:
             return responses.error(400, problem)
         # Parsed again: the responder may modify its argument, but not the recorded body.
         body: JsonObject = {**json.loads(call.raw), **route.fields}
-        seen, dropped = self._signer.check(body) if self._signer else (body, [])
-        counts = self.cache.usage(seen)
-        reply = self.respond(seen)
-        message = make_message(await reply if inspect.isawaitable(reply) else reply, seen, counts)
+        prompt, report = self._signer.check(body) if self._signer else (body, [])
+        counts = self.cache.usage(prompt)
+        reply = self.respond(prompt)
+        message = make_message(await reply if inspect.isawaitable(reply) else reply, prompt, counts)
         if self._signer:
             self._signer.sign(message, {**json.loads(call.raw), **route.fields})
-        if dropped:
-            message["input_transformations"] = dropped
+        if report:
+            message["input_transformations"] = report
         if body.get("stream"):
             return self._stream(message, fault, responses)
         return _whole(message, fault, responses)
@@ -175,8 +175,8 @@ class MessagesApp:
         if problem := problem_with(call.body, counting=True):
             return responses.error(400, problem)
         body = call.body or {}
-        counted, _ = self._signer.check(body) if self._signer else (body, [])
-        return responses.whole({"input_tokens": input_tokens(counted)})
+        prompt, _ = self._signer.check(body) if self._signer else (body, [])
+        return responses.whole({"input_tokens": input_tokens(prompt)})
 
 
 def _whole(message: JsonObject, fault: Fault, responses: Responses) -> Response:

@@ -34,8 +34,8 @@ class PromptCache:
 
     def usage(self, body: JsonObject) -> JsonObject:
         """Return the counts of a request's input, and write its prompt to the cache."""
-        total, read, last = input_tokens(body), 0, 0
-        written = {"5m": 0, "1h": 0}
+        total, hit, last = input_tokens(body), 0, 0
+        writes = {"5m": 0, "1h": 0}
         characters, digest, prefixes = 0, hashlib.sha256(body["model"].encode()), set[bytes]()
         places: list[tuple[int, bytes]] = []
         for block in _blocks(body):
@@ -45,17 +45,17 @@ class PromptCache:
             places.append((characters // _CHARACTERS_PER_TOKEN, digest.digest()))
             breakpoint_ = block.get("cache_control")
             if breakpoint_ and places[-1][0] >= _MIN_TOKENS:
-                read = max([read, *(tokens for tokens, prefix in places if prefix in self._prefixes)])
+                hit = max([hit, *(tokens for tokens, prefix in places if prefix in self._prefixes)])
                 prefixes.add(places[-1][1])
-                written[breakpoint_.get("ttl", _DEFAULT_TTL)] += max(0, places[-1][0] - max(read, last))
+                writes[breakpoint_.get("ttl", _DEFAULT_TTL)] += max(0, places[-1][0] - max(hit, last))
                 last = places[-1][0]
         self._prefixes |= prefixes
         counts = {
             "input_tokens": total - last,
-            "cache_creation_input_tokens": sum(written.values()),
-            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": sum(writes.values()),
+            "cache_read_input_tokens": hit,
         }
-        lifetimes = {f"ephemeral_{ttl}_input_tokens": tokens for ttl, tokens in written.items()}
+        lifetimes = {f"ephemeral_{ttl}_input_tokens": tokens for ttl, tokens in writes.items()}
         return {**counts, "cache_creation": lifetimes} if last else counts
 
 

@@ -27,7 +27,7 @@ _STALE = (
 
 
 class _Thinking(NamedTuple):
-    index: int
+    message: int
     position: int
     block: JsonObject
     expected: str
@@ -50,27 +50,28 @@ class ThinkingSigner:
     def check(self, body: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
         """Return the body without the blocks that the API drops, and the API's report about them.
 
-        These are blocks of another model, and with `drop_block` those whose prefix has changed. A moved cache
-        breakpoint is not a change, nor are missing thinking blocks at the beginning of the conversation.
+        It drops those of another model, and with `drop_block` those whose prefix has changed. At the beginning of the
+        conversation thinking may be missing.
 
         Raises:
             ThinkingError: The request must be refused.
         """
-        binding = (body.get("thinking") or {}).get("block_binding") or {}
+        config: JsonObject = body.get("thinking") or {}
+        binding: JsonObject = config.get("block_binding") or {}
         asks_for_drop = binding.get("prefix_mismatch_behavior") == "drop_block"
-        dropped: dict[tuple[int, int], JsonObject] = {}
+        report: dict[tuple[int, int], JsonObject] = {}
         for thinking in self._thinking(body):
-            path = f"messages.{thinking.index}.content.{thinking.position}"
+            path = f"messages.{thinking.message}.content.{thinking.position}"
             reason = _mismatch(thinking, path)
             if reason == "prefix_binding_mismatch" and not asks_for_drop:
                 raise ThinkingError(f"{path}: {_STALE}")
             if reason:
-                dropped[thinking[:2]] = {"type": "thinking_dropped", "path": path, "reason": reason}
+                report[thinking[:2]] = {"type": "thinking_dropped", "path": path, "reason": reason}
         messages = [
-            {**message, "content": [block for at, block in enumerate(_blocks(message)) if (index, at) not in dropped]}
+            {**message, "content": [block for at, block in enumerate(_blocks(message)) if (index, at) not in report]}
             for index, message in enumerate(body["messages"])
         ]
-        return ({**body, "messages": messages} if dropped else body), [*dropped.values()]
+        return ({**body, "messages": messages} if report else body), [*report.values()]
 
     def _thinking(self, body: JsonObject) -> Iterator[_Thinking]:
         model, digest, last = self._digest(answering_model(body["model"])), hmac.new(self._key, digestmod="sha256"), ""
