@@ -46,10 +46,10 @@ class Processes:
             heappush(waits[key], start_seconds)
         for worker in self.workers:
             elapsed = now - worker.since
-            if worker.state == "busy":  # an overdue lease may take as long again
-                heappush(waits[worker.launch.key], abs(lease_seconds - elapsed))
-            elif worker.state == "resetting":  # takes milliseconds, or hangs
-                heappush(waits[worker.launch.key], elapsed)
+            # A reset takes milliseconds, or hangs; an overdue lease, too, may take as long again.
+            is_early = worker.state == "busy" and elapsed < lease_seconds
+            if worker.state != "idle":
+                heappush(waits[worker.launch.key], lease_seconds - elapsed if is_early else elapsed)
         return waits
 
     def busy_seconds(self) -> list[float]:

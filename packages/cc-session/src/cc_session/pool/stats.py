@@ -35,7 +35,7 @@ class PoolStats:
     waiting_seconds: float
     """Longest wait of a waiting lease so far; 0 if none waits."""
     expected_wait_seconds: float
-    """Longest wait to expect for a waiting lease, by the last leases and starts; 0 if none waits."""
+    """Longest wait that a waiting lease has to expect, by the shortest of the last leases; 0 if none waits."""
     queue_seconds: tuple[float, ...]
     """Last wait times counted in `waits`, at most a hundred, in seconds."""
     queue_timeouts: int
