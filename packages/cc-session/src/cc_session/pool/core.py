@@ -362,7 +362,7 @@ class PoolCore:
 
     def _check_later(self) -> None:
         if self._next_check is None and not self.is_closed:
-            seconds = _CHECK_SECONDS / 2 if self._waiting else _CHECK_SECONDS
+            seconds = _CHECK_SECONDS / 4 if self._waiting else _CHECK_SECONDS
             self._next_check = asyncio.get_running_loop().call_later(seconds, self._check)
 
     def _check(self) -> None:

@@ -87,5 +87,5 @@ class Figures:
 
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""
-        seconds = {name: tuple(getattr(self, name).copy()) for name in ("queue_seconds", "start_seconds")}
-        return PoolStats(**{**vars(self), "recycled": dict(self.recycled), **seconds, **present})
+        times: dict[str, Any] = {name: tuple(getattr(self, name).copy()) for name in ("queue_seconds", "start_seconds")}
+        return PoolStats(**{**vars(self), "recycled": dict(self.recycled), **times, **present})
