@@ -87,5 +87,6 @@ class Figures:
 
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""
-        times: dict[str, Any] = {name: tuple(getattr(self, name).copy()) for name in ("queue_seconds", "start_seconds")}
-        return PoolStats(**{**vars(self), "recycled": dict(self.recycled), **times, **present})
+        values: dict[str, Any] = {**vars(self), "recycled": dict(self.recycled), **present}
+        values |= {name: tuple(values[name].copy()) for name in ("queue_seconds", "start_seconds")}
+        return PoolStats(**values)
