@@ -46,10 +46,10 @@ class Processes:
             heappush(waits[key], start_seconds)
         for worker in self.workers:
             elapsed = now - worker.since
-            # A reset takes milliseconds, or hangs; an overdue lease, too, may take as long again.
-            is_early = worker.state == "busy" and elapsed < lease_seconds
+            # A lease may take as long again as so far; a reset takes milliseconds, or hangs.
             if worker.state != "idle":
-                heappush(waits[worker.launch.key], lease_seconds - elapsed if is_early else elapsed)
+                rest = lease_seconds - elapsed if worker.state == "busy" else 0.0
+                heappush(waits[worker.launch.key], max(rest, elapsed))
         return waits
 
     def busy_seconds(self) -> list[float]:
