@@ -93,6 +93,7 @@ async def test_many_agents_at_a_time_share_the_processes_of_a_pool(loopback: Loo
     """MSG-13, ARCH-14, ARCH-30"""
     loopback.respond = instructions_and_prompt
     async with ClaudeCodeProvider(env=loopback.env(), pool=4, max_retries=0) as provider:
+        await provider.warm(4)
 
         async def run(number: int) -> str:
             model = ClaudeCodeModel(MODELS[number % 3], provider=provider)

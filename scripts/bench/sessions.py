@@ -136,7 +136,7 @@ async def measure_burst(effort: Effort) -> list[Figure]:
     taken, starts = await seconds_of_burst(SLOW_SECONDS, PLACES, count)
     slow[many] = [taken / (SLOW_SECONDS * count / PLACES)]
     return [
-        *Group(f"{count} prompts at once, answered at once", "s").figures(quick, one, {many: Bound(1.3, of="ratio")}),
+        *Group(f"{count} prompts at once, answered at once", "s").figures(quick, one, {many: Bound(1.5, of="ratio")}),
         *Group(f"{count} prompts at once, answered after 3 s", "times the answers alone").figures(
             slow, bounds={many: Bound(1.3)}
         ),

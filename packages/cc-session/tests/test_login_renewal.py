@@ -13,12 +13,11 @@ from cc_loopback import LoopbackServer
 from cc_session import PoolLimits, SessionPool, TurnError, sealed_options
 from cc_types import ClaudeCodeError
 
-from .conftest import until
+from .conftest import say, until
 from .token_api import TokenAPI
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.usefixtures("echoes"),
     # On macOS the login is in the keychain.
     pytest.mark.skipif(sys.platform != "linux", reason="the login is a file on Linux"),
 ]
@@ -28,6 +27,7 @@ SIZE = 8
 
 @pytest.fixture
 def tokens(tmp_path: Path, server: LoopbackServer) -> TokenAPI:
+    server.respond = say("Hello, you.")
     return TokenAPI(tmp_path, server)
 
 
@@ -50,10 +50,10 @@ async def test_the_processes_of_a_pool_renew_an_expired_login_once(tokens: Token
         async with tokens.served() as env, pool_of(SIZE, env) as pool:
             watcher = asyncio.create_task(watch())
             await pool.warm(SIZE)
-            turns = await asyncio.gather(*(pool.run(str(number)) for number in range(SIZE)))
+            turns = await asyncio.gather(*(pool.run("Hello.") for _ in range(SIZE)))
             assert not watcher.done()
             watcher.cancel()
-    assert [turn.text for turn in turns] == [str(number) for number in range(SIZE)]
+    assert [turn.text for turn in turns] == ["Hello, you."] * SIZE
     assert tokens.renewals == [True]
     assert accounts == {'{"accountUuid": "someone"}'}
 
@@ -69,7 +69,7 @@ async def test_a_renewal_ends_before_its_process_is_closed(tokens: TokenAPI) -> 
             with suppress(ClaudeCodeError):
                 await turn
             async with pool_of(1, env) as pool:
-                assert (await pool.run("Hello.")).text == "Hello."
+                assert (await pool.run("Hello.")).text == "Hello, you."
     assert tokens.renewals == [True]
 
 

@@ -73,6 +73,13 @@ async def test_a_pool_starts_as_many_processes_as_its_queue_needs(
     assert max(expected_waits) >= seconds
 
 
+async def test_a_lease_inside_of_a_lease_gets_another_process(make: Make) -> None:
+    """SES-102: the first lease may last for ever."""
+    pool = make(size=2)
+    async with asyncio.timeout(5), lent(pool), lent(pool):
+        assert figures(pool, "busy") == (2,)
+
+
 async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """SES-66, ARCH-06: but a single process is always allowed, and shared pages count once."""
     monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(100, 50)))

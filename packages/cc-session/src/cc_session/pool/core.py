@@ -235,7 +235,8 @@ class PoolCore:
             return
         for worker, reason in self._processes.unfit():
             self._end(worker, reason)
-        lease_seconds = fmean(self._lease_seconds or [max((0.0, *self._processes.busy_seconds()))])
+        # The shortest, since a start or another program may have delayed the others.
+        lease_seconds = min(self._lease_seconds or [max((0.0, *self._processes.busy_seconds()))])
         start_seconds = fmean(self._figures.start_seconds or [_START_SECONDS])
         waits = self._processes.waits(lease_seconds, start_seconds)
         self._expected_wait = 0.0
@@ -361,7 +362,7 @@ class PoolCore:
 
     def _check_later(self) -> None:
         if self._next_check is None and not self.is_closed:
-            seconds = _CHECK_SECONDS / 2 if self._waiting else _CHECK_SECONDS
+            seconds = _CHECK_SECONDS / 4 if self._waiting else _CHECK_SECONDS
             self._next_check = asyncio.get_running_loop().call_later(seconds, self._check)
 
     def _check(self) -> None:

@@ -153,13 +153,9 @@ def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -
 
 
 def _copy(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
-        case list():
-            return [_copy(item) for item in cast("list[Any]", value)]
-        case _:
-            return value
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
+    return [_copy(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 class _Same:

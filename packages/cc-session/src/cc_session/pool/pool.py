@@ -226,7 +226,9 @@ class SessionPool:
 
 # More processes than processors, since an API call takes seconds in which the process only waits; each takes some 100
 # MB. A program with a single query shall not keep the process for long.
-_default_pool = SessionPool(limits=PoolLimits(size=8, prewarm=0, idle_seconds=60))
+@functools.cache
+def _default_pool() -> SessionPool:
+    return SessionPool(limits=PoolLimits(size=8, prewarm=0, idle_seconds=60))
 
 
 async def query(
@@ -250,7 +252,7 @@ async def query(
         ClaudeCodeError: A process could not be started, or ended.
     """
     overrides = LeaseOverrides() if timeouts is None else LeaseOverrides(timeouts=timeouts)
-    return await (pool or _default_pool).run(prompt, options=options, **overrides)
+    return await (pool or _default_pool()).run(prompt, options=options, **overrides)
 
 
 async def _close_all() -> None:

@@ -46,10 +46,10 @@ class Processes:
             heappush(waits[key], start_seconds)
         for worker in self.workers:
             elapsed = now - worker.since
-            if worker.state == "busy":  # an overdue lease may take as long again
-                heappush(waits[worker.launch.key], abs(lease_seconds - elapsed))
-            elif worker.state == "resetting":  # takes milliseconds, or hangs
-                heappush(waits[worker.launch.key], elapsed)
+            # A lease may take as long again as so far; a reset takes milliseconds, or hangs.
+            if worker.state != "idle":
+                rest = lease_seconds - elapsed if worker.state == "busy" else 0.0
+                heappush(waits[worker.launch.key], max(rest, elapsed))
         return waits
 
     def busy_seconds(self) -> list[float]:

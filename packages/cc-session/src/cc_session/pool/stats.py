@@ -35,7 +35,7 @@ class PoolStats:
     waiting_seconds: float
     """Longest wait of a waiting lease so far; 0 if none waits."""
     expected_wait_seconds: float
-    """Longest wait to expect for a waiting lease, by the last leases and starts; 0 if none waits."""
+    """Longest wait that a waiting lease has to expect, by the shortest of the last leases; 0 if none waits."""
     queue_seconds: tuple[float, ...]
     """Last wait times counted in `waits`, at most a hundred, in seconds."""
     queue_timeouts: int
@@ -87,5 +87,6 @@ class Figures:
 
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""
-        seconds = {name: tuple(getattr(self, name).copy()) for name in ("queue_seconds", "start_seconds")}
-        return PoolStats(**{**vars(self), "recycled": dict(self.recycled), **seconds, **present})
+        values: dict[str, Any] = {**vars(self), "recycled": dict(self.recycled), **present}
+        values |= {name: tuple(values[name].copy()) for name in ("queue_seconds", "start_seconds")}
+        return PoolStats(**values)
