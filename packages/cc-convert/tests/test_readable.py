@@ -93,7 +93,7 @@ def test_columns_are_aligned_below_wide_characters(run: Run, maker: Maker, tmp_p
 
 def test_every_report_marks_costs_that_lack_a_price(run: Run, log: Any) -> None:
     """LOG-92"""
-    call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    call: dict[str, object] = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
     log.answer(model="claude-of-2030", content=[call], timestamp=now())
     path = log.write()
 
@@ -226,7 +226,7 @@ def test_a_small_terminal_keeps_the_heading_of_watch(log: Any) -> None:
         try:
             first = b""
             while b"\x1b[J" not in first:
-                first += process.stdout.read1(4096)
+                first += os.read(process.stdout.fileno(), 4096)
         finally:
             process.kill()
     shown = re.sub(r"\x1b\[\w", "", first.decode()).replace("\r", "").split("\n")

@@ -200,8 +200,8 @@ class LogEntry:
         if error is not None and not self._messages:
             reason = f"{type(error).__name__}: {error}" if self._log.prompts else type(error).__name__
             content = [{"type": "text", "text": reason}]
-            message: dict[str, Any] = {"model": self._model, "role": "assistant", "content": content, "usage": {}}
-            self._write("assistant", isApiErrorMessage=True, message=message)
+            failure: dict[str, Any] = {"model": self._model, "role": "assistant", "content": content, "usage": {}}
+            self._write("assistant", isApiErrorMessage=True, message=failure)
 
     def _write_answer(self, message: Mapping[str, JsonValue]) -> None:
         usage = message_usage(message)
