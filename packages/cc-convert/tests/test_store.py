@@ -108,10 +108,10 @@ class Watcher(StringIO):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.folder, self.seen = folder, list[list[Path]]()
+        self.folder, self.packs_at_writes = folder, list[list[Path]]()
 
     def write(self, text: str, /) -> int:
-        self.seen.append([*self.folder.rglob("*.pack")])
+        self.packs_at_writes.append([*self.folder.rglob("*.pack")])
         return super().write(text)
 
 
@@ -119,18 +119,18 @@ def test_a_first_report_is_printed_before_the_cache_is_written(
     short_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LOG-61: with the same lines as without a cache, and as the repeated report."""
-    printed: list[str] = []
+    outputs: list[str] = []
     for option in ([], [], ["--no-cache"]):
         watcher = Watcher(tmp_path / "cache")
         monkeypatch.setattr(sys, "stdout", watcher)
 
         assert main(["report", str(short_log), *option]) == 0
 
-        printed.append(watcher.getvalue())
-        assert watcher.seen
-        assert all(bool(packs) == (len(printed) > 1) for packs in watcher.seen)
+        outputs.append(watcher.getvalue())
+        assert watcher.packs_at_writes
+        assert all(bool(packs) == (len(outputs) > 1) for packs in watcher.packs_at_writes)
         assert [*(tmp_path / "cache").rglob("*.pack")]
-    assert len({*printed}) == 1
+    assert len({*outputs}) == 1
 
 
 def test_a_cache_asks_for_no_file_twice(maker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
