@@ -45,7 +45,7 @@ def files_of(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("copy", ["a", "z"], ids=["first", "last"])
 def test_a_copy_changes_no_sum_however_old_or_short(source: Path, tmp_path: Path, copy: str) -> None:
     """LOG-35: beside the live folder, cut off at any place, also within a line, with an older or a newer time."""
-    expected = outcome(read_logs(source))
+    reference = outcome(read_logs(source))
     shutil.copytree(source, tmp_path / "m")
     for eighths in range(1, 9):
         folder = shutil.copytree(source, tmp_path / copy, dirs_exist_ok=True)
@@ -55,25 +55,25 @@ def test_a_copy_changes_no_sum_however_old_or_short(source: Path, tmp_path: Path
             time = path.stat().st_mtime + (DAYS if eighths % 2 else -DAYS)
             os.utime(path, (time, time))
 
-        assert outcome(read_logs(tmp_path)) == expected
+        assert outcome(read_logs(tmp_path)) == reference
 
 
 def test_packed_logs_alone_or_beside_plain_logs_give_the_same_sums(source: Path, tmp_path: Path) -> None:
     """LOG-35, LOG-20: for each recording."""
-    expected = outcome(read_logs(source))
-    packed = shutil.copytree(source, tmp_path / "packed")
-    for path in files_of(packed):
+    reference = outcome(read_logs(source))
+    archive = shutil.copytree(source, tmp_path / "packed")
+    for path in files_of(archive):
         path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
 
-    assert outcome(read_logs(packed)) == expected
+    assert outcome(read_logs(archive)) == reference
     shutil.copytree(source, tmp_path / "plain")
-    assert outcome(read_logs(tmp_path)) == expected
+    assert outcome(read_logs(tmp_path)) == reference
 
 
 def test_a_line_that_is_still_being_written_changes_no_sum(source: Path, tmp_path: Path) -> None:
     """LOG-35: in each file of a recording."""
-    expected = outcome(read_logs(source))
+    reference = outcome(read_logs(source))
     shutil.copytree(source, tmp_path, dirs_exist_ok=True)
     for path in files_of(tmp_path):
         with path.open("ab") as file:
@@ -81,13 +81,13 @@ def test_a_line_that_is_still_being_written_changes_no_sum(source: Path, tmp_pat
 
     logs = read_logs(tmp_path)
 
-    assert outcome(logs) == expected
+    assert outcome(logs) == reference
     assert len(logs.unfinished) == len(files_of(source))
 
 
 def test_logs_that_grow_between_reports_give_the_same_sums(source: Path, tmp_path: Path) -> None:
     """LOG-06, LOG-35: read three times with a cache, cut within lines."""
-    expected, cache = outcome(read_logs(source)), Cache(tmp_path / "cache")
+    reference, cache = outcome(read_logs(source)), Cache(tmp_path / "cache")
     logs = read_logs(source)
     for eighths in (3, 6, 8):
         for path in files_of(source):
@@ -98,7 +98,7 @@ def test_logs_that_grow_between_reports_give_the_same_sums(source: Path, tmp_pat
                 file.write(content[target.stat().st_size : len(content) * eighths // 8])
         logs = read_logs(tmp_path / "logs", cache=cache)
 
-    assert outcome(logs) == expected
+    assert outcome(logs) == reference
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -106,31 +106,31 @@ def test_logs_that_grow_between_reports_give_the_same_sums(source: Path, tmp_pat
 def test_joined_files_give_the_same_sums(name: str, tmp_path: Path, backwards: bool) -> None:
     """LOG-35: several sessions and their sub-agents in a file, also with a sub-agent after its session's total."""
     source = TRANSCRIPTS / name
-    expected = outcome(read_logs(source))
+    reference = outcome(read_logs(source))
     paths = files_of(source)
     content = [path.read_bytes() for path in (reversed(paths) if backwards else paths)]
     (tmp_path / "joined.jsonl").write_bytes(b"".join(content))
 
-    assert outcome(read_logs(tmp_path)) == expected
-    assert outcome(read_logs(tmp_path, source)) == expected
+    assert outcome(read_logs(tmp_path)) == reference
+    assert outcome(read_logs(tmp_path, source)) == reference
 
 
 @pytest.mark.parametrize("first", ["casebook/resume", "casebook/compaction", "workflow"])
 @pytest.mark.parametrize("second", ["casebook/sub_agent", "clock/before_a_resume_-2", "clock/after_a_start_-10"])
 def test_unrelated_sessions_in_one_file_stay_apart(first: str, second: str, tmp_path: Path) -> None:
     """LOG-35: in either order, so that times fall where the second session begins."""
-    expected: dict[str, tuple[int, ...]] = {}
+    reference: dict[str, tuple[int, ...]] = {}
     contents: list[bytes] = []
     for mark, name in (b"a", first), (b"b", second):
-        expected |= outcome(read_logs(TRANSCRIPTS / name))[0]
+        reference |= outcome(read_logs(TRANSCRIPTS / name))[0]
         # The recordings number their requests alike.
         content = b"".join(path.read_bytes() for path in files_of(TRANSCRIPTS / name))
         contents.append(re.sub(rb'"(msg_|req_)', rb'"\1' + mark, content))
-    for ordered in (contents, contents[::-1]):
-        (tmp_path / "joined.jsonl").write_bytes(b"".join(ordered))
+    for order in (contents, contents[::-1]):
+        (tmp_path / "joined.jsonl").write_bytes(b"".join(order))
         counts, comparisons = outcome(read_logs(tmp_path))
 
-        assert counts == expected
+        assert counts == reference
         assert all(agrees and not doubtful for agrees, doubtful in comparisons)
 
 
@@ -138,12 +138,12 @@ def test_unrelated_sessions_in_one_file_stay_apart(first: str, second: str, tmp_
 def test_a_difference_of_a_fork_joined_with_its_parent_is_told(name: str, tmp_path: Path) -> None:
     """LOG-35, LOG-30: the sums are never wrong without a finding."""
     source = TRANSCRIPTS / name
-    expected, _ = outcome(read_logs(source))
+    reference, _ = outcome(read_logs(source))
     for paths in (files_of(source), files_of(source)[::-1]):
         (tmp_path / "joined.jsonl").write_bytes(b"".join(path.read_bytes() for path in paths))
         counts, comparisons = outcome(read_logs(tmp_path))
 
-        assert counts == expected or not all(agrees for agrees, _ in comparisons)
+        assert counts == reference or not all(agrees for agrees, _ in comparisons)
 
 
 def test_each_recording_has_all_that_the_api_served(source: Path) -> None:

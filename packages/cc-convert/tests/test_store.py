@@ -3,11 +3,13 @@
 import os
 import stat
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cc_convert.cli import main
 from cc_convert.log_files import files
 from cc_convert.log_files.store import Store
 from cc_convert.logs import Cache, read_logs
@@ -99,3 +101,54 @@ def test_a_report_writes_one_private_file_whatever_the_number_of_logs(
         if sys.platform != "win32":
             assert stat.S_IMODE(pack.stat().st_mode) == 0o600
         assert read_logs(tmp_path / "logs", cache=cache) == plain
+
+
+class Watcher(StringIO):
+    """An output that notes which files a folder has at each write."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder, self.packs_at_writes = folder, list[list[Path]]()
+
+    def write(self, text: str, /) -> int:
+        self.packs_at_writes.append([*self.folder.rglob("*.pack")])
+        return super().write(text)
+
+
+def test_a_first_report_is_printed_before_the_cache_is_written(
+    short_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-61: with the same lines as without a cache, and as the repeated report."""
+    outputs: list[str] = []
+    for option in ([], [], ["--no-cache"]):
+        watcher = Watcher(tmp_path / "cache")
+        monkeypatch.setattr(sys, "stdout", watcher)
+
+        assert main(["report", str(short_log), *option]) == 0
+
+        outputs.append(watcher.getvalue())
+        assert watcher.packs_at_writes
+        assert all(bool(packs) == (len(outputs) > 1) for packs in watcher.packs_at_writes)
+        assert [*(tmp_path / "cache").rglob("*.pack")]
+    assert len({*outputs}) == 1
+
+
+def test_a_cache_asks_for_no_file_twice(maker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-61: a first report looks at each log as often as the report without a cache."""
+    for number in range(50):
+        maker(f"s{number}").write(tmp_path / "logs" / f"{number}.jsonl")
+    looks: list[str] = []
+
+    def stat_and_note(path: Any, **options: Any) -> os.stat_result:
+        looks.append(str(path))
+        return stat_of(path, **options)
+
+    stat_of = os.stat
+    monkeypatch.setattr(os, "stat", stat_and_note)
+    counts: list[int] = []
+    for option in (["--no-cache"], []):
+        looks.clear()
+        assert main(["report", str(tmp_path / "logs"), *option]) == 0
+        counts.append(len([path for path in looks if path.endswith(".jsonl")]))
+
+    assert counts == [50, 50]

@@ -22,7 +22,7 @@ from .totals.remainders import SessionTotal, find_unlogged
 from .totals.session_totals import places_of
 
 __all__ = [
-    "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_located",
+    "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_log_files",
     "read_logs", "read_messages",
 ]  # fmt: skip
 
@@ -107,10 +107,10 @@ def read_logs(
     Raises:
         LogsNotFoundError: A source does not exist.
     """
-    return read_located(hosts_of(sources, hosts), cache=cache, processes=processes, strict=strict, progress=progress)
+    return read_log_files(hosts_of(sources, hosts), cache=cache, processes=processes, strict=strict, progress=progress)
 
 
-def read_located(
+def read_log_files(
     files: Mapping[str, str],
     *,
     cache: Cache | None = None,

@@ -14,7 +14,7 @@ from ..log_files.cache import Cache, Identity
 from ..log_files.files import Progress, identities_of, read_files
 from ..log_files.rows import FileScan, Row
 from ..log_files.sources import default_folders, find_logs, hosts_of
-from ..logs import Logs, read_located
+from ..logs import Logs, read_log_files
 from ..prices import Prices
 from ..report.blocks import blocks
 from ..report.buckets import Bucket, fill_buckets
@@ -39,8 +39,8 @@ _RECENT = 2 * 86400
 _MARSHAL = 2
 
 
-_Located: TypeAlias = tuple[Mapping[str, str], Mapping[str, Identity] | None]
-"""Files, each with its machine, and their identities if these are known."""
+_LogFiles: TypeAlias = tuple[Mapping[str, str], Mapping[str, Identity]]
+"""Each file's machine, and the accessible files' identities."""
 
 
 class Overview(NamedTuple):
@@ -94,8 +94,8 @@ def chosen_filter(options: Namespace) -> Filter:
     )  # fmt: skip
 
 
-def load_logs(options: Namespace, *, strict: bool = False, located: _Located | None = None) -> Logs:
-    """Read the logs that the options name; `located` has their files if these are known."""
+def load_logs(options: Namespace, *, strict: bool = False, log_files: _LogFiles | None = None) -> Logs:
+    """Read the logs that the options name; `log_files` has them if they are known."""
     if getattr(options, "dask", None):
         from ..cluster import connect, read_logs_on
 
@@ -108,9 +108,9 @@ def load_logs(options: Namespace, *, strict: bool = False, located: _Located | N
     jobs = getattr(options, "jobs", None)
     cache = None if strict or getattr(options, "no_cache", False) else LateCache()
     strict = strict or getattr(options, "strict", False)
-    files, identities = located or (hosts_of(options.sources, options.hosts), None)
+    files, identities = log_files or _find_files(options)
     with with_progress() as progress:
-        return read_located(
+        return read_log_files(
             files, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict, progress=progress,
             identities=identities,
         )  # fmt: skip
@@ -140,14 +140,14 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
         return fill_buckets(rows), overview(logs, with_costs(rows))
-    located = None if options.no_cache or options.strict or options.dask else _locate(options)
-    facts = located and _facts(located)
+    log_files = None if options.no_cache or options.strict or options.dask else _find_files(options)
+    facts = log_files and _facts(log_files)
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
     entry = Cache().load(name) if facts else None
     if entry and entry[0] == facts:
         buckets, summary = [Bucket(*values) for values in entry[1]], Overview(*entry[2])
     else:
-        logs = load_logs(options, located=located)
+        logs = load_logs(options, log_files=log_files)
         costs = logs.costs(chosen_prices(options), options.cost)
         buckets, summary = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
         # A file that could not be opened may be readable the next time, without any other change.
@@ -196,14 +196,14 @@ def _store(name: str, facts: bytes, buckets: list[Bucket], summary: Overview) ->
     LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
 
 
-def _locate(options: Namespace) -> tuple[Mapping[str, str], Mapping[str, Identity]]:
+def _find_files(options: Namespace) -> _LogFiles:
     files = hosts_of(options.sources, options.hosts)
     return files, identities_of(files)
 
 
-def _facts(located: tuple[Mapping[str, str], Mapping[str, Identity]]) -> bytes | None:
+def _facts(log_files: _LogFiles) -> bytes | None:
     """Return bytes that change with any log's content; `None` if unknown."""
-    files, identities = located
+    files, identities = log_files
     if len(identities) < len(files):  # the standard input, or a file that was just deleted
         return None
     return marshal.dumps([(path, *identity) for path, identity in identities.items()], _MARSHAL)

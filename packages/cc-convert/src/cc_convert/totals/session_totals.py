@@ -130,8 +130,10 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
         for ledger in scan.ledgers:
             if ledger.kind == "state":
                 state = _State(ledger, file)
-                # An older file copy does not show which requests came later.
-                by_key[ledger.key] = min(by_key.get(ledger.key, state), state, key=_missing_requests)
+                earlier = by_key.setdefault(ledger.key, state)
+                if earlier is not state:
+                    # An older file copy does not show which requests came later.
+                    by_key[ledger.key] = min(earlier, state, key=_rank_of_copy)
     states: dict[str, list[_State]] = defaultdict(list)
     for state in by_key.values():
         states[state.ledger.session].append(state)
@@ -141,7 +143,7 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
     return states
 
 
-def _missing_requests(state: _State) -> tuple[float, int]:
+def _rank_of_copy(state: _State) -> tuple[float, int]:
     """Return a smaller rank for the copy that shows more requests after the total."""
     until = state.ledger.until
     return float("inf") if until is None else until, -len(state.file.scan.rows)
