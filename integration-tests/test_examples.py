@@ -100,7 +100,7 @@ def test_the_readme_shows_an_example_unchanged(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_readme_test_passes_in_an_empty_folder(tmp_path: Path) -> None:
-    """ARCH-41: without the repository's configuration of pytest."""
+    """ARCH-50: without the repository's configuration of pytest."""
     [test] = [block for block in re.findall(r"```python\n(.*?)\n```", README, flags=re.DOTALL) if "def test_" in block]
     (tmp_path / "test_greeting.py").write_text(f"{test}\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -111,7 +111,7 @@ def test_the_readme_test_passes_in_an_empty_folder(tmp_path: Path) -> None:
 
 
 def test_the_readme_says_first_what_a_reader_asks_first() -> None:
-    """ARCH-41: the name, the two words, the subscription and the figures, before anything else."""
+    """ARCH-50: the name, the two words, the subscription and the figures, before anything else."""
     first_screen = README.partition("\n## ")[0]
     places = [
         first_screen.index(text)
