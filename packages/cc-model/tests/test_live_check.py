@@ -72,7 +72,7 @@ def outcomes(report: Path) -> dict[str, str]:
 def test_all_scenarios_run_with_both_models_and_are_reported(
     api: LoopbackServer, report: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """MODEL-140, MODEL-141"""
+    """MODEL-115, MODEL-116"""
     assert live(report, "--yes") == 0
     printed = capsys.readouterr().out
     assert printed.startswith("The scenarios, each with Claude Code and with AnthropicModel, cost at most $0.")
@@ -92,7 +92,7 @@ def test_all_scenarios_run_with_both_models_and_are_reported(
 def test_without_a_key_only_claude_code_runs(
     api: LoopbackServer, report: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """MODEL-140, MODEL-141: with a plan's limits."""
+    """MODEL-115, MODEL-116: with a plan's limits."""
     for name, value in api.env("oauth").items():
         monkeypatch.setenv(name, value)
     api.fail_next(429, headers={"anthropic-ratelimit-unified-5h-utilization": "0.4", "retry-after": "0"})
@@ -106,7 +106,7 @@ def test_without_a_key_only_claude_code_runs(
 def test_without_a_login_or_a_folder_nothing_is_sent(
     api: LoopbackServer, report: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """MODEL-140"""
+    """MODEL-115"""
     assert live(report / "missing" / "report.md", "--yes") == 1
     assert "No such file or directory" in capsys.readouterr().out
     monkeypatch.setenv("ANTHROPIC_API_KEY", "")
@@ -119,7 +119,7 @@ def test_without_a_login_or_a_folder_nothing_is_sent(
 def test_nothing_is_sent_without_consent(
     api: LoopbackServer, report: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    """MODEL-140"""
+    """MODEL-115"""
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert live(report) == 1
     assert not api.calls
@@ -127,7 +127,7 @@ def test_nothing_is_sent_without_consent(
 
 
 def test_scenarios_that_could_pass_the_maximum_price_are_skipped(api: LoopbackServer, report: Path) -> None:
-    """MODEL-140: the first failure counts with its maximum, because its tokens are unknown."""
+    """MODEL-115: the first failure counts with its maximum, because its tokens are unknown."""
     text = price_of(SCENARIOS[0], "sonnet")
     assert Decimal(0) < text < Decimal("0.05")
     api.fail_next(400, times=1)
@@ -140,7 +140,7 @@ def test_scenarios_that_could_pass_the_maximum_price_are_skipped(api: LoopbackSe
 
 
 def test_an_interrupt_leaves_a_partial_report(api: LoopbackServer, report: Path) -> None:
-    """MODEL-141"""
+    """MODEL-116"""
 
     async def slow_stream(body: dict[str, Any]) -> Any:
         if "Count from" in json.dumps(body):
@@ -160,7 +160,7 @@ def test_an_interrupt_leaves_a_partial_report(api: LoopbackServer, report: Path)
 def test_a_failure_is_reported_without_secrets(
     api: LoopbackServer, report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MODEL-141"""
+    """MODEL-116"""
     monkeypatch.setenv("MY_GATEWAY_TOKEN", "hidden-value")
     secrets = ["ada@example.com", KEY, "hidden-value", "https://gateway.example.com/a?b=c", str(Path.home())]
     secrets.append("0b1c2d3e-0000-4724-a7af-111260ba8285")
