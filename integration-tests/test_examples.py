@@ -98,6 +98,29 @@ def test_the_readme_shows_an_example_unchanged(name: str) -> None:
     assert f"```python\n{code}\n```" in README
 
 
+@pytest.mark.slow
+def test_the_readme_test_passes_in_an_empty_folder(tmp_path: Path) -> None:
+    """ARCH-50: without the repository's configuration of pytest."""
+    [test] = [block for block in re.findall(r"```python\n(.*?)\n```", README, flags=re.DOTALL) if "def test_" in block]
+    (tmp_path / "test_greeting.py").write_text(f"{test}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, cwd=tmp_path, env=env)
+    assert run.returncode == 0, run.stdout
+    assert "1 passed" in run.stdout
+
+
+def test_the_readme_says_first_what_a_reader_asks_first() -> None:
+    """ARCH-50: the name, the two words, the subscription and the figures, before anything else."""
+    first_screen = README.partition("\n## ")[0]
+    places = [
+        first_screen.index(text)
+        for text in ("# Claude Code for Python frameworks", "```diff", "May I use my subscription?", "some 30 ms")
+    ]
+    assert places == sorted(places)
+    assert len(first_screen.splitlines()) < 40
+
+
 def test_the_readme_shows_no_other_python() -> None:
     blocks = re.findall(r"```python\n(.*?)\n```", README, flags=re.DOTALL)
     files = {path.read_text(encoding="utf-8").strip() for path in (ROOT / "examples").glob("*.py")}

@@ -103,6 +103,18 @@ def test_without_a_key_only_claude_code_runs(
     assert "sk-ant-oat" not in report.read_text("utf-8")
 
 
+def test_without_a_login_or_a_folder_nothing_is_sent(
+    api: LoopbackServer, report: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MODEL-115"""
+    assert live(report / "missing" / "report.md", "--yes") == 1
+    assert "No such file or directory" in capsys.readouterr().out
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "")
+    assert live(report, "--yes") == 1
+    assert "There is no login. Set ANTHROPIC_API_KEY, or run " in capsys.readouterr().out
+    assert not api.requests
+
+
 @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
 def test_nothing_is_sent_without_consent(
     api: LoopbackServer, report: Path, monkeypatch: pytest.MonkeyPatch, answer: str
@@ -123,8 +135,8 @@ def test_scenarios_that_could_pass_the_maximum_price_are_skipped(api: LoopbackSe
     rows = outcomes(report)
     assert rows["text"] == "failed"
     assert rows["thinking"] == rows["cache read"] == "skipped"
-    spent = Decimal(report.read_text("utf-8").partition("About $")[2].partition(" ")[0])
-    assert text <= spent <= 3 * text
+    cost = Decimal(report.read_text("utf-8").partition("About $")[2].partition(" ")[0])
+    assert text <= cost <= 3 * text
 
 
 def test_an_interrupt_leaves_a_partial_report(api: LoopbackServer, report: Path) -> None:

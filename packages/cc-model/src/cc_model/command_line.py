@@ -10,6 +10,8 @@ from decimal import Decimal, InvalidOperation
 from importlib.metadata import version
 from pathlib import Path
 
+from cc_types import CLIConnectionError
+
 from .doctor import Check, LiveCheck, LivePlan, Plan, examine
 
 __all__ = ["main"]
@@ -70,8 +72,8 @@ def _start_live(plan: LivePlan, *, asks: bool) -> int:
     except KeyboardInterrupt:
         _say(f"\nInterrupted. The report so far: {plan.report}")
         return 130
-    except OSError as error:
-        _say(f"The report cannot be written: {error}")
+    except (CLIConnectionError, OSError) as error:
+        _say(str(error))
         return 1
 
 
@@ -85,11 +87,11 @@ def _agrees() -> bool:
 
 async def _live(plan: LivePlan) -> int:
     check = LiveCheck(plan)
-    async for row in check.run():
-        direct = f" | AnthropicModel: {row.direct}" if row.direct else ""
-        _say(f"{row.outcome:7}  {row.name}: {row.found}{direct}")
-    _say(f"\nAbout ${check.spent:.4f}. Report without secrets, for an issue: {plan.report}")
-    return 1 if any(row.outcome == "failed" for row in check.rows) else 0
+    async for result in check.run():
+        direct = f" | AnthropicModel: {result.direct}" if result.direct else ""
+        _say(f"{result.outcome:7}  {result.name}: {result.finding}{direct}")
+    _say(f"\nAbout ${check.cost:.4f}. Report without secrets, for an issue: {plan.report}")
+    return 1 if any(result.outcome == "failed" for result in check.results) else 0
 
 
 def _summary(plan: Plan) -> str:

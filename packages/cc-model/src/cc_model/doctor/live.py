@@ -1,6 +1,6 @@
 """The live check: scenarios against the real API, within a maximum price, with a report that has no secrets.
 
-`cc-model doctor --live` runs it. The report is written after each scenario, so that Ctrl-C leaves what was found.
+`cc-model doctor --live` runs it. The report is written after each scenario, so that Ctrl-C leaves the results so far.
 """
 
 import asyncio
@@ -17,12 +17,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
+from anthropic import AsyncAnthropic
 from genai_prices import Usage, calc_price
 from pydantic_ai.models import Model
 from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.usage import RunUsage
 
-from cc_session.internals import find_cli
+from cc_session.internals import find_cli, login_advice
+from cc_types import CLIConnectionError
 
 from ..model import ClaudeCodeModel
 from ..profile import resolve_alias
@@ -30,7 +33,7 @@ from ..provider import ClaudeCodeProvider
 from .cli import login_of, version_of
 from .scenarios import SCENARIOS, Scenario, ScenarioError
 
-__all__ = ["LiveCheck", "LivePlan", "Row", "price_of", "scrub"]
+__all__ = ["LiveCheck", "LivePlan", "LiveResult", "price_of", "scrub"]
 
 _KEY = "ANTHROPIC_API_KEY"
 # For a scenario with all requests: more means a hang.
@@ -72,12 +75,12 @@ class LivePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LiveResult:
     """Result of a scenario."""
 
     name: str
     outcome: Literal["ok", "failed", "skipped"]
-    found: str
+    finding: str
     direct: str = ""
     """Result with `AnthropicModel`; empty if there is no key."""
     seconds: float = 0.0
@@ -115,15 +118,16 @@ class LiveCheck:
     def __init__(self, plan: LivePlan) -> None:
         self._plan = plan
         self._head: list[str] = []
-        self.rows: list[Row] = []
-        self.spent: Decimal = Decimal(0)
+        self.results: list[LiveResult] = []
+        self.cost: Decimal = Decimal(0)
         """US dollars so far: a scenario's tokens by the list prices, or the maximum if the tokens are unknown."""
 
-    async def run(self) -> AsyncIterator[Row]:
+    async def run(self) -> AsyncIterator[LiveResult]:
         """Yield each scenario's result when it is in the report.
 
         Raises:
-            OSError: The report cannot be written.
+            cc_types.CLIConnectionError: There is no CLI or no login.
+            OSError: The CLI cannot be run, or the report cannot be written.
         """
         plan = self._plan
         self._head = await _head(plan)
@@ -132,81 +136,91 @@ class LiveCheck:
             provider = ClaudeCodeProvider(pool=1, cli_path=plan.cli_path, max_retries=1)
             await stack.enter_async_context(provider)
             model = ClaudeCodeModel(plan.model, provider=provider)
-            direct = AnthropicModel(resolve_alias(plan.model)) if plan.compares else None
+            direct: Model | None = None
+            if plan.compares:
+                client = await stack.enter_async_context(AsyncAnthropic())
+                direct = AnthropicModel(resolve_alias(plan.model), provider=AnthropicProvider(anthropic_client=client))
             for scenario in SCENARIOS:
-                yield self._add(await self._row(scenario, model, direct))
-            yield self._add(_limits_row(provider))
+                yield self._add(await self._result(scenario, model, direct))
+            yield self._add(_limits_result(provider))
 
-    def _add(self, row: Row) -> Row:
-        self.rows.append(row)
+    def _add(self, result: LiveResult) -> LiveResult:
+        self.results.append(result)
         self._write()
-        return row
+        return result
 
-    async def _row(self, scenario: Scenario, model: Model, direct: Model | None) -> Row:
+    async def _result(self, scenario: Scenario, model: Model, direct: Model | None) -> LiveResult:
         price = price_of(scenario, self._plan.model) * (1 if direct is None else 2)
-        if self.spent + price > self._plan.max_usd:
-            return Row(name=scenario.name, outcome="skipped", found=f"could pass the maximum of ${self._plan.max_usd}")
-        before, started = self.spent, time.monotonic()
-        is_ok, found, usage = await self._run(scenario, model)
-        seconds = time.monotonic() - started
+        if self.cost + price > self._plan.max_usd:
+            return LiveResult(
+                name=scenario.name, outcome="skipped", finding=f"could pass the maximum of ${self._plan.max_usd}"
+            )
+        cost_before, start = self.cost, time.monotonic()
+        is_ok, finding, usage = await self._run(scenario, model)
+        seconds = time.monotonic() - start
         other = ""
         if direct is not None:
             other_is_ok, text, other_usage = await self._run(scenario, direct)
-            sent = other_usage.input_tokens
-            tokens = "the same tokens" if sent == usage.input_tokens else f"{sent} tokens sent"
+            direct_tokens = other_usage.input_tokens
+            tokens = "the same tokens" if direct_tokens == usage.input_tokens else f"{direct_tokens} tokens sent"
             other = f"ok, {tokens}" if other_is_ok else f"failed: {text}"
-        return Row(
+        return LiveResult(
             name=scenario.name,
             outcome="ok" if is_ok else "failed",
-            found=found,
+            finding=finding,
             direct=other,
             seconds=seconds,
             tokens=f"{usage.input_tokens}, {usage.cache_read_tokens}, {usage.output_tokens}",
-            usd=self.spent - before,
+            usd=self.cost - cost_before,
         )
 
     async def _run(self, scenario: Scenario, model: Model) -> tuple[bool, str, RunUsage]:
         usage = RunUsage()
         # Until the tokens are known, and if Ctrl-C comes before that.
         most = price_of(scenario, self._plan.model)
-        self.spent += most
+        self.cost += most
         try:
             async with asyncio.timeout(_SECONDS):
-                found, is_ok = await scenario.run(model, usage), True
+                finding, is_ok = await scenario.run(model, usage), True
         except ScenarioError as error:
-            found, is_ok = str(error), False
+            finding, is_ok = str(error), False
         except Exception as error:  # a request failed, so its tokens are unknown
             return False, scrub(f"{type(error).__name__}: {error}"), usage
         if usage.cost is not None:
-            self.spent += Decimal(usage.cost) - most
-        return is_ok, scrub(found), usage
+            self.cost += Decimal(usage.cost) - most
+        return is_ok, scrub(finding), usage
 
     def _write(self) -> None:
         names = [*(scenario.name for scenario in SCENARIOS), "limits"]
-        missing = names[len(self.rows) :]
+        missing = names[len(self.results) :]
         lines = [
             *self._head,
             "",
             "| Scenario | Outcome | Found | AnthropicModel | Seconds | Tokens sent, cached, received | USD |",
             "| --- | --- | --- | --- | --- | --- | --- |",
             *(
-                f"| {row.name} | {row.outcome} | {row.found} | {row.direct or '-'} | {row.seconds:.1f} | "
+                f"| {row.name} | {row.outcome} | {row.finding} | {row.direct or '-'} | {row.seconds:.1f} | "
                 f"{row.tokens or '-'} | {row.usd:.4f} |"
-                for row in self.rows
+                for row in self.results
             ),
             *(f"| {name} | not run | | | | | |" for name in missing),
             "",
-            f"About ${self.spent:.4f} by the list prices, of at most ${self._plan.max_usd}.",
+            f"About ${self.cost:.4f} by the list prices, of at most ${self._plan.max_usd}.",
         ]
         self._plan.report.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 async def _head(plan: LivePlan) -> list[str]:
     cli = find_cli(plan.cli_path)
+    if cli is None:
+        raise CLIConnectionError(reason="There is no Claude Code CLI", advice="Name one with --cli.")
+    cli_version = await version_of(cli)
     try:
-        facts = [await version_of(cli), await login_of(cli) or "no login"] if cli else ["no CLI"]
-    except (OSError, ValueError) as error:
-        facts = [str(error)]
+        login = await login_of(cli)
+    except ValueError as error:
+        login = f"login unknown: {error}"
+    if login is None:
+        raise CLIConnectionError(reason="There is no login", advice=login_advice())
     names = ("cc-model", "pydantic-ai-slim", "anthropic", "claude-agent-sdk")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     address = "another address" if os.environ.get("ANTHROPIC_BASE_URL") else "the default address"
@@ -215,15 +229,15 @@ async def _head(plan: LivePlan) -> list[str]:
         "",
         f"- {time.strftime('%Y-%m-%d', time.gmtime())}, Python {platform.python_version()}, {sys.platform}",
         f"- {versions}",
-        f"- CLI and login: {scrub('; '.join(facts))}; {address}",
+        f"- CLI and login: {scrub(f'{cli_version}; {login}')}; {address}",
         f"- Model: {scrub(plan.model)}",
     ]
 
 
-def _limits_row(provider: ClaudeCodeProvider) -> Row:
+def _limits_result(provider: ClaudeCodeProvider) -> LiveResult:
     limits = provider.limits
     if limits is None:
-        return Row(name="limits", outcome="skipped", found="no response had limits")
+        return LiveResult(name="limits", outcome="skipped", finding="no response had limits")
     windows = [f"{window.kind} {window.utilization:.0%}" for window in limits.windows if window.utilization is not None]
     rates = [f"{rate.kind} {rate.remaining} of {rate.limit}" for rate in limits.rates]
-    return Row(name="limits", outcome="ok", found=scrub(", ".join([*windows, *rates])))
+    return LiveResult(name="limits", outcome="ok", finding=scrub(", ".join([*windows, *rates])))
