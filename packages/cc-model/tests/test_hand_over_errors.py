@@ -56,6 +56,28 @@ async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) 
     assert read.left_out == ("1 × API error message", "1 × entry local_command")
 
 
+async def test_a_result_between_the_blocks_of_an_answer_follows_it(tmp_path: Path) -> None:
+    """MODEL-105"""
+
+    def call(number: int) -> list[dict[str, Any]]:
+        return [{"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {}}]
+
+    def result(number: int) -> list[dict[str, Any]]:
+        return [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"file {number}"}]
+
+    path = write_transcript(
+        tmp_path / "session.jsonl",
+        user_entry(0, "Hello."),
+        answer_entry(call(1)),
+        user_entry(2, result(1)),
+        {**answer_entry(call(2)), "uuid": "3", "parentUuid": "2"},
+        user_entry(4, result(2)),
+    )
+    read = await from_claude_code(path)
+    kinds = [[part.part_kind for part in message.parts] for message in read.messages]
+    assert kinds == [["user-prompt"], ["tool-call", "tool-call"], ["tool-return", "tool-return"]]
+
+
 async def test_details_without_a_place_are_named(tmp_path: Path) -> None:
     """MODEL-105"""
     source = {"type": "text", "media_type": "text/plain", "data": "Text."}
@@ -118,6 +140,8 @@ async def test_a_damaged_or_missing_transcript_is_named(tmp_path: Path) -> None:
         await from_claude_code(path)
     with pytest.raises(HandOverError, match="line 1 is not a JSON object"):
         await from_claude_code(write_transcript(path, "[]"))
+    with pytest.raises(HandOverError, match="session session has no messages"):
+        await from_claude_code(write_transcript(path, {"type": "mode", "mode": "normal"}))
     with pytest.raises(SessionNotFoundError, match="neither a session id nor a transcript file"):
         await from_claude_code("nothing.jsonl")
     with pytest.raises(SessionNotFoundError, match="has no transcript in"):
