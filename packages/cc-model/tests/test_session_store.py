@@ -31,7 +31,7 @@ from cc_model.sessions import (
 )
 from cc_session import Session, sealed_options
 
-from .test_sessions import DONE, answer, config_of, conversation, question, with_sub_agent
+from .handed_over import DONE, answer, config_of, conversation, question, with_sub_agent
 
 KEY: SessionKey = {"project_key": "project", "session_id": "session"}
 

@@ -48,12 +48,13 @@ def _moved(entry: _Entry, head: str, summary: str, tail: str) -> _Entry:
     return entry
 
 
-def kinds_left_out(leaf: str | None, by_uuid: Mapping[str, SessionStoreEntry]) -> Iterator[str]:
+def kinds_left_out(leaf: str, by_uuid: Mapping[str, SessionStoreEntry]) -> Iterator[str]:
     """Yield the kind of each entry up to a last message that is not a message."""
     visited: set[str] = set()
-    while leaf is not None and leaf in by_uuid and leaf not in visited:
-        visited.add(leaf)
-        entry = cast(_Entry, by_uuid[leaf])
+    uuid: str | None = leaf
+    while uuid is not None and uuid in by_uuid and uuid not in visited:
+        visited.add(uuid)
+        entry = cast(_Entry, by_uuid[uuid])
         match entry:
             case {"type": "attachment", "attachment": {"type": kind}}:
                 yield f"attachment {kind}"
@@ -61,7 +62,7 @@ def kinds_left_out(leaf: str | None, by_uuid: Mapping[str, SessionStoreEntry]) -
                 yield f"entry {kind}"
             case _:
                 pass
-        leaf = entry.get("parentUuid")
+        uuid = entry.get("parentUuid")
 
 
 def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, model: str) -> list[SessionStoreEntry]:

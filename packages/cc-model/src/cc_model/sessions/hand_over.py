@@ -104,7 +104,7 @@ async def from_claude_code(
     """Read a session of Claude Code as a history for an agent.
 
     The history is what Claude Code would go on with: after a compaction the summary and what followed, after a rewind
-    the last branch. Claude Code's own reminders, notes and error messages are left out.
+    the last branch. Claude Code's own reminders and error messages are left out.
 
     Args:
         session: The session's id, or the path of its transcript.
@@ -114,7 +114,7 @@ async def from_claude_code(
 
     Raises:
         SessionNotFoundError: There is no such session.
-        HandOverError: The transcript is damaged, or pydantic-ai has no part for a block.
+        HandOverError: The transcript is damaged or has no messages, or pydantic-ai has no part for a block.
     """
     if store is None:
         path = find_file(session, config_dir)
@@ -134,7 +134,9 @@ async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
         by_uuid |= {entry["uuid"]: entry for entry in lines if "uuid" in entry}
         await memory.append({**key, "subpath": subpath} if subpath else key, lines)
     chain = await get_session_messages_from_store(memory, _ID, _FOLDER)
-    left_out.update(kinds_left_out(chain[-1].uuid if chain else None, by_uuid))
+    if not chain:
+        raise HandOverError(f"session {session_id} has no messages")
+    left_out.update(kinds_left_out(chain[-1].uuid, by_uuid))
     mapper = APIMapper()
     messages = await _messages(mapper, chain, by_uuid, left_out)
     agents: dict[str, list[ModelMessage]] = {}
@@ -180,16 +182,23 @@ def _with_agent(part: ModelRequestPart, agent: str) -> ModelRequestPart:
 def _joined(
     chain: Iterable[SessionMessage], by_uuid: Mapping[str, SessionStoreEntry]
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the messages with their entries; the CLI writes an entry for each block of an answer."""
+    """Return the messages with their entries.
+
+    The CLI writes an entry for each block of an answer, perhaps with a call's result before the next block.
+    """
     result: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    answers: dict[str, dict[str, Any]] = {}
     for item in chain:
         message: dict[str, Any] = dict(item.message)
         entry: dict[str, Any] = dict(by_uuid.get(item.uuid, {}))
         if isinstance(tool_result := entry.get("toolUseResult"), dict):
             entry["agent_id"] = cast("dict[str, Any]", tool_result).get("agentId")
-        if message["role"] == "assistant" and result and result[-1][0].get("id") == message["id"]:
-            result[-1][0]["content"] = [*result[-1][0]["content"], *message["content"]]
-            continue
+        if message["role"] == "assistant":
+            message["content"] = as_blocks(message["content"], item.uuid)
+            answer = answers.setdefault(message["id"], message)
+            if answer is not message:
+                answer["content"] = [*answer["content"], *message["content"]]
+                continue
         result.append((message, entry))
     return result
 

@@ -1,0 +1,185 @@
+"""Transcripts and histories that the other side cannot carry, whole or in part."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pydantic_ai.messages import (
+    FilePart,
+    ModelMessage,
+    NativeToolCallPart,
+    TextPart,
+)
+
+from cc_model.sessions import HandOverError, SessionNotFoundError, from_claude_code, to_claude_code
+
+from .handed_over import (
+    CALL,
+    DONE,
+    IMAGE,
+    question,
+    response,
+)
+
+
+def write_transcript(path: Path, *entries: dict[str, Any] | str) -> Path:
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def user_entry(number: int, content: Any, **fields: Any) -> dict[str, Any]:
+    entry = {"type": "user", "uuid": str(number), "parentUuid": str(number - 1) if number else None, **fields}
+    return {**entry, "message": {"role": "user", "content": content}}
+
+
+async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) -> None:
+    """MODEL-131"""
+    queued = {"type": "queued_command", "prompt": "Wait!", "commandMode": "prompt"}
+    error = {"role": "assistant", "id": "msg_1", "content": [{"type": "text", "text": "API Error"}]}
+    path = write_transcript(
+        tmp_path / "session.jsonl",
+        {"type": "mode", "mode": "normal"},
+        user_entry(0, "Hello."),
+        {"type": "attachment", "uuid": "1", "parentUuid": "0", "attachment": queued},
+        user_entry(2, "A note.", isMeta=True),
+        {"type": "system", "subtype": "local_command", "uuid": "3", "parentUuid": "2"},
+        {"type": "assistant", "uuid": "4", "parentUuid": "3", "isApiErrorMessage": True, "message": error},
+        user_entry(5, "Again."),
+    )
+    read = await from_claude_code(path)
+    parts: list[Any] = [*read.messages[0].parts]
+    assert [part.content for part in parts] == ["Hello.", "Wait!", "A note.", "Again."]
+    assert read.left_out == ("1 × API error message", "1 × entry local_command")
+
+
+async def test_a_result_between_the_blocks_of_an_answer_follows_it(tmp_path: Path) -> None:
+    """MODEL-131"""
+
+    def call(number: int) -> list[dict[str, Any]]:
+        return [{"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {}}]
+
+    def result(number: int) -> list[dict[str, Any]]:
+        return [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"file {number}"}]
+
+    path = write_transcript(
+        tmp_path / "session.jsonl",
+        user_entry(0, "Hello."),
+        answer_entry(call(1)),
+        user_entry(2, result(1)),
+        {**answer_entry(call(2)), "uuid": "3", "parentUuid": "2"},
+        user_entry(4, result(2)),
+    )
+    read = await from_claude_code(path)
+    kinds = [[part.part_kind for part in message.parts] for message in read.messages]
+    assert kinds == [["user-prompt"], ["tool-call", "tool-call"], ["tool-return", "tool-return"]]
+
+
+async def test_details_without_a_place_are_named(tmp_path: Path) -> None:
+    """MODEL-131"""
+    source = {"type": "text", "media_type": "text/plain", "data": "Text."}
+    path = write_transcript(
+        tmp_path / "session.jsonl",
+        user_entry(0, [{"type": "document", "source": source, "title": "Title"}]),
+        answer_entry([{"type": "text", "text": "Text.", "citations": [{"type": "char_location", "cited_text": "T"}]}]),
+    )
+    read = await from_claude_code(path)
+    assert read.left_out == ("1 × text with citations of a document", "1 × title or setting of a document")
+
+
+def answer_entry(content: Any) -> dict[str, Any]:
+    message = {"id": "msg_1", "role": "assistant", "model": "claude-sonnet-5", "content": content}
+    return {"type": "assistant", "uuid": "1", "parentUuid": "0", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([{"type": "video"}], "message 0.content.0: pydantic-ai has no content of the type 'video'"),
+        ([{"type": "tool_result", "tool_use_id": "x", "content": "y"}], "a result for the call 'x', which is not"),
+        (
+            [{"type": "text", "text": "a"}, {"type": "image", "source": {"type": "new"}}],
+            "message 0.content.1: pydantic-ai has no content of the type 'image'",
+        ),
+    ],
+)
+async def test_a_block_that_pydantic_ai_lacks_is_named(content: Any, message: str, tmp_path: Path) -> None:
+    """MODEL-136"""
+    path = write_transcript(tmp_path / "session.jsonl", user_entry(0, content))
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await from_claude_code(path)
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ({"type": "fallback"}, "message msg_1.content.1: pydantic-ai has no part for the type 'fallback'"),
+        (
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+            "message msg_1: pydantic-ai leaves out a server tool's call without result",
+        ),
+    ],
+)
+async def test_an_answer_that_pydantic_ai_would_cut_is_named(
+    block: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """MODEL-136"""
+    entry = answer_entry([{"type": "text", "text": "Hello."}, block])
+    path = write_transcript(tmp_path / "session.jsonl", user_entry(0, "Hello."), entry)
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await from_claude_code(path)
+
+
+async def test_a_damaged_or_missing_transcript_is_named(tmp_path: Path) -> None:
+    """MODEL-136"""
+    path = write_transcript(tmp_path / "session.jsonl", user_entry(0, "Hello."), '{"type": "us')
+    with pytest.raises(HandOverError, match="line 2 is not JSON"):
+        await from_claude_code(path)
+    with pytest.raises(HandOverError, match="line 1 is not a JSON object"):
+        await from_claude_code(write_transcript(path, "[]"))
+    with pytest.raises(HandOverError, match="session session has no messages"):
+        await from_claude_code(write_transcript(path, {"type": "mode", "mode": "normal"}))
+    with pytest.raises(SessionNotFoundError, match="neither a session id nor a transcript file"):
+        await from_claude_code("nothing.jsonl")
+    with pytest.raises(SessionNotFoundError, match="has no transcript in"):
+        await from_claude_code(str(uuid4()), config_dir=tmp_path)
+
+
+OTHER_SEARCH = NativeToolCallPart("web_search", {}, provider_name="openai")
+
+
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        ([], "the history is empty"),
+        ([question("How?"), response(CALL)], "the history ends in calls without results: weather"),
+        ([question("How?"), response(CALL), question("And?"), DONE], "without `tool_result` blocks"),
+        ([question("How?"), response(FilePart(IMAGE))], "messages.1.parts.0: Claude has no files in its answers"),
+        (
+            [question("How?"), response(TextPart("I search."), OTHER_SEARCH)],
+            "messages.1.parts.1: only openai understands this NativeToolCallPart",
+        ),
+    ],
+)
+async def test_a_history_that_claude_code_cannot_carry_is_named(
+    history: list[ModelMessage], message: str, tmp_path: Path
+) -> None:
+    """MODEL-136"""
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await to_claude_code(history, tmp_path, config_dir=tmp_path / "config")
+    assert not (tmp_path / "config").exists()
+
+
+async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    """MODEL-136"""
+    history = [question("How?"), DONE]
+    with pytest.raises(HandOverError, match="is not a folder"):
+        await to_claude_code(history, tmp_path / "missing")
+    written = await to_claude_code(history, tmp_path, config_dir=tmp_path)
+    with pytest.raises(HandOverError, match="session_id='x' is not a UUID"):
+        await to_claude_code(history, tmp_path, session_id="x", config_dir=tmp_path)
+    with pytest.raises(HandOverError, match=f"session {written.session_id} exists"):
+        await to_claude_code(history, tmp_path, session_id=written.session_id, config_dir=tmp_path)
