@@ -8,10 +8,13 @@ from uuid import uuid4
 
 import pytest
 from pydantic_ai.messages import (
+    DocumentUrl,
     FilePart,
     ModelMessage,
     NativeToolCallPart,
     TextPart,
+    UploadedFile,
+    UserPromptPart,
 )
 
 from cc_model.sessions import HandOverError, SessionNotFoundError, from_claude_code, to_claude_code
@@ -76,6 +79,22 @@ async def test_a_result_between_the_blocks_of_an_answer_follows_it(tmp_path: Pat
     read = await from_claude_code(path)
     kinds = [[part.part_kind for part in message.parts] for message in read.messages]
     assert kinds == [["user-prompt"], ["tool-call", "tool-call"], ["tool-return", "tool-return"]]
+
+
+async def test_links_files_and_tool_references_are_read(tmp_path: Path) -> None:
+    """MODEL-105"""
+    blocks = [
+        {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
+        {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+        {"type": "tool_reference", "tool_name": "WebSearch"},
+    ]
+    read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", user_entry(0, blocks)))
+    [part] = read.messages[0].parts
+    assert isinstance(part, UserPromptPart)
+    link, file, note = part.content
+    assert isinstance(link, DocumentUrl) and link.url == "https://example.org/a.pdf"
+    assert isinstance(file, UploadedFile) and file.file_id == "file_1"
+    assert note == "[WebSearch is available]"
 
 
 async def test_details_without_a_place_are_named(tmp_path: Path) -> None:
