@@ -82,7 +82,7 @@ async def test_a_result_between_the_blocks_of_an_answer_follows_it(tmp_path: Pat
 
 
 async def test_links_files_and_tool_references_are_read(tmp_path: Path) -> None:
-    """MODEL-105"""
+    """MODEL-131"""
     blocks = [
         {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
         {"type": "image", "source": {"type": "file", "file_id": "file_1"}},

@@ -204,14 +204,17 @@ class Worker:
             self._changes.warn(self.session)
         return changes["system_prompt"] is not None and self._changes.of_prompt
 
+    def matches(self, launch: Launch) -> bool:
+        """Return true if the process has the settings of `launch`, which it fits."""
+        return not self.session.settings.missing(launch.settings)
+
     def preference(self, launch: Launch) -> tuple[bool, bool, float]:
         """Return a sort key: the best process needs no change, else has a prompt if `launch` has, and was used last.
 
         So a process that never had a system prompt, and serves all leases, is kept for leases without one.
         """
-        settings = self.session.settings
-        is_like = (settings["system_prompt"] is None) == (launch.settings["system_prompt"] is None)
-        return not settings.missing(launch.settings), is_like, self.since
+        is_like = (self.session.settings["system_prompt"] is None) == (launch.settings["system_prompt"] is None)
+        return self.matches(launch), is_like, self.since
 
     async def prepare(self, launch: Launch) -> None:
         """Check that the process answers, and apply the settings of `launch`."""
