@@ -7,11 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .api.errors import CassetteError, LoopbackError, ReplyError, ServerStateError, UpstreamError
+    from .api.errors import CassetteError, LoopbackError, ReplyError, ScriptError, ServerStateError, UpstreamError
     from .api.types import Call, JsonObject, JsonValue, Login, Reply, Respond
     from .recording.settings import Cassette, RecordMode
     from .responder import default_respond
     from .schemas.schema import SchemaError, example
+    from .script import Step, call
     from .server import LoopbackServer
 
 __all__ = [
@@ -28,19 +29,23 @@ __all__ = [
     "ReplyError",
     "Respond",
     "SchemaError",
+    "ScriptError",
     "ServerStateError",
+    "Step",
     "UpstreamError",
+    "call",
     "default_respond",
     "example",
 ]
 
 # Imported lazily: pytest imports this package for the plugin in every run, even in runs that start no server.
 _MODULES = {
-    "api.errors": ("CassetteError", "LoopbackError", "ReplyError", "ServerStateError", "UpstreamError"),
+    "api.errors": ("CassetteError", "LoopbackError", "ReplyError", "ScriptError", "ServerStateError", "UpstreamError"),
     "api.types": ("Call", "JsonObject", "JsonValue", "Login", "Reply", "Respond"),
     "recording.settings": ("Cassette", "RecordMode"),
     "responder": ("default_respond",),
     "schemas.schema": ("SchemaError", "example"),
+    "script": ("Step", "call"),
     "server": ("LoopbackServer",),
 }
 

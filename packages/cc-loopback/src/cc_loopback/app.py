@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .api.checks import problem_with
-from .api.errors import RECORDING_ERRORS, CassetteError, ThinkingError, error_text
+from .api.errors import COMPLETE_ERRORS, CassetteError, ThinkingError, error_text
 from .api.events import stream_events
 from .api.ids import new_id
 from .api.models import model_info, model_page
@@ -123,8 +123,8 @@ class MessagesApp:
             return responses.error(_SCRIPT_FAILED, self._problem(error))
 
     def _problem(self, error: BaseException) -> str:
-        """Return the text for a failed cassette or responder. A responder's error gets its place as a note."""
-        if isinstance(error, RECORDING_ERRORS):
+        """Return the text for a failed cassette, script or responder. A responder's error gets its place as a note."""
+        if isinstance(error, COMPLETE_ERRORS):
             return error_text(error)
         place = place_of(error, self.respond)
         if place not in getattr(error, "__notes__", ()):

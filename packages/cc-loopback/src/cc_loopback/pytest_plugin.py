@@ -53,12 +53,13 @@ def cassette_scrub() -> Mapping[str, str]:
 
 @pytest.fixture
 def loopback(request: pytest.FixtureRequest, cassette_scrub: Mapping[str, str]) -> "Iterator[LoopbackServer]":
-    """A running `LoopbackServer` for a test, sync or async; set `respond` to script it.
+    """A running `LoopbackServer` for a test, sync or async; `script()` or `respond` sets its answers.
 
     With the marker `cassette`, recorded answers come from a file.
 
     The test fails if `errors` is not empty: otherwise a responder error or an unrecorded request could stay unnoticed,
-    or look like an injected fault. A test that expects such errors clears the list.
+    or look like an injected fault. A test that expects such errors clears the list. It also fails if steps of its
+    script were not used.
     """
     from .api.errors import CassetteError, MissingCassetteError
     from .server import LoopbackServer
@@ -92,6 +93,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         pytest.fail(f"{problem}{after}", pytrace=False)
     if failure is not None:
         raise failure
+    if server is not None and (problem := server.unused_steps):
+        pytest.fail(problem, pytrace=False)
     return outcome
 
 
@@ -99,12 +102,12 @@ def _problem(server: "LoopbackServer") -> str:
     """Return the text for the server's errors; empty if there are none."""
     if not server.errors:
         return ""
-    from .api.errors import RECORDING_ERRORS, first_error_text
+    from .api.errors import COMPLETE_ERRORS, first_error_text
 
     text = first_error_text(server.errors)
-    # The text of a cassette's error stands alone: it begins with the difference.
-    is_recorded = isinstance(server.errors[0], RECORDING_ERRORS)
-    return text if is_recorded else f"the loopback server's responder failed: {text}"
+    # The text of a cassette's or script's error stands alone: it begins with the difference, or names the step.
+    is_complete = isinstance(server.errors[0], COMPLETE_ERRORS)
+    return text if is_complete else f"the loopback server's responder failed: {text}"
 
 
 def _line(item: pytest.Item, error: BaseException) -> str:

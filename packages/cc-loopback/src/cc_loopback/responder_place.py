@@ -8,7 +8,7 @@ from .api.types import Respond
 
 _PACKAGE = Path(__file__).parent
 # Files whose code stands between the server and the responder in a traceback.
-_SERVER_FILES = frozenset(str(_PACKAGE / name) for name in ("app.py", "api/reply.py"))
+_SERVER_FILES = frozenset(str(_PACKAGE / name) for name in ("app.py", "script.py", "api/reply.py"))
 
 
 def place_of(error: BaseException, respond: Respond) -> str:

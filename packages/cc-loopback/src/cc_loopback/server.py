@@ -3,7 +3,8 @@
 It runs the application in a thread and owns the CLI's private folder. It knows no pytest and starts no CLI.
 """
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self, cast
 
 from .api.errors import ServerStateError
@@ -16,6 +17,7 @@ from .home import PrivateHome, cli_environment, prompt_folders, recording_enviro
 from .recording.settings import Cassette
 from .recording.tape import Tape
 from .responder import default_respond
+from .script import Script, Step, place_of_caller
 from .thread import ServerThread
 
 
@@ -82,6 +84,28 @@ class LoopbackServer:
     @respond.setter
     def respond(self, respond: Respond) -> None:
         self._app.respond = _checked(respond)
+
+    def script(self, steps: Sequence[Step]) -> None:
+        """Answer each later request with the next step, and a request after the last step with an error.
+
+        `script([call("stock", article="kettle"), "3 left"])` calls a tool, and then answers with a text. An error shows
+        the step and the request. With the fixture `loopback`, a test also fails if steps remain.
+
+        Args:
+            steps: Replies as from `respond`, tool calls made with `call()`, or functions as for `respond`.
+
+        Raises:
+            ReplyError: A step is not a reply.
+        """
+        frame = inspect.currentframe()
+        caller = frame.f_back if frame else None
+        self._app.respond = Script(steps, place_of_caller(caller) if caller else "an unknown place")
+
+    @property
+    def unused_steps(self) -> str:
+        """Text about the script's steps that no request has used; empty if there are none, or no script."""
+        respond = self._app.respond
+        return respond.problem if isinstance(respond, Script) else ""
 
     @property
     def requests(self) -> list[JsonObject]:

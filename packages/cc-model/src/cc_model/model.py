@@ -28,6 +28,7 @@ from cc_messages import ClaudeCodeTools, CLITools, RequestContext, request_conte
 from cc_types import CLIConnectionError, CLIResponse
 
 from .agent_tools import AgentTools
+from .anthropic_histories import with_own_responses
 from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, check_provider, default_provider
@@ -254,8 +255,11 @@ class ClaudeCodeModel(AnthropicModel):
             ModelHTTPError: There is no API key (status 404), or the API refuses.
         """
         return await super().count_tokens(
-            with_own_files(messages, self.system), model_settings, without_mcp_servers(model_request_parameters)
+            self._own(messages), model_settings, without_mcp_servers(model_request_parameters)
         )
+
+    def _own(self, messages: list[ModelMessage]) -> list[ModelMessage]:
+        return with_own_files(with_own_responses(messages, self.system), self.system)
 
     async def _request(
         self,
@@ -302,7 +306,7 @@ class ClaudeCodeModel(AnthropicModel):
             entry = LogEntry(provider.log, self.model_name, messages, run_context_for(self, run_context))
         with claude_code_errors(self.model_name, provider.transport.login_advice), _logged(entry):
             async with tools as cli_tools:
-                arguments = (with_own_files(messages, self.system), model_settings, parameters)
+                arguments = (self._own(messages), model_settings, parameters)
                 yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript, entry), entry
 
     async def _completed(self, transcript: Transcript) -> list[Message]:

@@ -38,6 +38,10 @@ class ReplyError(LoopbackError):
     """A responder returned an invalid reply. The message names the field and the problem."""
 
 
+class ScriptError(LoopbackError):
+    """A script does not fit the requests. The message has the step and the request."""
+
+
 class ThinkingError(LoopbackError):
     """A thinking block is not what the server signed. The message is the API's."""
 
@@ -58,13 +62,13 @@ class UpstreamError(LoopbackError):
     """The API to record cannot be reached, or an answer broke off."""
 
 
-RECORDING_ERRORS = (CassetteError, UpstreamError)
-"""Errors from cassettes. All others come from responders."""
+COMPLETE_ERRORS = (CassetteError, UpstreamError, ScriptError)
+"""Errors from cassettes and scripts, whose texts need no place. All others come from responders."""
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of a cassette's error, or class, message and place of a responder's error."""
-    if isinstance(error, RECORDING_ERRORS):
+    """Return the message of a cassette's or script's error, or class, message and place of a responder's error."""
+    if isinstance(error, COMPLETE_ERRORS):
         return str(error)
     notes: list[str] = getattr(error, "__notes__", [])
     return ", ".join([f"{type(error).__name__}: {error}", *notes])

@@ -1,0 +1,165 @@
+"""Scripts: answers step by step, with errors that show the step and the request. This module knows no server."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from inspect import isawaitable
+from pathlib import Path
+from threading import Lock
+from types import FrameType
+from typing import TypeAlias, cast
+
+from .api.errors import ReplyError, ScriptError
+from .api.reply import make_message
+from .api.types import JsonObject, Reply, Respond
+from .turn import texts_of
+
+Step: TypeAlias = Reply | Respond
+"""A step of a script: a reply, a `call()`, or a function from the request's body to a reply."""
+
+_ANY_REQUEST: JsonObject = {"model": "m"}
+_LONGEST_TEXT = 200
+
+
+def call(name: str, /, **arguments: object) -> JsonObject:
+    """Return a tool call, a step of a script. A list of calls is a step with all of them.
+
+    Args:
+        name: Tool name.
+        arguments: Arguments for the tool; not checked, so that a test can send invalid ones.
+    """
+    return {"type": "tool_use", "name": name, "input": arguments}
+
+
+class Script:
+    """Responder that answers each request with the next step.
+
+    Args:
+        steps: Steps in order.
+        place: File and line of the script, for errors.
+
+    Raises:
+        ReplyError: A step is not a reply.
+    """
+
+    def __init__(self, steps: Sequence[Step], place: str) -> None:
+        if isinstance(steps, (str, Mapping)):
+            raise ReplyError(f"a script is a list of steps, not {steps!r}: write [{steps!r}]")
+        self._steps = [step if callable(step) else _whole(step) for step in steps]
+        for number, step in enumerate(self._steps, 1):
+            if not callable(step):
+                _check(step, f"step {number} of the script at {place}")
+        self._place = place
+        self._count = 0
+        # Two loops may share a server, but its thread alone calls the script; a test reads from another thread.
+        self._lock = Lock()
+
+    @property
+    def problem(self) -> str:
+        """Text about the steps that no request has used; empty if there are none."""
+        with self._lock:
+            count = self._count
+        if count >= len(self._steps):
+            return ""
+        return (
+            f"the script at {self._place} has {len(self._steps)} steps, but only {count} requests came; the next step "
+            f"is {_shown(self._steps[count])}"
+        )
+
+    async def __call__(self, body: JsonObject) -> Reply:
+        """Answer a request with the next step.
+
+        Raises:
+            ScriptError: No step is left, a call is for a tool that the request does not offer, or a function returned
+                an invalid reply.
+        """
+        with self._lock:
+            self._count += 1
+            number = self._count
+        place = f"of the script at {self._place}"
+        if number > len(self._steps):
+            raise ScriptError(f"request {number} came after the last step {place}\n{self._report(number, body)}")
+        step = self._steps[number - 1]
+        where = f"step {number} {place}"
+        reply = await _result(step, body, where) if callable(step) else step
+        offered = [tool["name"] for tool in body.get("tools") or ()]
+        if unknown := [name for name in _tool_names(reply) if name not in offered]:
+            problem = f"{where} calls {', '.join(unknown)}, which the request does not offer"
+            raise ScriptError(f"{problem}\n{self._report(number, body)}")
+        return reply
+
+    def _report(self, number: int, body: JsonObject) -> str:
+        steps = [f"  step {index}: {_shown(step)}" for index, step in enumerate(self._steps[:number], 1)]
+        return "\n".join([*steps, f"  request {number}: {_request(body)}"])
+
+
+def place_of_caller(frame: FrameType) -> str:
+    """Return file name and line of a frame."""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+async def _result(respond: Respond, body: JsonObject, where: str) -> Reply:
+    try:
+        result = respond(body)
+        reply = _whole(await result if isawaitable(result) else result)
+    except Exception as error:
+        error.add_note(where)
+        raise
+    try:
+        _check(reply, where)
+    except ReplyError as error:
+        raise ScriptError(str(error)) from error
+    return reply
+
+
+def _whole(step: Reply) -> Reply:
+    """Return the reply in a step: a block alone is a list."""
+    return [step] if isinstance(step, Mapping) and "type" in step and "content" not in step else step
+
+
+def _check(reply: Reply, where: str) -> None:
+    try:
+        make_message(reply, _ANY_REQUEST, {"input_tokens": 1})
+    except ReplyError as error:
+        raise ReplyError(f"{where}: {error}") from error
+
+
+def _blocks(reply: Reply) -> list[JsonObject]:
+    content = reply["content"] if isinstance(reply, Mapping) else reply
+    return [] if isinstance(content, str) else cast("list[JsonObject]", content)
+
+
+def _tool_names(reply: Reply) -> list[str]:
+    return [block["name"] for block in _blocks(reply) if block["type"] == "tool_use"]
+
+
+def _shown(step: Reply | Callable[..., object]) -> str:
+    if callable(step):
+        return f"the function {getattr(step, '__qualname__', type(step).__qualname__)}"
+    content = step["content"] if isinstance(step, Mapping) else step
+    return repr(content) if isinstance(content, str) else ", ".join(map(_shown_block, _blocks(step)))
+
+
+def _shown_block(block: JsonObject) -> str:
+    match block["type"]:
+        case "tool_use":
+            arguments = ", ".join(f"{name}={value!r}" for name, value in block.get("input", {}).items())
+            return f"call {block['name']}({arguments})"
+        case "tool_result":
+            return f"{'error' if block.get('is_error') else 'result'} {_short(' '.join(texts_of(block.get('content'))))}"
+        case "text":
+            return _short(block["text"])
+        case kind:
+            return kind
+
+
+def _request(body: JsonObject) -> str:
+    """Return a request's last message and tools."""
+    last = body["messages"][-1]
+    content = last["content"]
+    message = _short(content) if isinstance(content, str) else ", ".join(map(_shown_block, content))
+    tools = ", ".join(tool["name"] for tool in body.get("tools") or ()) or "none"
+    return f"message {len(body['messages'])} ({last['role']}): {message}; tools: {tools}"
+
+
+def _short(text: str) -> str:
+    return json.dumps(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…", ensure_ascii=False)
