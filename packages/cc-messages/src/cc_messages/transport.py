@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Never, Self
@@ -16,6 +17,7 @@ import httpx2
 
 from cc_session import PoolLimits, PoolStats, QueueTimeoutError, Timeouts
 from cc_session.internals import (
+    CLOUD_VARIABLES,
     Lease,
     Login,
     PoolCore,
@@ -28,6 +30,7 @@ from cc_session.internals import (
     refuse_keywords,
     run_on_background,
     start_on_background,
+    without_login,
 )  # fmt: skip
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
@@ -112,6 +115,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._launches = LaunchBuilder(self._env, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
+        self._base: ClaudeCodeTransport | None = None
         self._pool = PoolOwner(self, partial(PoolCore, self._launches.whole, self._pool_limits, RequestProcess.start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -196,6 +200,20 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         if self._models is None:
             self._models = await on_background(_models, self._pool.core, self._launches)
         return self._models
+
+    def with_login(self, login: Mapping[str, str]) -> "ClaudeCodeTransport":
+        """Return a transport for another login, with the same pool: no process is shared, and the limits hold for both.
+
+        Args:
+            login: Environment variables, such as `ANTHROPIC_API_KEY`. The processes get no other keys, tokens and
+                profiles from this transport or program, but addresses, regions and all other variables.
+        """
+        other = copy(self)
+        other._base = self  # whose end would end the processes
+        other._env = {**self._env, **dict.fromkeys((*CLOUD_VARIABLES, "AWS_PROFILE"), ""), **without_login(login)}
+        other._launches, other._limits = self._launches.with_env(other._env), self._limits.renewed()
+        other._models = None
+        return other
 
     def start(self) -> None:
         """Start the `prewarm` processes now, without waiting: they start while the program goes on importing.

@@ -50,6 +50,12 @@ class Admission:
             allowed = "/metrics alone" if client.access == "metrics" else "all paths except /metrics"
             raise APIError(status=403, message=f"The token of the client {client.name} is for {allowed}")
 
+    def check_login(self, client: Client) -> None:
+        """Check that a client has a login if others have: it must not use theirs, nor the server's own."""
+        if client.login is None and self.clients().has_logins:
+            message = f"The client {client.name} has no login on this server, as other clients have"
+            raise APIError(status=403, message=message)
+
     @contextmanager
     def place(self, client: Client) -> Generator[None]:
         """Take a place for a request while it is in progress."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
-from .clients import ClientFile, ClientTable, check_login, single_client
+from .clients import ClientFile, ClientTable, check_logins, single_client
 from .usage_store import UsageLedger, UsageStore
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def create_app(
         table, store = single_client(token), UsageStore()
     else:
         path = Path(clients)
-        file = ClientFile(path, lambda table: check_login(table, is_subscription=used.uses_subscription))
+        file = ClientFile(path, lambda table: check_logins(table, used))
         table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(".usage.sqlite")))
     current: Callable[[], ClientTable] = (lambda: table) if file is None else file.table
     admission = Admission(current, UsageLedger(store), max_requests)
@@ -105,7 +105,7 @@ def create_app(
 
     gate = Gate(used, admission, max_body_bytes, ping_seconds)
     app = Starlette(routes=[Route("/{path:path}", gate)], lifespan=lifespan)
-    app.state.token = token
+    app.state.token, app.state.has_logins = token, table.has_logins
     return app
 
 

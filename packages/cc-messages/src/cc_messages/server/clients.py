@@ -10,7 +10,6 @@ import logging
 import math
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +17,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-__all__ = [
-    "Client", "ClientFile", "ClientFileError", "ClientTable", "check_login", "check_private", "parse_clients",
-    "single_client",
-]  # fmt: skip
+from ..transport import ClaudeCodeTransport
+from .private_file import read_private
+
+__all__ = ["Client", "ClientFile", "ClientFileError", "ClientTable", "check_logins", "parse_clients", "single_client"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _LIMITS: Mapping[str, tuple[type[int | float], int]] = {
     "max_requests": (int, 1), "tokens_per_day": (int, 0), "dollars_per_day": (float, 0),
 }  # fmt: skip
-_KEYS = ("token", "token_sha256", "access", *_LIMITS)
+_KEYS = ("token", "token_sha256", "access", "login", *_LIMITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +53,8 @@ class Client:
     """The number of tokens of all kinds in a UTC day after which requests for messages are refused."""
     dollars_per_day: float | None = None
     """The same in US dollars, by the list prices."""
+    login: frozenset[tuple[str, str]] | None = field(default=None, repr=False)
+    """The processes' environment variables for the login; None for the server's own login."""
 
     @property
     def has_budget(self) -> bool:
@@ -73,6 +74,11 @@ class ClientTable:
             if (owner := owners.setdefault(client.digest, client.name)) != client.name:
                 raise ValueError(f"clients.{owner} and clients.{client.name} have the same token")
 
+    @property
+    def has_logins(self) -> bool:
+        """True if clients have logins of their own, so that the server's own login serves nobody."""
+        return any(client.login is not None for client in self.clients)
+
     def find(self, tokens: Iterable[bytes]) -> Client | None:
         """Return the client whose token is among `tokens`. The time does not depend on the tokens' content."""
         digests = [_digest(token) for token in tokens]
@@ -82,12 +88,6 @@ class ClientTable:
 
 class ClientFileError(ValueError):
     """Raised if the file with the clients cannot be used."""
-
-
-def check_private(mode: int) -> None:
-    """Raise `ValueError` if others than the owner have access to a file with this mode."""
-    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ValueError(f"other users have access to it (mode {stat.S_IMODE(mode):o}): chmod 600 takes it away")
 
 
 class ClientFile:
@@ -129,14 +129,7 @@ class ClientFile:
 
     def _read(self) -> ClientTable:
         try:
-            # Opening a named pipe would wait for a writer.
-            at_once = getattr(os, "O_NONBLOCK", 0)
-            with open(self._path, "rb", opener=lambda path, flags: os.open(path, flags | at_once)) as file:
-                mode = os.fstat(file.fileno()).st_mode
-                if not stat.S_ISREG(mode):
-                    raise ValueError("it is not a regular file")
-                check_private(mode)
-                table = parse_clients(tomllib.load(file))
+            table = parse_clients(tomllib.loads(read_private(self._path)))
             self._check(table)
         except OSError as error:
             raise ClientFileError(f"the file with the clients cannot be read: {error}") from error
@@ -147,16 +140,43 @@ class ClientFile:
 
 def parse_clients(document: Mapping[str, object]) -> ClientTable:
     """Return the clients of a TOML document."""
-    _check_keys("", document, ("clients",))
-    return ClientTable(_client(name, fields) for name, fields in _table("clients", document.get("clients", {})).items())
+    _check_keys("", document, ("clients", "logins"))
+    logins = {name: _login(f"logins.{name}", value) for name, value in _table("logins", document).items()}
+    return ClientTable(_client(name, value, logins) for name, value in _table("clients", document).items())
 
 
-def _client(name: str, value: object) -> Client:
+def _login(place: str, value: object) -> frozenset[tuple[str, str]]:
+    """Return a login's variables."""
+    return frozenset((name, _value(f"{place}.{name}", source)) for name, source in _mapping(place, value).items())
+
+
+def _value(place: str, source: object) -> str:
+    """Return the value of a variable: a text, or the content of another variable or of a private file."""
+    try:
+        match source:
+            case str(text):
+                return text
+            case {"variable": str(name), **rest} if not rest:
+                return os.environ[name]
+            case {"file": str(path), **rest} if not rest:
+                return read_private(Path(path)).strip()
+            case _:
+                raise ValueError('must be a text, { variable = "NAME" } or { file = "PATH" }')
+    except KeyError as error:
+        raise ValueError(f"{place}: there is no environment variable {error.args[0]}") from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
+def _client(name: str, value: object, logins: Mapping[str, frozenset[tuple[str, str]]]) -> Client:
     place = f"clients.{name}"
     if _NAME.fullmatch(name) is None:
         raise ValueError(f"clients.{name!r}: a name has 1 to 64 letters, digits and characters of ._@-")
-    fields = _table(place, value)
+    fields = _mapping(place, value)
     _check_keys(f"{place}.", fields, _KEYS)
+    login = fields.get("login")
+    if login is not None and not (isinstance(login, str) and login in logins):
+        raise ValueError(f"{place}.login: must be the name of a table in logins, not {login!r}")
     access = fields.get("access", "messages")
     if access not in get_args(Access):
         raise ValueError(f"{place}.access: must be one of {', '.join(get_args(Access))}, not {access!r}")
@@ -167,7 +187,9 @@ def _client(name: str, value: object) -> Client:
                 kinds = "a whole number" if kind is int else "a number"
                 raise ValueError(f"{place}.{key}: must be {kinds} from {least} on, not {number!r}")
             limits[key] = kind(number)
-    return Client(name=name, digest=_digest_of(place, fields), access=cast("Access", access), **limits)
+    variables = None if login is None else logins[login]
+    digest = _digest_of(place, fields)
+    return Client(name=name, digest=digest, access=cast("Access", access), login=variables, **limits)
 
 
 def _digest_of(place: str, fields: Mapping[str, object]) -> bytes:
@@ -182,7 +204,11 @@ def _digest_of(place: str, fields: Mapping[str, object]) -> bytes:
             raise ValueError(f"{place}: needs either token or token_sha256, a text")
 
 
-def _table(place: str, value: object) -> Mapping[str, object]:
+def _table(name: str, document: Mapping[str, object]) -> Mapping[str, object]:
+    return _mapping(name, document.get(name, {}))
+
+
+def _mapping(place: str, value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{place}: must be a table")
     return cast("dict[str, object]", value)
@@ -201,10 +227,15 @@ def single_client(token: str) -> ClientTable:
     return ClientTable([Client(name="default", digest=_checked_digest(token), access="all")])
 
 
-def check_login(table: ClientTable, *, is_subscription: bool) -> None:
-    """Check that the clients may use the login: a subscription is for the owner alone."""
+def check_logins(table: ClientTable, transport: ClaudeCodeTransport) -> None:
+    """Check that the clients may use their logins: a subscription is for the owner alone."""
     names = [client.name for client in table.clients if client.access != "metrics"]
-    if is_subscription and len(names) > 1:
+    if table.has_logins:
+        logins = ((client.name, client.login) for client in table.clients if client.login is not None)
+        names = [name for name, login in logins if transport.with_login(dict(login)).uses_subscription]
+        if names:
+            raise ValueError(f"the login of clients.{names[0]} must be an API key, a gateway or a cloud provider")
+    elif transport.uses_subscription and len(names) > 1:
         raise ValueError(
             f"the login is a subscription, which serves its owner alone, and there are {len(names)} clients "
             f"({', '.join(names)}): set ANTHROPIC_API_KEY, or use a gateway or a cloud provider"

@@ -78,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--usage-file", type=Path, metavar="FILE", help="database of their usage by day (beside the file)")
     add = serve.add_argument_group("limits").add_argument
     add("--size", type=int, default=8, metavar="N", help="processes at most (8)")
+    add("--prewarm", type=int, default=0, metavar="N", help="processes that are kept ready (0)")
     add("--idle-seconds", type=float, default=300.0, metavar="S", help="life of an unused process (300)")
     add("--max-requests", type=int, default=64, metavar="N", help="requests in progress (64)")
     add("--max-body-mb", type=int, default=32, metavar="N", help="size of a request (32)")
@@ -101,7 +102,7 @@ def _port(text: str) -> int:
 def _serve(options: argparse.Namespace) -> int:
     token = _token(options)
     transport = ClaudeCodeTransport(
-        pool=PoolLimits(size=options.size, prewarm=0, idle_seconds=options.idle_seconds),
+        pool=PoolLimits(size=options.size, prewarm=options.prewarm, idle_seconds=options.idle_seconds),
         cwd=options.cwd,
         cli_path=options.cli_path,
     )
@@ -121,7 +122,8 @@ def _serve(options: argparse.Namespace) -> int:
 
     with _listen(options.host, options.port) as listener:
         _check_no_circle(listener)
-        if transport.uses_subscription:  # any other login is in the environment
+        # Any other login is in the environment, or in the file with the clients.
+        if transport.uses_subscription and not app.state.has_logins:
             _check_login(find_cli(options.cli_path and str(options.cli_path)))
         _announce(listener, app.state.token if token is None else None)
         asyncio.run(run(listener))

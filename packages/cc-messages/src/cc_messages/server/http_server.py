@@ -48,10 +48,11 @@ _PING = sse({"type": "ping"})
 
 # Answers to health checks, which need no token.
 _HEALTHY = JSONResponse({"status": "ok"})
+_READINESS = frozenset({("GET", "/readyz"), ("HEAD", "/readyz")})
 _OPEN = {("GET", "/healthz"): _HEALTHY, ("HEAD", "/healthz"): _HEALTHY, ("HEAD", "/"): Response()}
 
 # The server's own paths; the transport has the others.
-_METHODS = {"/healthz": "GET, HEAD", "/metrics": "GET", "/v1/usage": "GET"}
+_METHODS = {"/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET", "/v1/usage": "GET"}
 
 
 class Gate:
@@ -64,6 +65,7 @@ class Gate:
         self, transport: ClaudeCodeTransport, admission: Admission, max_body_bytes: int, ping_seconds: float
     ) -> None:
         self._transport, self._admission = transport, admission
+        self._logins: dict[frozenset[tuple[str, str]], ClaudeCodeTransport] = {}
         self._max_body_bytes, self._ping_seconds = max_body_bytes, ping_seconds
         self._metrics = None
         if find_spec("prometheus_client") is not None:
@@ -73,7 +75,8 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; cancel the work on it when the client disconnects."""
-        if (response := _OPEN.get((scope["method"], scope["path"]))) is not None:
+        place = (scope["method"], scope["path"])
+        if (response := self._readiness() if place in _READINESS else _OPEN.get(place)) is not None:
             await response(scope, receive, send)
             return
         record = RequestRecord(scope, send)
@@ -115,6 +118,7 @@ class Gate:
                 response = JSONResponse(await self._admission.usage_report(client))
             await response(scope, receive, record)
             return
+        self._admission.check_login(client)
         with self._admission.place(client):
             content = await body.read()
             request = _as_request(scope, content)
@@ -123,7 +127,7 @@ class Gate:
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
-                span = record.span(request, self._transport.api_origin)
+                span = record.span(request, self._transport_of(client).api_origin)
             with span:
                 await self._answer(client, request, receive, record)
 
@@ -156,15 +160,33 @@ class Gate:
                     await is_counted.wait()
 
             try:
-                await _unless(leaving(), self._relay(request, deliver))
+                await _unless(leaving(), self._relay(client, request, deliver))
             finally:
                 record.report, record.model = context.report, context.model
                 record.usage, record.response = meter.reported, meter.message
 
-    async def _relay(self, request: httpx2.Request, send: Send) -> None:
-        """Answer `request` to a client. Cancelling this ends the work on it."""
+    def _readiness(self) -> Response:
+        """Report whether a new request would soon have a process; start the first if it is missing."""
+        stats, problem = self._transport.stats(), ""
+        if stats.waiting >= stats.size:
+            problem = "as many requests wait as there may be processes"
+        elif not stats.running:
+            with suppress(ValueError):  # no process is kept ready
+                self._transport.start()
+                problem = "no process is ready"
+        return JSONResponse({"status": problem}, 503) if problem else _HEALTHY
+
+    def _transport_of(self, client: Client) -> ClaudeCodeTransport:
+        if client.login is None:
+            return self._transport
+        if client.login not in self._logins:
+            self._logins[client.login] = self._transport.with_login(dict(client.login))
+        return self._logins[client.login]
+
+    async def _relay(self, client: Client, request: httpx2.Request, send: Send) -> None:
+        """Answer a client's `request`. Cancelling this ends the work on it."""
         try:
-            response = await self._transport.handle_async_request(request)
+            response = await self._transport_of(client).handle_async_request(request)
         except httpx2.TransportError as error:
             response = error_response(_server_error(error))
             if isinstance(error.__cause__, CLINotFoundError):  # a retry cannot fix it

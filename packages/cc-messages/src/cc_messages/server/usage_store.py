@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from .clients import check_private
+from .private_file import check_private
 
 __all__ = ["RETRY_SECONDS", "UsageLedger", "UsageStore", "UsageTotal"]
 
