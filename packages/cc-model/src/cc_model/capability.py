@@ -13,7 +13,7 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
 from cc_messages import ClaudeCodeTools
-from cc_session import McpServer, Policy
+from cc_session import McpServer, Policy, Questions
 
 from .model import PREFIX, ClaudeCodeModel
 from .provider import ClaudeCodeProvider, check_provider
@@ -99,6 +99,7 @@ def claude_code(
     tools: Sequence[str] = (),
     policy: Policy | None = None,
     approvals: bool = False,
+    questions: Questions | None = None,
     mcp_servers: Mapping[str, McpServer] | None = None,
     agents: Mapping[str, AgentDefinition] | None = None,
     skills: Sequence[str] = (),
@@ -119,6 +120,8 @@ def claude_code(
             `DeferredToolRequests`, and a run with the results continues, in any process. The model then repeats an
             approved call, which takes another API call, and the call runs. For `run_stream()`, name such a tool in
             `tools` or in a rule without `*`: otherwise a text before the call ends the run.
+        questions: The answers to questions to the user: Claude's, with `"AskUserQuestion"` in `tools`, and those of MCP
+            servers. Without it they are refused. The answer has `timeouts.question` seconds.
         mcp_servers: MCP servers for Claude Code to connect to.
         agents: Sub-agents by name. They bring the tool `Agent`.
         skills: Skills by name, from `.claude/skills` in `cwd` or in the user's folder. Nothing else is read there, so
@@ -127,19 +130,21 @@ def claude_code(
         max_turns: Maximum number of API calls for a request.
 
     Raises:
-        ValueError: An entry in `tools` is not a tool, `tools` or `skills` is a string, an option for tools is set
-            without any tool, or `approvals` without a policy.
+        ValueError: An entry in `tools` is not a tool, or asks the user although nobody can answer; `tools` or `skills`
+            is a string, an option for tools is set without any tool, or `approvals` without a policy.
         TypeError: `provider` is not a `ClaudeCodeProvider`.
         cc_types.CLIConnectionError: `cwd` is not a folder.
     """
     if not (tools or mcp_servers or agents or skills):
-        if policy is not None or approvals or cwd is not None or max_turns is not None:
-            raise ValueError("policy, approvals, cwd and max_turns need tools of Claude Code: name some with tools=…")
+        if any((policy, approvals, questions, cwd is not None, max_turns is not None)):
+            names = "policy, approvals, questions, cwd and max_turns"
+            raise ValueError(f"{names} need tools of Claude Code: name some with tools=…")
         return ClaudeCode(provider)
     claude_code_tools = ClaudeCodeTools(
         tools=tools,
         policy=policy,
         defers=approvals,
+        questions=questions,
         mcp_servers=dict(mcp_servers or {}),
         agents=dict(agents or {}),
         skills=skills,

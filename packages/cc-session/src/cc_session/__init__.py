@@ -15,6 +15,7 @@ from .hooks.command import CommandFailedError, command_hook
 from .hooks.hook import EVENTS, Hook, HookResult, hook
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .policy.policy import Ask, Policy, Rule, Verdict
+from .policy.questions import Question, Questions
 from .pool.launch import LeaseOverrides
 from .pool.limits import PoolLimits
 from .pool.pool import SessionPool, query
@@ -28,8 +29,8 @@ from .timeouts import Timeouts
 
 __all__ = [
     "EVENTS", "Ask", "CommandFailedError", "Content", "HTTPServer", "Hook", "HookResult", "HooksDisabledError",
-    "LeaseOverrides", "McpServer", "McpServerFailedError", "Policy", "PoolLimits", "PoolStats", "QueueTimeoutError",
-    "Rule", "SSEServer", "Session", "SessionBusyError", "SessionPool", "SessionState", "Spent", "StartFailedError",
-    "StdioServer", "Timeouts", "Turn", "TurnError", "TurnErrorKind", "TurnStream", "TurnTimeoutError", "Verdict",
-    "command_hook", "hook", "query", "sealed_options",
+    "LeaseOverrides", "McpServer", "McpServerFailedError", "Policy", "PoolLimits", "PoolStats", "Question", "Questions",
+    "QueueTimeoutError", "Rule", "SSEServer", "Session", "SessionBusyError", "SessionPool", "SessionState", "Spent",
+    "StartFailedError", "StdioServer", "Timeouts", "Turn", "TurnError", "TurnErrorKind", "TurnStream",
+    "TurnTimeoutError", "Verdict", "command_hook", "hook", "query", "sealed_options",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from cc_types import ClaudeCodeError
 
 __all__ = ["Timeouts", "checked_seconds", "time_limit"]
 
-_NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission"})
+_NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission", "question"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ class Timeouts:
     """The start of a session's MCP servers. A program that is fetched first takes many seconds."""
     permission: float | None = None
     """The answer to a permission request. None: a person may have to give it."""
+    question: float | None = 300.0
+    """The answer of `Questions` to a question to the user. Clients of an API give up an answer after 600 s."""
     close: float = 2.0
     """The end of an abandoned turn, after which the process is discarded. Also the end of a process: for half the time
     it may end by itself, for the other half after a signal; then it is killed. Both take a few hundredths of a

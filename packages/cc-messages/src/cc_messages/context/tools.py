@@ -11,7 +11,7 @@ from typing import Literal, cast
 from claude_agent_sdk import AgentDefinition
 
 from cc_ipc import ToolSchema
-from cc_session import McpServer, Policy, Rule
+from cc_session import McpServer, Policy, Questions, Rule
 from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name
 from cc_types import JsonValue
 
@@ -52,6 +52,8 @@ class ClaudeCodeTools:
     skills: Sequence[str] = ()
     """Skills by name, from `.claude/skills` in the folder or the user's configuration; no other file there is read.
     They add the tool `Skill`."""
+    questions: Questions | None = None
+    """The answers to questions to the user, in the request's event loop. Without it they are refused."""
     cwd: str | Path | None = None
     """The tools' working folder; the transport's if None."""
     max_turns: int | None = None
@@ -64,6 +66,11 @@ class ClaudeCodeTools:
         check_paths(self.cwd, None)
         if self.defers and self.policy is None:
             raise ValueError("approvals need a policy that says which calls to ask about")
+        can_answer = self.questions or self.defers or (self.policy is not None and self.policy.ask)
+        if "AskUserQuestion" in self.names and not can_answer:
+            raise ValueError("nobody could answer the tool 'AskUserQuestion': set questions=Questions(answer)")
+        if self.questions and self.defers and self.policy.verdict("AskUserQuestion", {}).behavior == "ask":
+            raise ValueError("a question would wait for an approval, too: allow 'AskUserQuestion' in the policy")
         for tool in self.tools:
             if _ALLOWED.fullmatch(tool) is None:
                 raise ValueError(f"{tool!r} is not a tool: write a name like 'Read', or a rule like 'Bash(git *)'")
@@ -82,7 +89,7 @@ class ClaudeCodeTools:
     def key(self) -> object:
         """Values that a process fixes at its start; the folder belongs to them if there are skills."""
         own = (self.tools, self.policy, self.defers, {*self.mcp_servers}, self.agents, self.skills, self.max_turns)
-        return (*own, str(self.cwd) if self.skills else None)
+        return (*own, self.questions, str(self.cwd) if self.skills else None)
 
     @property
     def unknown_names(self) -> frozenset[str]:

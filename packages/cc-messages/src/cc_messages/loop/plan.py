@@ -1,16 +1,16 @@
 """Launch and plan of a process in which Claude Code runs the loop, with the conversation in its history."""
 
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 from typing_extensions import override
 
-from cc_session import Content, McpServer, McpServerFailedError, Policy
+from cc_session import Content, McpServer, McpServerFailedError, Policy, Questions
 from cc_session.internals import (
     PLAIN_NAMES_ENV,
     Launch,
@@ -34,6 +34,8 @@ from .tool_server import ToolServer
 from .turn_reader import LoopReading
 
 __all__ = ["LoopPlan", "loop_launch"]
+
+T = TypeVar("T")
 
 # Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API's clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
@@ -64,7 +66,10 @@ class LoopPlan(RequestPlan):
         if self._key is not None:
             options = calling_freely(options, self._key.name)
         # The servers come with the first request.
-        launch = replace(launch, policy=self._own_tools and self._policy(self._own_tools), mcp_servers={})
+        launch = replace(launch, mcp_servers={})
+        if (own_tools := self._own_tools) is not None:
+            questions = own_tools.questions and Questions(partial(self._there, own_tools.questions.answer))
+            launch = replace(launch, policy=self._policy(own_tools), questions=questions)
         start = partial(Worker.open, launch)
         if self._own_tools is None:
             self._session = await self.abilities.open(start, options)
@@ -141,14 +146,21 @@ class LoopPlan(RequestPlan):
                 raise RuntimeError("the request that the call belongs to has ended")
             if reading.approvals is not None:
                 return await reading.approvals.ask(tool, arguments, context)
-            return await reading.context.there(asked(tool, arguments, context))
-
-        async def asked(*question: Any) -> PermissionResult:
             assert policy.ask is not None  # noqa: S101  # a policy without it asks by `approvals`
-            answer = policy.ask(*question)
-            return await answer if isinstance(answer, Awaitable) else answer
+            return await self._there(policy.ask, tool, arguments, context)
 
         return Policy(policy.rules, default=policy.default, ask=answer, timeout=policy.timeout)
+
+    async def _there(self, function: Callable[..., Awaitable[T] | T], *arguments: object) -> T:
+        """Call a function in the current caller's event loop."""
+
+        async def call() -> T:
+            answer = function(*arguments)
+            return await answer if isinstance(answer, Awaitable) else answer
+
+        if self._reading is None:
+            raise RuntimeError("the request has ended")
+        return await self._reading.context.there(call())
 
     async def _check_tools(self, key: ToolServerKey, seconds: float) -> None:
         """Raise McpServerFailedError if the CLI did not get all tools.

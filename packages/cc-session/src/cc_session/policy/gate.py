@@ -31,6 +31,7 @@ from ..hooks.calls import CallbackRunner, denied, for_the_cli, in_thread
 from ..hooks.hook import Hook, HookResult
 from ..timeouts import Timeouts
 from .policy import Ask, Policy, Verdict, tool_name_of
+from .questions import QUESTION_TOOL, QuestionDesk
 
 __all__ = ["PolicyGate", "in_memory_only"]
 
@@ -48,6 +49,8 @@ class _Call:
     """Tool name in the rules."""
     is_to_ask: bool = False
     """True if a hook decided to ask about it."""
+    is_question: bool = False
+    """True if it asks the user, who can answer."""
     turn: str | None = None
     """The CLI's turn id, if it sends one."""
 
@@ -56,9 +59,14 @@ class PolicyGate:
     """A session's policy, as callbacks for the CLI."""
 
     def __init__(
-        self, policy: Policy, others_ask: Ask | None, callback_runner: CallbackRunner, timeouts: Timeouts
+        self,
+        policy: Policy,
+        others_ask: Ask | None,
+        callback_runner: CallbackRunner,
+        timeouts: Timeouts,
+        desk: QuestionDesk,
     ) -> None:
-        self._policy = policy
+        self._policy, self._desk = policy, desk
         self._callback_runner = callback_runner
         self._ask = policy.ask or others_ask
         self.can_ask = self._ask is not None
@@ -102,6 +110,8 @@ class PolicyGate:
         verdict = await self._verdict(call.tool, input)
         if verdict.behavior == "deny":
             return PermissionResultDeny(message=verdict.reason)
+        if call.is_question:
+            return await self._desk.permission(input, call.turn)
         if verdict.behavior == "allow" and not call.is_to_ask:
             return PermissionResultAllow()
         if verdict.behavior == "ask":
@@ -109,12 +119,18 @@ class PolicyGate:
         return await self._permission(call, input, context)
 
     async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
-        verdict = await self._verdict(self._record(call).tool, call["tool_input"])
+        record = self._record(call)
+        verdict = await self._verdict(record.tool, call["tool_input"])
         if verdict.behavior == "deny":
             return HookResult.deny(verdict.reason)
-        if verdict.behavior == "ask" and not self.can_ask:
+        record.is_question = record.tool == QUESTION_TOOL and self._desk.can_answer
+        if verdict.behavior == "ask" and not (self.can_ask or record.is_question):
             return HookResult.deny(f"{verdict.reason} {_NO_CALLBACK}")
-        return HookResult.no_opinion() if verdict.behavior == "pass" else HookResult.ask(verdict.reason)
+        if verdict.behavior == "pass" and not record.is_question:
+            return HookResult.no_opinion()
+        # With an input, a question reaches the permission callback also in the mode `dontAsk`.
+        same_input = call["tool_input"] if record.tool == QUESTION_TOOL else None
+        return HookResult(decision="ask", reason=verdict.reason, updated_input=same_input)
 
     def _record(self, call: Mapping[str, Any]) -> _Call:
         """Return a call's record; the first hook makes it."""

@@ -26,6 +26,7 @@ from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromp
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
+from ..policy.questions import Questions
 from ..process.login import Login, login_of
 from ..process.options import check_paths, is_sealed, sealed_options
 from ..process.settings import EXACT_MODES, SettingValues
@@ -69,6 +70,7 @@ class LeaseOverrides(TypedDict, total=False):
     """This and the following fields: as in `Session.open()`."""
     hooks: Sequence[Hook[Any]]
     mcp_servers: Mapping[str, McpServer] | None
+    questions: Questions | None
     timeouts: Timeouts
 
 
@@ -93,7 +95,14 @@ class Launch(SessionSetup):
             permission_mode="default" if mode in EXACT_MODES else mode,
             cwd="any" if can_move else options.cwd,
         )
-        extensions = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts)
+        extensions = (
+            self.policy,
+            self.hooks,
+            self.mcp_servers is None,
+            self.require_mcp,
+            self.timeouts,
+            self.questions,
+        )
         environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
         object.__setattr__(self, "key", (*_all_frozen((fixed, *extensions, self._companions())), *environment))
         prompt = (prompt or None) if isinstance(prompt, str) else None
@@ -118,6 +127,7 @@ class Defaults:
     hooks: Sequence[Hook[Any]]
     mcp_servers: Mapping[str, McpServer] | None
     require_mcp: bool
+    questions: Questions | None
     timeouts: Timeouts
 
     def __post_init__(self) -> None:
@@ -137,6 +147,7 @@ class Defaults:
             hooks=tuple(hooks),
             mcp_servers=None if servers is None else dict(servers),
             require_mcp=self.require_mcp,
+            questions=changes.pop("questions", self.questions),
             timeouts=changes.pop("timeouts", self.timeouts),
             options=_overridden(options or self.options, changes),
         )

@@ -18,6 +18,7 @@ from ..background import at_exit, in_forked_child, on_background, run_on_backgro
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
+from ..policy.questions import Questions
 from ..session.sent_message import Content
 from ..session.session import Session
 from ..session.turn import Turn
@@ -80,6 +81,7 @@ class SessionPool:
         mcp_servers: MCP servers by name. Each process has separate connections to them. A server's state outlives a
             lease; an in-process server runs on the background thread, and must not block it.
         require_mcp: If true, a server that does not start is an error.
+        questions: The answers to questions to the user.
         timeouts: Limits on the sessions' waits.
     """
 
@@ -92,12 +94,13 @@ class SessionPool:
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
+        questions: Questions | None = None,
         timeouts: Timeouts | None = None,
         **others: Never,
     ) -> None:
         refuse_keywords("SessionPool()", others, "limits")
         self._limits = limits or PoolLimits()
-        self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
+        self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, questions, timeouts or Timeouts())
         launch = functools.partial(self._defaults.launch, None, {})
         self._owner = PoolOwner(self, functools.partial(PoolCore, launch, self._limits))
 

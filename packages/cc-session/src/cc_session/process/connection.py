@@ -16,7 +16,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import claude_agent_sdk as sdk
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookCallback, Message, Transport
 from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
@@ -26,7 +26,7 @@ from ..errors import CLIConnectionError, CLIJSONDecodeError, CLINotFoundError, M
 from ..timeouts import Timeouts, time_limit
 from .cli_process import CLIProcess, Phase
 from .login import CLOUD_VARIABLES, api_address, api_url
-from .transport import ControlTransport, ignore_outcome
+from .transport import QUESTIONS, ControlTransport, ignore_outcome
 
 __all__ = ["CLIConnection", "translated", "unreachable", "wait_until_closed"]
 
@@ -118,6 +118,12 @@ class CLIConnection:
                 return await self.transport.request(subtype, seconds=seconds, **fields)
         finally:
             self._count_requests(-1)
+
+    def answer_questions(self, answer: HookCallback) -> None:
+        """Answer the CLI's questions to the user, which `transport` turns into calls of this hook."""
+        query = self.client._query  # pyright: ignore[reportPrivateUsage]
+        if query is not None:
+            query.hook_callbacks[QUESTIONS] = answer
 
     async def write(self, line: str) -> None:
         """Write a line; failure ends the connection."""

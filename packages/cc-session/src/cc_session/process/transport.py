@@ -30,10 +30,15 @@ from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 from ..timeouts import time_limit
 from .settings import EXACT_MODES, Settings
 
-__all__ = ["ControlTransport", "Observer", "SideEffects", "ignore_outcome"]
+__all__ = ["QUESTIONS", "ControlTransport", "Observer", "SideEffects", "ignore_outcome"]
 
 # Sent for every queued message; the SDK does not know this type and would log that each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
+
+# Control requests for the user's answer. The SDK knows none, so it gets them as calls of a hook with this id: it awaits
+# the answer, and cancels the call when the CLI does.
+_QUESTIONS = frozenset({"elicitation", "request_user_dialog"})
+QUESTIONS = "cc_questions"
 
 # A pipe breaks a moment before its reader learns why.
 _REASON_SECONDS = 1.0
@@ -48,6 +53,7 @@ _HARMLESS = frozenset((
 _PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})
 
 # Prefixes of lines, which are not parsed: prompts can have megabytes.
+_CONTROL_REQUEST = '{"type": "control_request"'
 _CONTROL_RESPONSE = '{"type": "control_response"'
 _USER = '{"type": "user"'
 _ASSISTANT = '{"type": "assistant"'
@@ -151,6 +157,8 @@ class ControlTransport(Transport):
         self.inner = inner
         self.settings = Settings(options)
         self.observer = Observer()
+        self.dialogs: Sequence[str] = ()
+        """Kinds of dialogs that the CLI may send; to be set before the start."""
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
         self._exchanges: set[asyncio.Task[dict[str, JsonValue]]] = set()
         self._has_ended = asyncio.Event()
@@ -214,6 +222,10 @@ class ControlTransport(Transport):
     @override
     async def write(self, data: str) -> None:
         self.observer.sent(data)
+        if self.dialogs and data.startswith(_CONTROL_REQUEST):
+            initialize = '"subtype": "initialize"'
+            kinds = json.dumps([*self.dialogs])
+            data = data.replace(initialize, f'{initialize}, "supportedDialogKinds": {kinds}', 1)
         try:
             await self.inner.write(data)
         except Exception:
@@ -234,7 +246,7 @@ class ControlTransport(Transport):
                 for event in self._unreported_events(message):
                     yield {**message, "type": "stream_event", "event": event}
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
-                    yield message
+                    yield _as_hook_call(message)
         except Exception as error:
             # Not for the SDK: it logs an error with the whole text, and replaces it by an earlier turn's error.
             self.end(error)
@@ -283,6 +295,15 @@ class ControlTransport(Transport):
         if answer is not None and not answer.done():
             answer.set_result(response)
         return request_id.startswith("cc_")  # also a late answer; others are for the SDK
+
+
+def _as_hook_call(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a question to the user as a hook's call, and any other message as it is."""
+    match message:
+        case {"type": "control_request", "request": {"subtype": subtype} as request} if subtype in _QUESTIONS:
+            return {**message, "request": {"subtype": "hook_callback", "callback_id": QUESTIONS, "input": request}}
+        case _:
+            return message
 
 
 def ignore_outcome(future: "asyncio.Future[Any]") -> None:

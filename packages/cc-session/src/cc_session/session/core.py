@@ -50,6 +50,7 @@ class SessionCore:
             on_message=self._take,
             on_end=self._end,
         )
+        self.connection.transport.dialogs = extensions.desk.dialogs
         self.settings = self.connection.transport.settings
         """The process's confirmed settings."""
         self.history = History(is_resumed=extensions.is_resumed)

@@ -29,6 +29,7 @@ from ..mcp.control import McpControl
 from ..mcp.servers import McpServer, wire_servers
 from ..policy.gate import PolicyGate, in_memory_only
 from ..policy.policy import Policy
+from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
 from ..process.connection import CLIConnection
 from ..process.options import is_sealed
 from ..timeouts import Timeouts
@@ -44,7 +45,7 @@ _TRUE = frozenset({"1", "true", "yes", "on"})
 _POLICY_SETTINGS: dict[str, JsonValue] = {"disableAllHooks": True, "disableSkillShellExecution": True}
 
 # Tools that the CLI offers to the model as soon as it can ask for permissions.
-_TOOLS_THAT_ASK = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
+_TOOLS_THAT_ASK = (QUESTION_TOOL, "EnterPlanMode", "ExitPlanMode")
 
 
 def check_mode(mode: str) -> None:
@@ -53,23 +54,27 @@ def check_mode(mode: str) -> None:
         raise ValueError(f"there is no permission mode {mode!r}; there are {', '.join(modes)}")
 
 
-def _check_together(options: ClaudeAgentOptions, policy: Policy | None) -> None:
-    """Raise if the options conflict with hooks or with this policy."""
+def _check_together(options: ClaudeAgentOptions, policy: Policy | None, questions: Questions | None) -> None:
+    """Raise if the options conflict with hooks, with this policy, or with questions."""
     is_bare = "bare" in options.extra_args and not is_sealed(options)
     if is_bare or options.env.get(_BARE, "").strip().lower() in _TRUE:
         raise ValueError("in bare mode Claude Code runs no hooks, and so no policy: leave out `bare`, or the hooks")
-    if policy is None:
-        return
-    if options.permission_prompt_tool_name is not None:
-        raise ValueError("a policy and permission_prompt_tool_name answer the same requests: leave out either")
-    if policy.ask is not None and options.can_use_tool is not None:
+    if (policy or questions) is not None and options.permission_prompt_tool_name is not None:
+        raise ValueError(
+            "a policy, or Questions, and permission_prompt_tool_name answer the same requests: leave out either"
+        )
+    if policy is not None and policy.ask is not None and options.can_use_tool is not None:
         raise ValueError("the policy's `ask` and can_use_tool answer the same requests: leave out either")
 
 
 def _hooked(
-    options: ClaudeAgentOptions, hooks: Sequence[Hook[Any]], gate: PolicyGate | None, callback_runner: CallbackRunner
+    options: ClaudeAgentOptions,
+    hooks: Sequence[Hook[Any]],
+    gate: PolicyGate | None,
+    callback_runner: CallbackRunner,
+    desk: QuestionDesk,
 ) -> ClaudeAgentOptions:
-    """Return options with hooks and a policy in them."""
+    """Return options with hooks, a policy and questions in them."""
     by_event: dict[str, list[HookMatcher]] = {event: [*matchers] for event, matchers in (options.hooks or {}).items()}
     for hook in hooks:
         by_event.setdefault(hook.event, []).append(for_the_cli(hook, callback_runner))
@@ -83,7 +88,7 @@ def _hooked(
         by_event.setdefault("PreToolUse", []).insert(0, gate.hook())
         options = replace(options, can_use_tool=gate.can_use_tool)
         if not gate.can_ask:
-            wanted = options.tools if isinstance(options.tools, list) else []
+            wanted = [*(options.tools if isinstance(options.tools, list) else []), *([QUESTION_TOOL] * desk.can_answer)]
             unwanted = [tool for tool in _TOOLS_THAT_ASK if tool not in wanted]
             options = replace(options, disallowed_tools=[*options.disallowed_tools, *unwanted])
     elif options.can_use_tool is not None:
@@ -127,10 +132,11 @@ class SessionSetup:
     mcp_servers: Mapping[str, McpServer] | None
     require_mcp: bool
     timeouts: Timeouts
+    questions: Questions | None = None
 
 
 class Extensions:
-    """A session's policy, hooks and MCP servers. Created on the caller's loop.
+    """A session's policy, hooks, questions and MCP servers. Created on the caller's loop.
 
     Raises:
         ValueError: They conflict with the options, or an MCP server's name or value is invalid.
@@ -148,18 +154,23 @@ class Extensions:
         self.callback_runner = CallbackRunner(self._loop)
         """Calls hooks and permission callbacks."""
         self._has_policy = policy is not None
-        self._has_hooks = bool(policy is not None or hooks or options.hooks)
+        self.desk = QuestionDesk(setup.questions, self.callback_runner, self.timeouts.question)
+        """Answers the CLI's questions to the user."""
+        has_gate = policy is not None or self.desk.can_answer
+        self._has_hooks = bool(has_gate or hooks or options.hooks)
         self._initial_servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
         if mcp_servers is not None:
             wire_servers(mcp_servers, taken=self._initial_servers.keys())
         # A caller adds a server to a sealed process only for its tools, so these are allowed.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
-        gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, self.timeouts)
+        gate = None
+        if has_gate:
+            gate = PolicyGate(policy or Policy(), options.can_use_tool, self.callback_runner, self.timeouts, self.desk)
         if self._has_hooks:
-            _check_together(options, policy)
+            _check_together(options, policy, setup.questions)
             args = {name: value for name, value in options.extra_args.items() if name != "bare"}
             options = replace(options, extra_args=args)
-        options = _hooked(options, hooks, gate, self.callback_runner)
+        options = _hooked(options, hooks, gate, self.callback_runner, self.desk)
         if self._breaks_seal and options.max_turns == 1:
             # The CLI's loop continues after a tool, with a second API call.
             options = replace(options, max_turns=None)
@@ -196,6 +207,7 @@ class Extensions:
         """Send the running CLI the settings that are not options."""
         if connection.process is not None:
             self.callback_runner.mark = connection.process.mark
+        connection.answer_questions(self.desk.control)
         allows_tools = self._breaks_seal and not self._has_policy
         in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
         self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools)

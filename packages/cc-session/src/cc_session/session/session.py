@@ -16,6 +16,7 @@ from ..background import on_background
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
+from ..policy.questions import Questions
 from ..process.cli_process import CLIProcess
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
@@ -58,6 +59,7 @@ class Session:
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
+        questions: Questions | None = None,
         timeouts: Timeouts | None = None,
         transport: Transport | None = None,
     ) -> Self:
@@ -72,6 +74,7 @@ class Session:
             mcp_servers: MCP servers by name, in addition to the servers in the options; `set_mcp_servers()` replaces
                 them. With sealed options their tools may be called unless there is a policy.
             require_mcp: If true, a server that does not start is an error. Otherwise the session lacks the tools.
+            questions: The answers to questions to the user. Without it they are refused, and Claude has no tool to ask.
             timeouts: Limits on waits.
             transport: Connection to a CLI that is not a process on this machine; the transport applies `options`.
 
@@ -91,6 +94,7 @@ class Session:
             hooks=hooks,
             mcp_servers=mcp_servers,
             require_mcp=require_mcp,
+            questions=questions,
             timeouts=timeouts or Timeouts(),
         )
         return cls(await on_background(SessionCore.open, Extensions(setup), transport))

@@ -1,0 +1,316 @@
+"""Questions to the user: Claude's, forms of MCP servers, and the CLI's dialogs."""
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, PermissionMode, PermissionResultAllow, PermissionResultDeny
+
+from cc_loopback import LoopbackServer
+from cc_session import (
+    Policy,
+    Question,
+    Questions,
+    Rule,
+    Session,
+    SessionPool,
+    StdioServer,
+    Timeouts,
+    Turn,
+    TurnError,
+    hook,
+)  # fmt: skip
+from cc_types import JsonValue
+
+from .conftest import calling, results_of, say, until, use
+
+FORM_SERVER = str(Path(__file__).parent / "form_server.py")
+DIALOG = "refusal_fallback_prompt"
+COLOURS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+COLOUR = {"question": "Which colour?", "header": "Colour", "options": COLOURS, "multiSelect": True}
+ASK = use("question", "AskUserQuestion", questions=[COLOUR])
+ORDER = use("order", "mcp__form__order")
+
+QUICK_MODES: tuple[PermissionMode, ...] = ("default", "dontAsk")
+MODES = [
+    *QUICK_MODES,
+    *(pytest.param(mode, marks=pytest.mark.slow) for mode in get_args(PermissionMode) if mode not in QUICK_MODES),
+]
+
+
+class Desk:
+    """Answers to questions, recorded with the event loop and thread that gave them."""
+
+    def __init__(self, answer: Callable[[Question], JsonValue]) -> None:
+        self._answer = answer
+        self.questions: list[Question] = []
+        self.loops: list[asyncio.AbstractEventLoop] = []
+
+    async def __call__(self, question: Question) -> JsonValue:
+        self.questions.append(question)
+        self.loops.append(asyncio.get_running_loop())
+        return self._answer(question)
+
+
+def always(answer: JsonValue) -> Desk:
+    return Desk(lambda _question: answer)
+
+
+def asking(options: ClaudeAgentOptions, mode: PermissionMode = "dontAsk") -> ClaudeAgentOptions:
+    return replace(options, tools=["AskUserQuestion"], max_turns=None, permission_mode=mode)
+
+
+def form(env: Mapping[str, str] | None = None) -> dict[str, StdioServer]:
+    return {"form": StdioServer(sys.executable, [FORM_SERVER], env=dict(env or {}))}
+
+
+async def turn(options: ClaudeAgentOptions, questions: Questions | None, **kwargs: Any) -> Turn:
+    async with await Session.open(options, questions=questions, **kwargs) as session, asyncio.timeout(40):
+        return await session.run("Go.")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_an_answer_to_claude_s_question_reaches_the_model(
+    server: LoopbackServer, options: ClaudeAgentOptions, mode: PermissionMode
+) -> None:
+    """SES-120: in every permission mode, on the caller's loop."""
+    server.respond = calling(ASK)
+    desk = always({"Which colour?": ["Blue", "or green"]})
+    await turn(asking(options, mode), Questions(desk))
+    [question] = desk.questions
+    assert (question.kind, question.source, question.text) == ("question", "Claude", "Which colour?")
+    assert question.details["questions"] == [COLOUR]
+    assert desk.loops == [asyncio.get_running_loop()]
+    assert '\\"Which colour?\\"=\\"Blue, or green\\"' in results_of(server)["toolu_question"]
+
+
+async def test_a_form_of_an_mcp_server_gets_its_fields(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+    """SES-120."""
+    server.respond = calling(ORDER)
+    desk = always({"size": 42})
+    await turn(options, Questions(desk), mcp_servers=form())
+    [question] = desk.questions
+    assert (question.kind, question.source, question.text) == ("form", "form", "Which size?")
+    assert question.details["requested_schema"]["required"] == ["size"]
+    assert desk.loops == [asyncio.get_running_loop()]
+    assert json.loads(text_of(server)) == {"action": "accept", "content": {"size": 42}}
+
+
+async def test_an_address_of_an_mcp_server_is_agreed_to(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+    """SES-120: by a plain function, in a thread."""
+    server.respond = calling(ORDER)
+    threads: list[threading.Thread] = []
+
+    def agree(question: Question) -> JsonValue:
+        threads.append(threading.current_thread())
+        return {} if question.details["url"] == "https://example.com/login" else None
+
+    await turn(options, Questions(agree), mcp_servers=form({"ADDRESS": "https://example.com/login"}))
+    assert json.loads(text_of(server))["action"] == "accept"
+    assert threads != [threading.main_thread()]
+
+
+def text_of(server: LoopbackServer) -> str:
+    """Return the text that the MCP server's tool returned to the model."""
+    [block] = json.loads(results_of(server)["toolu_order"])
+    return block["text"]
+
+
+@pytest.fixture
+def refusing(server: LoopbackServer) -> ClaudeAgentOptions:
+    """Options with a model that refuses, where the CLI asks before it takes another."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        details = {"type": "refusal", "category": "cyber", "explanation": "no"}
+        refusal = {"content": [], "stop_reason": "refusal", "stop_details": details}
+        return refusal if body["model"].startswith("claude-fable") else "With pleasure."
+
+    server.respond = respond
+    return ClaudeAgentOptions(
+        model="claude-fable-5",
+        system_prompt="You are a test.",
+        tools=[],
+        setting_sources=[],
+        settings=json.dumps({"switchModelsOnFlag": False}),
+        env=server.env(),
+    )
+
+
+async def test_a_dialog_that_the_program_knows_is_answered(refusing: ClaudeAgentOptions) -> None:
+    """SES-121."""
+    desk = always("retry_fallback")
+    outcome = await turn(refusing, Questions(desk, dialogs=[DIALOG]))
+    assert outcome.text == "With pleasure."
+    [question] = desk.questions
+    assert (question.kind, question.source, question.details["originalModel"]) == ("dialog", DIALOG, "claude-fable-5")
+
+
+@pytest.mark.parametrize("dialogs", [[], [DIALOG]])
+async def test_a_dialog_without_an_answer_never_blocks_the_turn(
+    refusing: ClaudeAgentOptions, dialogs: list[str]
+) -> None:
+    """SES-121: the CLI would wait forever after an error. It sends no dialog that the program does not know."""
+    desk = always(None)
+    with pytest.raises(TurnError, match="safeguards flagged this message"):
+        await turn(refusing, Questions(desk, dialogs=dialogs))
+    assert len(desk.questions) == len(dialogs)
+
+
+@pytest.mark.parametrize("failure", ["late", "raises", "refuses", "wrong type"])
+async def test_a_question_without_a_usable_answer_is_refused_in_words(
+    server: LoopbackServer, options: ClaudeAgentOptions, failure: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-122."""
+
+    async def answer(question: Question) -> JsonValue:
+        match failure:
+            case "late":
+                await asyncio.Event().wait()
+            case "raises":
+                raise LookupError("secret of the program")
+            case "wrong type" if question.kind == "question":
+                return "Blue"
+            case _:
+                pass
+        return None
+
+    server.respond = calling(ASK, ORDER)
+    timeouts = Timeouts(question=0.5)
+    await turn(asking(options), Questions(answer), mcp_servers=form(), timeouts=timeouts)
+    reasons = {
+        "late": "no answer within 0.5 seconds",
+        "raises": "the program failed",
+        "refuses": "the program refused",
+        "wrong type": "the program's answer has a wrong type",
+    }
+    assert f"The user has not answered: {reasons[failure]}." in results_of(server)["toolu_question"]
+    assert json.loads(text_of(server)) == {"action": "decline"}
+    assert "secret of the program" not in json.dumps(server.requests)
+    assert bool(caplog.records) == (failure != "refuses")
+
+
+async def test_where_nobody_can_answer_claude_has_no_tool_and_forms_are_declined(
+    server: LoopbackServer, options: ClaudeAgentOptions, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-122."""
+    server.respond = calling(ASK, ORDER)
+    await turn(asking(options), None, mcp_servers=form())
+    assert [tool["name"] for tool in server.requests[0]["tools"]] == ["mcp__form__order"]
+    assert "No such tool available: AskUserQuestion" in results_of(server)["toolu_question"]
+    assert json.loads(text_of(server)) == {"action": "decline"}
+    [record] = caplog.records
+    assert record.getMessage().startswith("form asked the user 'Which size?', and was refused: Questions(answer)")
+
+
+async def test_the_end_of_a_turn_cancels_the_question(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+    """SES-122."""
+    server.respond = calling(ASK)
+    outcomes: list[str] = []
+
+    async def answer(_question: Question) -> JsonValue:
+        outcomes.append("asked")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            outcomes.append("cancelled")
+            raise
+
+    async with await Session.open(asking(options), questions=Questions(answer)) as session:
+        running = asyncio.ensure_future(session.run("Go."))
+        await until(lambda: outcomes)
+        await session.interrupt()
+        with pytest.raises(TurnError):
+            await running
+        await until(lambda: outcomes == ["asked", "cancelled"])
+        server.respond = say("Still here.")
+        assert (await session.run("Hello?")).text == "Still here."
+
+
+async def test_a_policy_also_decides_on_questions(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+    """SES-123: deny wins; a rule that asks needs no other callback."""
+    server.respond = calling(ASK)
+    desk = always({"Which colour?": "Red"})
+    await turn(asking(options), Questions(desk), policy=Policy.read_only())
+    assert (desk.questions, "does not allow" in results_of(server)["toolu_question"]) == ([], True)
+
+    server.requests.clear()
+    await turn(asking(options), Questions(desk), policy=Policy([Rule("AskUserQuestion", "ask")], default="deny"))
+    assert 'colour?\\"=\\"Red' in results_of(server)["toolu_question"]
+
+
+async def test_a_policy_s_callback_answers_where_there_are_no_questions(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-48: in the mode `dontAsk`, too."""
+
+    def ask(_tool: str, input: dict[str, Any], _context: object) -> PermissionResultAllow:
+        return PermissionResultAllow(updated_input={**input, "answers": {"Which colour?": "Red"}})
+
+    server.respond = calling(ASK)
+    await turn(asking(options), None, policy=Policy([Rule("AskUserQuestion", "ask")], ask=ask))
+    assert 'colour?\\"=\\"Red' in results_of(server)["toolu_question"]
+
+
+async def test_questions_leave_other_permissions_as_they_are(bench: Any) -> None:
+    """SES-123: hooks in settings and the caller's permission callback included."""
+    settings = bench.folder / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    entry = {"matcher": "Bash", "hooks": [{"type": "command", "command": f"touch {bench.folder}/hook"}]}
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [entry]}}))
+    tools: list[str] = []
+
+    async def can_use_tool(tool: str, _input: object, _context: object) -> PermissionResultDeny:
+        tools.append(tool)
+        return PermissionResultDeny(message="Not that.")
+
+    bench.will_call(use(1, "Bash", command="touch file", description="d"))
+    changes = {"setting_sources": ["project"], "can_use_tool": can_use_tool}
+    await bench.run(changes=changes, questions=Questions(always(None)))
+    assert (tools, bench.files) == (["Bash"], {"hook"})
+
+
+async def test_a_pool_s_leases_share_processes_by_their_questions(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-120."""
+    first, second = always({"size": 1}), always({"size": 2})
+    server.respond = calling(ORDER)
+    async with SessionPool(options, questions=Questions(first), mcp_servers=form()) as pool:
+        await pool.run("Go.")
+        assert json.loads(text_of(server))["content"] == {"size": 1}
+        server.requests.clear()
+        await pool.run("Go.", questions=Questions(second))
+        assert json.loads(text_of(server))["content"] == {"size": 2}
+    assert (len(first.questions), len(second.questions)) == (1, 1)
+
+
+async def test_invalid_questions_are_refused_at_once(options: ClaudeAgentOptions) -> None:
+    """SES-123."""
+    with pytest.raises(TypeError, match="takes the function that answers, not 'yes'"):
+        Questions("yes")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=r"write dialogs=\['x'\]"):
+        Questions(always(None), dialogs="x")
+    with pytest.raises(ValueError, match="permission_prompt_tool_name answer the same requests"):
+        await turn(replace(options, permission_prompt_tool_name="stdio"), Questions(always(None)))
+
+
+async def test_a_hook_of_the_caller_still_changes_a_question(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-123."""
+
+    @hook("PreToolUse", "AskUserQuestion")
+    def reword(input: Mapping[str, Any]) -> Any:
+        changed = {"questions": [{**COLOUR, "question": "Colour, please?"}]}
+        return {"hookSpecificOutput": {"hookEventName": input["hook_event_name"], "updatedInput": changed}}
+
+    server.respond = calling(ASK)
+    desk = always({"Colour, please?": "Red"})
+    await turn(asking(options), Questions(desk), hooks=[reword])
+    assert desk.questions[0].text == "Colour, please?"
