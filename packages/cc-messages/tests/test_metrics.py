@@ -1,6 +1,8 @@
 """`/metrics` has figures that agree with the API's, and needs a token."""
 
+import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,12 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
+from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport, create_app
 
 from .api_data import BODY, MESSAGES
 from .client import Client
-from .conftest import Serve
+from .conftest import Connect, Serve
 from .served import Served
 
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
@@ -81,10 +84,33 @@ async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
         "cc_messages_rate_limit{limit=requests}": 50,
     }
     assert {name: values.get(name) for name in expected} == expected
+    assert "cc_messages_login_expires_timestamp_seconds" not in values  # MSG-170: with an API key
     for name in ("cc_messages_processes_memory_bytes", "process_resident_memory_bytes"):
         assert 10e6 < values[name] < 5e9
     dollars = values["cc_messages_cost_dollars_total{client=default}"]
     assert 0 < dollars == pytest.approx(values["cc_messages_budget_used{client=default,unit=dollars}"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the login is a file on Linux")
+async def test_the_end_of_a_login_is_a_figure(
+    serve: Serve, connect: Connect, shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MSG-170: after the first answer, without a label."""
+    now = int(time.time())
+    login = {
+        "accessToken": "sk-ant-oat01-x", "refreshToken": "x", "expiresAt": (now + 3_600) * 1_000,
+        "refreshTokenExpiresAt": (now + 1_000_000) * 1_000, "scopes": ["user:inference", "user:profile"],
+    }  # fmt: skip
+    (tmp_path / ".credentials.json").write_text(json.dumps({"claudeAiOauth": login}))
+    env = {**shared_api.env("oauth"), "CLAUDE_CODE_OAUTH_TOKEN": "", "CLAUDE_CONFIG_DIR": str(tmp_path)}
+    client = connect(env=env, size=1)
+    served = serve(client)
+    name = "cc_messages_login_expires_timestamp_seconds"
+    assert name not in await figures(served)
+    client.answers("Fine.")
+    await served.post()
+    await client.settled()
+    assert (await figures(served))[name] == now + 1_000_000
 
 
 async def test_an_answer_that_breaks_off_and_a_client_that_leaves_are_errors(serve: Serve, slow_client: Client) -> None:

@@ -30,11 +30,14 @@ agent = Agent()
 def stock(article: str) -> str:
     return {"kettle": "3"}[article]
 """
-ONE_STEP = AGENT + """
+ONE_STEP = (
+    AGENT
+    + """
 def test_answer(claude_code_model, loopback):
     loopback.script([call("stock", article="kettle")])
     agent.run_sync("How many kettles?", model=claude_code_model)
 """
+)
 PLAIN = ("-p", "no:cacheprovider", "-p", "no:xdist")
 
 

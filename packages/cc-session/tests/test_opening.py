@@ -15,6 +15,7 @@ from claude_agent_sdk import ClaudeAgentOptions, SystemMessage, Transport
 from typing_extensions import override
 
 from cc_session import Session, Timeouts
+from cc_session.internals import bundled_cli
 from cc_types import (
     CLIConnectionError,
     CLIJSONDecodeError,
@@ -38,22 +39,37 @@ async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
 
     assert raised.value.path == str(missing)
     assert str(missing) in str(raised.value)
-    assert "Install a claude-agent-sdk wheel" in str(raised.value)
+    assert f"Leave cli_path out to run {bundled_cli()}" in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("#!/bin/sh\n", "is not an executable file"), ("", "Failed to start Claude Code")]
+    ("content", "mode", "message"),
+    [
+        (b"#!/bin/sh\n", 0o600, "is neither an executable binary nor a script"),
+        (b"true\n", 0o700, "is neither an executable binary nor a script"),
+        (b"", 0o700, "is neither an executable binary nor a script"),
+        (b"\x7fELF and no more", 0o700, "Failed to start Claude Code: .*Exec format error"),
+    ],
 )
-async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Path, content: str, message: str) -> None:
-    """SES-70, SES-F01: without the permission, or without being a program."""
+async def test_a_cli_that_cannot_be_executed_is_a_connection_error(
+    tmp_path: Path, content: bytes, mode: int, message: str
+) -> None:
+    """SES-70, SES-F01, SES-132: without the permission, or without being a program."""
     program = tmp_path / "claude"
-    program.write_text(content)
-    program.chmod(0o600 if content else 0o700)
+    program.write_bytes(content)
+    program.chmod(mode)
     with anyio.fail_after(10), pytest.raises(CLIConnectionError, match=message) as raised:
         await Session.open(ClaudeAgentOptions(cli_path=program))
 
     assert str(program) in str(raised.value)
     assert not isinstance(raised.value, CLINotFoundError)
+
+
+@pytest.mark.parametrize(("cwd", "advice"), [("", r"Write '\.'"), ("~", f"Did you mean '{Path.home()}'")])
+async def test_a_folder_that_a_shell_would_take_is_explained(cwd: str, advice: str) -> None:
+    """SES-96"""
+    with pytest.raises(CLIConnectionError, match=f"cwd='{cwd}' is not a folder. {advice}"):
+        await Session.open(ClaudeAgentOptions(cwd=cwd))
 
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -1,15 +1,28 @@
 """Starts that the CLI refuses, starts of another program, and starts without a network."""
 
+import re
 import socket
+import sys
 import time
 from pathlib import Path
 
 import anyio
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_session import Session, StartFailedError, sealed_options
-from cc_session.internals import login_advice, unreachable
+from cc_session.internals import bundled_cli, login_advice, unreachable
 from cc_types import CLIConnectionError, ProcessExitedError
+
+from .conftest import say
+
+
+def program_in(folder: Path, script: str) -> Path:
+    """Write a shell script that can be executed."""
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    return program
 
 
 @pytest.mark.parametrize(
@@ -39,17 +52,56 @@ def test_a_refusal_by_an_organization_names_the_administrator() -> None:
     )
 
 
-async def test_another_program_is_named_with_the_option(tmp_path: Path) -> None:
-    """SES-97"""
-    program = tmp_path / "true"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o700)
-    with (
-        anyio.fail_after(20),
-        pytest.raises(StartFailedError, match=f"cli_path='{program}' is not Claude Code") as raised,
-    ):
+@pytest.mark.parametrize(
+    ("script", "ending"),
+    [
+        ("", "exited with code 0 and wrote: nothing"),
+        ("exit 1", "exited with code 1 and wrote: nothing"),
+        ("echo Log in first; echo Bye", "exited with code 0 and wrote: Log in first"),
+        ("echo Unknown option >&2; exit 2", "exited with code 2 and wrote: Unknown option"),
+        ('echo \'{"type": "odd"}\'', "exited with code 0 and wrote: nothing"),
+    ],
+)
+async def test_another_program_is_named_with_the_option(tmp_path: Path, script: str, ending: str) -> None:
+    """SES-97, SES-132"""
+    program = program_in(tmp_path, script)
+    words = f"cli_path='{program}' is not Claude Code's CLI: it {ending}. Leave cli_path out to run {bundled_cli()}"
+    with anyio.fail_after(20), pytest.raises(StartFailedError, match=re.escape(words)) as raised:
         await Session.open(sealed_options(cli_path=program))
-    assert raised.value.cause == "not_claude_code"
+    assert (raised.value.cause, raised.value.retryable) == ("not_claude_code", False)
+
+
+@pytest.mark.parametrize("program", ["/bin/ls", "/bin/sh", sys.executable])
+async def test_a_program_of_the_system_fails_at_once(program: str) -> None:
+    """SES-132"""
+    with anyio.fail_after(10), pytest.raises(StartFailedError, match="is not Claude Code's CLI"):
+        await Session.open(sealed_options(cli_path=program))
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("kill -9 $$", "ended by SIGKILL during connect. The system may have run out of memory"),
+        ("kill $$", "ended by SIGTERM during connect. It wrote nothing to stderr: run the CLI by hand"),
+        ("echo Broken >&2; exit 3", "exited with code 3 during connect. .*The end of its stderr:\nBroken"),
+    ],
+)
+async def test_a_claude_code_that_ends_at_the_start_has_a_reason(tmp_path: Path, script: str, reason: str) -> None:
+    """SES-132: a CLI under any name, by its version."""
+    name = '[ "$1" = --version ] && echo "2.1.329 (Claude Code)" && exit'
+    program = program_in(tmp_path, f"{name}\n{script}")
+    with anyio.fail_after(20), pytest.raises(ProcessExitedError, match=reason) as raised:
+        await Session.open(sealed_options(cli_path=program))
+    assert not isinstance(raised.value, StartFailedError)
+
+
+async def test_a_wrapper_under_any_name_is_accepted(tmp_path: Path, server: LoopbackServer) -> None:
+    """SES-132"""
+    server.respond = say("Hello.")
+    program = program_in(tmp_path, f'exec "{bundled_cli()}" "$@"')
+    with anyio.fail_after(20):
+        async with await Session.open(sealed_options(env=server.env(), cli_path=program)) as session:
+            assert (await session.run("Hello?")).text == "Hello."
 
 
 async def test_without_a_network_a_start_fails_soon_and_a_repeated_one_at_once() -> None:

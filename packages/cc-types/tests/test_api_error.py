@@ -58,3 +58,9 @@ def test_the_message_has_status_type_and_request() -> None:
 )
 def test_the_message_has_advice(status: int, advice: str) -> None:
     assert advice in str(APIError(status=status, message="No"))
+
+
+@pytest.mark.parametrize("status", [405, 424])
+def test_a_status_that_the_api_does_not_send_has_no_advice(status: int) -> None:
+    """SES-131"""
+    assert str(APIError(status=status, message="No")).endswith("(invalid_request_error): No.")

@@ -1,5 +1,6 @@
 import json
 import pickle
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,14 @@ def test_a_deferred_call_has_its_arguments() -> None:
 def test_a_message_of_another_type_is_rejected() -> None:
     with pytest.raises(ValidationError):
         CLIResponse.model_validate({"type": "assistant", "subtype": "success", "is_error": False})
+
+
+def test_the_end_of_the_login_is_a_time() -> None:
+    """SES-130"""
+    fields: dict[str, JsonValue] = {"subtype": "success", "is_error": False}
+    ends_at = "2026-12-05T05:41:10.998Z"
+    response = CLIResponse.model_validate({**fields, "credential_expires_at": ends_at})
+
+    assert response.credential_expires_at == datetime(2026, 12, 5, 5, 41, 10, 998_000, tzinfo=UTC)
+    assert json.loads(response.model_dump_json())["credential_expires_at"] == ends_at.replace("998Z", "998000Z")
+    assert CLIResponse.model_validate(fields).credential_expires_at is None

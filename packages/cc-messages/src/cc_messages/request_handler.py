@@ -3,9 +3,9 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 from typing_extensions import override
@@ -16,6 +16,7 @@ from cc_types import APIError, ClaudeCodeError, CLIConnectionError, RateLimits
 from cc_types.failures import failure_of
 
 from .api.failure import REQUEST_ID, error_body, error_headers, overloaded
+from .api.limits import LimitWatch
 from .api.message import Answer, sse
 from .api.request import MessagesRequest
 from .context.request_context import RequestReport
@@ -28,7 +29,6 @@ __all__ = ["answer"]
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-NoteLimits: TypeAlias = Callable[[RateLimits], object]
 
 # Some proxies buffer a stream without the second header.
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -55,9 +55,10 @@ class RequestLease(Lease):
 
 
 async def answer(
-    core: PoolCore, launch: RequestLaunch, request: MessagesRequest, response: ResponseStream, note: NoteLimits
-) -> None:
-    """Answer `request` into `response`, with a process from `core`; `note` is called with limits. Never raises."""
+    core: PoolCore, launch: RequestLaunch, request: MessagesRequest, response: ResponseStream, watch: LimitWatch,
+    loop: asyncio.AbstractEventLoop,
+) -> None:  # fmt: skip
+    """Answer `request` from `loop` into `response`, with a process from `core`; `watch` gets limits. Never raises."""
     lease = RequestLease(launch, request)
     headers: Mapping[str, str] = {}
     may_repeat = True
@@ -65,7 +66,7 @@ async def answer(
         await _while_wanted(response, core.acquire(lease))
         process = lease.process
         response.alive()
-        _report(lease, process, request, note)
+        _report(lease, process, request, watch, loop)
         try:
             await _while_wanted(response, _answer(core, lease, process, request, response))
         finally:
@@ -81,23 +82,26 @@ async def answer(
         core.give_back(lease)
 
 
-def _report(lease: Lease, process: RequestProcess, request: MessagesRequest, note: NoteLimits) -> None:
-    """Report the handling to the caller, and the limits to the transport, as soon as known."""
+def _report(
+    lease: Lease, process: RequestProcess, request: MessagesRequest, watch: LimitWatch, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Report the handling to the caller, and limits and the login's end to the transport, as soon as known."""
     report = RequestReport(
         process_started=process.uses == 0 and process.started_at > lease.asked_at,
         wait_seconds=lease.wait_seconds,
         queue_length=lease.queue_length,
+        login_expires_at=watch.login_expires_at,
     )
     context = request.context
     if context is not None:
         context.report = report
 
-    def note_both(limits: RateLimits) -> None:
+    def note_limits(limits: RateLimits) -> None:
         if context is not None:
             context.report = replace(report, rate_limits=limits)
-        note(limits)
+        watch.note(limits, loop)
 
-    process.on_limits = note_both
+    process.on_limits, process.on_login = note_limits, watch.note_login
 
 
 async def _while_wanted(response: ResponseStream, work: Coroutine[Any, Any, T]) -> T:

@@ -9,6 +9,7 @@ import os
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from copy import copy
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Never, Self
@@ -174,8 +175,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         launch = loop_launch(parsed, launches) if isinstance(parsed, LoopRequest) else launches.whole(parsed)
         response = ResponseStream()
         timeout = request.extensions.get("timeout", {}).get("read")
-        note = partial(self._limits.note, loop=asyncio.get_running_loop())
-        start_on_background(answer, self._pool.core, launch, parsed, response, note)
+        loop = asyncio.get_running_loop()
+        start_on_background(answer, self._pool.core, launch, parsed, response, self._limits, loop)
         head = await response.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
         body = Body(response, timeout)
@@ -277,6 +278,11 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     def limits(self) -> RateLimits | None:
         """Limits in the last response with any, and their `age`; None before that. Makes no request."""
         return self._limits.last
+
+    @property
+    def login_expires_at(self) -> datetime | None:
+        """Time when a login with `/login` ends, as Claude Code reported it after the last answer; None before that."""
+        return self._limits.login_expires_at
 
     def stats(self) -> PoolStats:
         """Return the current figures: processes, requests, starts, memory. May be called from anywhere at any time."""

@@ -15,7 +15,8 @@ from pydantic_ai.toolsets import AbstractToolset
 from cc_messages import ClaudeCodeTools
 from cc_session import McpServer, Policy, Questions
 
-from .model import PREFIX, ClaudeCodeModel
+from .arguments import PREFIX, check_arguments, check_names
+from .model import ClaudeCodeModel
 from .provider import ClaudeCodeProvider, check_provider
 from .settings import ClaudeCodeModelSettings
 from .tool_approvals import ClaudeCodeToolApprovals, tool_names, with_waiting_calls, without_claude_code_tools
@@ -131,10 +132,14 @@ def claude_code(
 
     Raises:
         ValueError: An entry in `tools` is not a tool, or asks the user although nobody can answer; `tools` or `skills`
-            is a string, an option for tools is set without any tool, or `approvals` without a policy.
-        TypeError: `provider` is not a `ClaudeCodeProvider`.
+            is a string, `max_turns` is less than 1, an option for tools is set without any tool, or `approvals` without
+            a policy.
+        TypeError: An argument has another type, such as `max_turns="3"`, or an entry in `tools` or `skills`.
         cc_types.CLIConnectionError: `cwd` is not a folder.
     """
+    check_names("tools", tools)
+    check_names("skills", skills)
+    check_arguments(policy=policy, cwd=cwd, max_turns=max_turns)
     if not (tools or mcp_servers or agents or skills):
         if any((policy, approvals, questions, cwd is not None, max_turns is not None)):
             names = "policy, approvals, questions, cwd and max_turns"

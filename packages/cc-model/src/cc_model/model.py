@@ -29,6 +29,7 @@ from cc_types import CLIConnectionError, CLIResponse
 
 from .agent_tools import AgentTools
 from .anthropic_histories import with_own_responses
+from .arguments import checked_model_name
 from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, check_provider, default_provider
@@ -39,10 +40,7 @@ from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
 from .uploaded_files import with_own_files
 
-__all__ = ["PREFIX", "ClaudeCodeModel"]
-
-PREFIX = "claude-code:"
-"""The provider in a pydantic-ai model id."""
+__all__ = ["ClaudeCodeModel"]
 
 # Lifetime of a breakpoint without a TTL.
 _DEFAULT_RETENTION = timedelta(minutes=5)
@@ -69,7 +67,8 @@ class ClaudeCodeModel(AnthropicModel):
             coroutine function. Exceptions are logged.
 
     Raises:
-        TypeError: `provider` is not a `ClaudeCodeProvider`.
+        TypeError: `provider` is not a `ClaudeCodeProvider`, or `model_name` is not a text.
+        ValueError: `model_name` is empty, or begins with another provider, such as `anthropic:`.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class ClaudeCodeModel(AnthropicModel):
         message_callback: MessageCallback | None = None,
     ) -> None:
         check_provider(provider)
-        name = model_name.removeprefix(PREFIX)
+        name = checked_model_name(model_name)
         super().__init__(name, provider=provider or default_provider(), settings=settings, profile=profile)
         self._message_callback = message_callback
         self._agent_tools: AgentTools | None = None

@@ -20,6 +20,7 @@ from cc_session import PoolLimits, Timeouts
 from cc_session.internals import refuse_keywords
 from cc_types import RateLimits
 
+from .arguments import check_arguments, check_env
 from .profile import claude_code_profile
 from .request_log import RequestLog
 from .retry_waits import RetryWaits
@@ -60,6 +61,7 @@ class ClaudeCodeProvider(AnthropicProvider):
             options.
 
     Raises:
+        TypeError: An argument has another type, such as `timeouts=30` or a number in `env`.
         ValueError: A limit or threshold is not in range, `prewarm` is greater than `pool`, or the log's folder does not
             exist.
         cc_types.CLINotFoundError: `cli_path` does not exist.
@@ -83,6 +85,12 @@ class ClaudeCodeProvider(AnthropicProvider):
         **others: Never,
     ) -> None:
         refuse_keywords("ClaudeCodeProvider()", others, "pool")
+        check_env(env)
+        check_arguments(
+            pool=pool, cwd=cwd, cli_path=cli_path, timeouts=timeouts, on_limit=on_limit,
+            limit_thresholds=limit_thresholds,
+        )  # fmt: skip
+        check_arguments(max_retries=max_retries, max_retry_wait=max_retry_wait, log=log)
         request_log = _request_log(log)
         transport = ClaudeCodeTransport(
             pool=pool,
@@ -113,6 +121,7 @@ class ClaudeCodeProvider(AnthropicProvider):
             max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it.
             log: File that gets a line for each model request; or a `RequestLog` with its options.
         """
+        check_arguments(max_retries=max_retries, max_retry_wait=max_retry_wait, log=log)
         provider = cls.__new__(cls)
         provider._connect(transport, max_retries, max_retry_wait, _request_log(log))
         return provider

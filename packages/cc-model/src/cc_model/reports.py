@@ -44,6 +44,8 @@ def _details(report: RequestReport) -> dict[str, Any]:
             "queue_length": report.queue_length,
         }
     }
+    if report.login_expires_at is not None:
+        facts["claude_code"]["login_expires_at"] = report.login_expires_at.isoformat()
     if report.rate_limits is not None:
         facts["rate_limits"] = report.rate_limits.model_dump(mode="json")
     return facts

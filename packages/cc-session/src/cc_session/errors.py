@@ -27,7 +27,6 @@ _START_ADVICE = {
     "cli_version_too_old": "Upgrade claude-agent-sdk, which brings a newer CLI, or set cli_path to a newer one.",
     "config_file_invalid": "Correct the file, or delete it.",
     "cwd_unavailable": "Set cwd to another folder.",
-    "not_claude_code": "Set cli_path to Claude Code's CLI, or leave it out.",
     "proxy_invalid": "Correct the variable in `env` or in this program's environment.",
     "temp_dir_unusable": "Set CLAUDE_CODE_TMPDIR to a folder that this user alone can write to.",
 }
@@ -72,11 +71,14 @@ class StartFailedError(ProcessExitedError):
     cause: str
     """Claude Code's name for the cause, such as `"proxy_invalid"`; or `"not_claude_code"`."""
 
-    def __init__(self, *, cause: str, message: str, exit_code: int | None, stderr_tail: str = "") -> None:
+    def __init__(
+        self, *, cause: str, message: str, exit_code: int | None, stderr_tail: str = "", advice: str | None = None
+    ) -> None:
         super().__init__(exit_code=exit_code, stderr_tail=stderr_tail, phase="connect")
         self.cause = cause
         reason = f"Claude Code did not start ({cause}): {message.strip().rstrip('.')}"
-        cc_types.CLIConnectionError.__init__(self, reason=reason, advice=_START_ADVICE.get(cause, _ADMINISTRATOR))
+        advice = advice or _START_ADVICE.get(cause, _ADMINISTRATOR)
+        cc_types.CLIConnectionError.__init__(self, reason=reason, advice=advice)
 
 
 class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDecodeError):

@@ -19,15 +19,16 @@ from .pool.launch import Launch
 from .pool.limits import refuse_keywords
 from .pool.pool import PoolOwner
 from .pool.worker import PooledSession, Worker
-from .process.connection import unreachable
+from .process.connection import LoginResult, unreachable
 from .process.login import CLOUD_VARIABLES, Login, api_address, api_origin, api_url, login_of, without_login
 from .process.options import bundled_cli, check_paths, find_cli, login_advice
 from .process.settings import SettingValues, variable
 
 __all__ = [
-    "CLOUD_VARIABLES", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "PoolCore",
-    "PoolOwner", "PooledSession", "SettingValues", "Worker", "api_address", "api_origin", "api_url", "bundled_cli",
-    "calling_freely", "check_length", "check_paths", "check_server_name", "find_cli", "is_known_tool", "is_mcp_name",
-    "login_advice", "login_of", "mcp_name", "on_background", "refuse_keywords", "run_on_background", "server_rule",
-    "split_mcp_name", "start_on_background", "tell_background", "unreachable", "variable", "without_login",
+    "CLOUD_VARIABLES", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "LoginResult",
+    "PoolCore", "PoolOwner", "PooledSession", "SettingValues", "Worker", "api_address", "api_origin", "api_url",
+    "bundled_cli", "calling_freely", "check_length", "check_paths", "check_server_name", "find_cli", "is_known_tool",
+    "is_mcp_name", "login_advice", "login_of", "mcp_name", "on_background", "refuse_keywords", "run_on_background",
+    "server_rule", "split_mcp_name", "start_on_background", "tell_background", "unreachable", "variable",
+    "without_login",
 ]  # fmt: skip

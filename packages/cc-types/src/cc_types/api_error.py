@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from math import ceil
 
 from .errors import ClaudeCodeError
-from .failures import BY_CLI_NAME, BY_STATUS, BY_TYPE, Failure, failure_of, plan_limit_advice
+from .failures import BY_CLI_NAME, BY_STATUS, BY_TYPE, Failure, advice_of, failure_of, plan_limit_advice
 from .json_value import JsonValue
 from .rate_limits import RateLimits
 
@@ -49,9 +49,8 @@ class APIError(ClaudeCodeError):
         self.details = dict(details or {})
         answered = f"status {status}" if status is not None else "no status"
         request = f", request {request_id}" if request_id else ""
-        super().__init__(
-            f"The API answered with {answered} ({self.error_type}{request}): {message.rstrip('.')}. {self._advice()}"
-        )
+        sentence = f"The API answered with {answered} ({self.error_type}{request}): {message.rstrip('.')}."
+        super().__init__(f"{sentence} {self._advice()}".rstrip())
 
     @property
     def retryable(self) -> bool:
@@ -65,7 +64,7 @@ class APIError(ClaudeCodeError):
         return BY_TYPE.get(self.error_type) or BY_CLI_NAME.get(self.error_type) or BY_STATUS[400]
 
     def _advice(self) -> str:
-        return self._failure.advice
+        return self._failure.advice if self.status is None else advice_of(self.status)
 
 
 class PlanLimitError(APIError):

@@ -72,14 +72,17 @@ class CLINotFoundError(CLIConnectionError):
     searched: tuple[str, ...]
     """The places that were searched, in order."""
 
-    def __init__(self, *, path: str | None = None, searched: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        path: str | None = None,
+        searched: Sequence[str] = (),
+        advice: str = "Install a claude-agent-sdk wheel for this platform, which brings the CLI, or set cli_path.",
+    ) -> None:
         self.path = path
         self.searched = tuple(searched)
         where = f" at {path}" if path else f" in {', '.join(self.searched)}" if self.searched else ""
-        super().__init__(
-            reason=f"Claude Code's CLI was not found{where}",
-            advice="Install a claude-agent-sdk wheel for this platform, which brings the CLI, or give the path of one.",
-        )
+        super().__init__(reason=f"Claude Code's CLI was not found{where}", advice=advice)
 
 
 class ProcessExitedError(CLIConnectionError):

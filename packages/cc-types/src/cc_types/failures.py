@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from .rate_limits import RateLimits
 
 __all__ = [
-    "BY_CLI_NAME", "BY_KIND", "BY_STATUS", "BY_TYPE", "FAILURES", "Failure", "FailureKind", "failure_of",
+    "BY_CLI_NAME", "BY_KIND", "BY_STATUS", "BY_TYPE", "FAILURES", "Failure", "FailureKind", "advice_of", "failure_of",
     "plan_limit_advice",
 ]  # fmt: skip
 
@@ -83,6 +83,11 @@ BY_KIND = {failure.kind: failure for failure in reversed(FAILURES)}
 def failure_of(status: int) -> Failure:
     """Return the failure for an HTTP status, with a default for other 4xx and 5xx statuses."""
     return BY_STATUS.get(status) or BY_STATUS[500 if status >= 500 else 400]
+
+
+def advice_of(status: int) -> str:
+    """Return the advice for an HTTP status; empty for a 4xx status that the API does not send."""
+    return "" if status < 500 and status not in BY_STATUS else failure_of(status).advice
 
 
 def plan_limit_advice(limits: RateLimits, resets_at: datetime) -> str:

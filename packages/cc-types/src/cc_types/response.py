@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from .json_value import JsonValue
 from .model_usage import ModelUsage
@@ -125,6 +125,8 @@ class CLIResponse(WireModel):
     """`off`, `cooldown` or `on`."""
     fast_mode_disabled_reason: str | None = None
     """Reason why fast mode is not available."""
+    credential_expires_at: AwareDatetime | None = None
+    """Time when a login with `/login` ends; None with other logins. Renewals of its token do not change it."""
 
     @property
     def succeeded(self) -> bool:

@@ -32,6 +32,8 @@ class LimitWatch:
                 raise ValueError(f"limit_thresholds must be shares above 0 and at most 1, such as 0.8, not {threshold}")
         self.last: RateLimits | None = None
         """The limits in the last response that had any."""
+        self.login_expires_at: datetime | None = None
+        """Time when a login with `/login` ends, as Claude Code reported it last."""
         self._callback = callback
         self._thresholds = tuple(thresholds)
         self._passed: dict[str, tuple[datetime | None, float]] = {}
@@ -47,6 +49,10 @@ class LimitWatch:
             if self._passes(window) and (callback := self._callback) is not None:
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(_call, callback, window, limits)
+
+    def note_login(self, expires_at: datetime | None) -> None:
+        """Store the login's end, None for another kind of login."""
+        self.login_expires_at = expires_at
 
     def _passes(self, window: LimitWindow) -> bool:
         """Return true if the window has just passed a new threshold."""

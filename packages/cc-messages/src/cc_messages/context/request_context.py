@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from claude_agent_sdk import Message
@@ -40,6 +41,8 @@ class RequestReport:
     """Requests that waited for a process before it."""
     rate_limits: RateLimits | None = None
     """Limits in the API's response, if any. In the CLI's own loop they can come after the answer."""
+    login_expires_at: datetime | None = None
+    """Time when a login with `/login` ends, from an earlier request: Claude Code reports it after each answer."""
 
 
 class RequestContext:

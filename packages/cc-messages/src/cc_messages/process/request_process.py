@@ -11,13 +11,15 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import Self, cast
 
 from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
 from typing_extensions import override
 
+from cc_convert import convert_sdk_messages_to_cli_response
 from cc_session import TurnError, TurnStream
-from cc_session.internals import Launch, PooledSession, Worker, api_address, variable
+from cc_session.internals import Launch, LoginResult, PooledSession, Worker, api_address, variable
 from cc_types import ClaudeCodeError, CLIConnectionError, RateLimits
 
 from ..api.failure import as_logged, with_limits
@@ -53,6 +55,8 @@ class RequestProcess(Worker):
         """Log entries about the last API call."""
         self.on_limits: Callable[[RateLimits], object] | None = None
         """Called with an API response's limits."""
+        self.on_login: Callable[[datetime | None], object] | None = None
+        """Called after an answer with the end of a login with `/login`; with None for another login."""
         self._plan, self._resources = plan, resources
         self._numbers = call_numbers({**os.environ, **launch.options.env})
         self._number = next(self._numbers)
@@ -147,8 +151,11 @@ class RequestProcess(Worker):
             self.on_limits(limits)
         return limits
 
-    def _note_limit_event(self, message: Message) -> None:
-        """Read the limits from a CLI message, sent when they have changed."""
+    def _note_facts(self, message: Message) -> None:
+        """Read the login's end from a result, and the limits from a CLI message, sent when they have changed."""
+        if isinstance(message, ResultMessage) and self.on_login is not None:
+            is_login = isinstance(message, LoginResult)
+            self.on_login(convert_sdk_messages_to_cli_response([message]).credential_expires_at if is_login else None)
         if isinstance(message, RateLimitEvent) and not self._has_log:
             self._reported_limits = RateLimits.from_event(message.rate_limit_info.raw) or self._reported_limits
             self._note_limits()
@@ -208,7 +215,7 @@ class RequestProcess(Worker):
                 events = self._reading.feed(message)
                 if not self._reading.has_begun:
                     continue
-                self._note_limit_event(message)
+                self._note_facts(message)
                 early.append(message)
                 # A turn stopped before its API call is not reported.
                 if self._reading.answer.has_begun or (self._reading.has_ended and not self._reading.was_blocked):
@@ -240,7 +247,7 @@ class RequestProcess(Worker):
     async def _finish(self) -> None:
         """End the turn and the request."""
         await self._end_turn()
-        self._request = self.on_limits = None
+        self._request = self.on_limits = self.on_login = None
 
     async def _end_turn(self) -> None:
         """Read the turn to its end; interrupt it if the CLI would ask the API again."""
@@ -250,7 +257,7 @@ class RequestProcess(Worker):
                 if not self._reading.ends_by_itself:
                     await self.session.interrupt()
                 async for message in stream:
-                    self._note_limit_event(message)
+                    self._note_facts(message)
                     self._deliver(message)
                 self._was_left = self._has_log and not self.log.has_answer
         except ClaudeCodeError as error:

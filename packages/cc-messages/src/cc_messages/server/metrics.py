@@ -102,6 +102,9 @@ class Metrics(Collector):
         yield from self._clients()
         if (limits := self._transport.limits) is not None:
             yield from _of_limits(limits)
+        if (end := self._transport.login_expires_at) is not None:
+            text = "End of the login with /login"
+            yield GaugeMetricFamily("cc_messages_login_expires_timestamp_seconds", text, end.timestamp())
 
     def _processes(self) -> Iterator[Metric]:
         stats = self._transport.stats()

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, replace
+from subprocess import DEVNULL
 from typing import Any, Literal
 
 import anyio
@@ -29,7 +30,7 @@ from typing_extensions import override
 from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
 from .login import wait_for_renewal
-from .options import check_paths
+from .options import check_paths, cli_advice
 from .private_folder import PrivateFolder
 from .process_tree import MARK, descendants, end_all, set_limit, start_watchdog
 
@@ -51,6 +52,8 @@ _LOG_CONTINUATION = (" ", "\t", "}")
 # never: a child process can hold the pipes open.
 _EXIT_SECONDS = 0.5
 _STDERR_SECONDS = 0.2
+# A program that failed at the start is asked for its name, which takes milliseconds.
+_VERSION_SECONDS = 2.0
 
 # With it the CLI reports in a result on stdout why it refuses to start.
 _START_RESULTS = {"CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1"}
@@ -126,6 +129,7 @@ class CLIProcess(Transport):
         self._caller_stderr = options.stderr
         self._cli_path = options.cli_path
         self._start_failure: dict[str, Any] | None = None
+        self._output = ""
         self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
         self._close_seconds = close_seconds
         self._watchdog = AsyncExitStack()
@@ -216,6 +220,8 @@ class CLIProcess(Transport):
                     self._start_failure = message
                 else:
                     yield message
+            elif self.phase == "connect":
+                self._output += _text(line)
         if not self._is_closing:
             raise await self._exited(process)
 
@@ -315,13 +321,25 @@ class CLIProcess(Transport):
         if (failure := self._start_failure) is not None:
             cause, message = failure["startup_failure_reason"], "; ".join(failure.get("errors", ()))
             return StartFailedError(cause=cause, message=message, exit_code=code, stderr_tail=tail)
-        if self.phase == "connect" and self._cli_path and not tail and code is not None and code >= 0:
-            # Claude Code would say why, but not a program such as /bin/true.
-            message = (
-                f"cli_path={str(self._cli_path)!r} is not Claude Code: it exited with code {code} and said nothing"
+        if (
+            self.phase == "connect"
+            and (cli := self._cli_path)
+            and (code or 0) >= 0
+            and not await self._is_claude_code()
+        ):
+            output = next(iter((self._output or tail).strip().splitlines()), "nothing")
+            message = f"cli_path={str(cli)!r} is not Claude Code's CLI: it exited with code {code} and wrote: {output}"
+            return StartFailedError(
+                cause="not_claude_code", message=message, exit_code=code, stderr_tail=tail, advice=cli_advice()
             )
-            return StartFailedError(cause="not_claude_code", message=message, exit_code=code)
         return ProcessExitedError(exit_code=code, stderr_tail=tail, phase=self.phase)
+
+    async def _is_claude_code(self) -> bool:
+        """Return false if the program answers `--version` otherwise than the CLI: `2.1.329 (Claude Code)`."""
+        with suppress(OSError), anyio.move_on_after(_VERSION_SECONDS):
+            command, env = [str(self._cli_path), "--version"], {**os.environ, **self.env}
+            return b"Claude Code" in (await anyio.run_process(command, stdin=DEVNULL, check=False, env=env)).stdout
+        return True
 
     @property
     def _process(self) -> Process | None:

@@ -11,12 +11,20 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
 import claude_agent_sdk as sdk
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookCallback, Message, Transport
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    HookCallback,
+    Message,
+    ResultMessage,
+    Transport,
+)
 from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
@@ -28,7 +36,7 @@ from .cli_process import CLIProcess, Phase
 from .login import CLOUD_VARIABLES, api_address, api_url
 from .transport import QUESTIONS, ControlTransport, ignore_outcome
 
-__all__ = ["CLIConnection", "translated", "unreachable", "wait_until_closed"]
+__all__ = ["CLIConnection", "LoginResult", "translated", "unreachable", "wait_until_closed"]
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +62,14 @@ _TIMEOUT_SECONDS = 60.0
 
 # A process ends within the close timeout, or a little later. A caller's transport may have no limit.
 _CLOSE_FACTOR = 2
+
+
+@dataclass
+class LoginResult(ResultMessage):
+    """A result of a login with `/login`, with the field that the SDK's parser drops."""
+
+    credential_expires_at: str | None = None
+    """Time when the login ends, in ISO 8601."""
 
 
 class CLIConnection:
@@ -201,6 +217,10 @@ class CLIConnection:
     async def _messages(self) -> AsyncGenerator[Message]:
         try:
             async for message in self.client.receive_messages():
+                end = self.transport.observer.login_expires_at
+                if isinstance(message, ResultMessage) and end is not None:
+                    message = LoginResult(**vars(message))
+                    message.credential_expires_at = end
                 yield message
         except (AttributeError, TypeError) as error:
             # The SDK's parser reports missing fields, but not wrong types.

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from claude_agent_sdk import ClaudeAgentOptions
 from ..errors import CLIConnectionError, CLINotFoundError
 from .login import Login, login_of
 
-__all__ = ["bundled_cli", "check_paths", "find_cli", "is_sealed", "login_advice", "sealed_options"]
+__all__ = ["bundled_cli", "check_paths", "cli_advice", "find_cli", "is_sealed", "login_advice", "sealed_options"]
+
+# First bytes of scripts, and of programs for Linux, macOS and Windows, which WSL runs.
+_PROGRAM_STARTS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 
 # Each variable disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
@@ -104,22 +108,46 @@ def find_cli(path: str | None = None) -> str | None:
 
 
 def check_paths(cwd: str | Path | None, cli_path: str | Path | None) -> None:
-    """Check paths for a process before its start.
+    """Check paths for a process before its start. The start itself shows if a program is Claude Code's CLI.
 
     Raises:
         CLINotFoundError: `cli_path` does not exist.
         CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
     """
-    if cwd is not None and not (folder := Path(cwd).absolute()).is_dir():
-        advice = "Create the folder, or set cwd to another one."
-        if matches := get_close_matches(folder.name, [path.name for path in folder.parent.glob("*/")], n=1):
-            advice = f"Did you mean {str(folder.parent / matches[0])!r}?"
-        raise CLIConnectionError(reason=f"cwd={str(cwd)!r} is not a folder", advice=advice)
-    if cli_path is not None and shutil.which(cli_path) is None:
-        if not Path(cli_path).exists():
-            raise CLINotFoundError(path=str(cli_path))
-        reason = f"cli_path={str(cli_path)!r} is not an executable file"
-        raise CLIConnectionError(reason=reason, advice="Set it to Claude Code's CLI, or leave it out.")
+    if cwd == "" or (cwd is not None and not Path(cwd).is_dir()):
+        raise CLIConnectionError(reason=f"cwd={str(cwd)!r} is not a folder", advice=_folder_advice(str(cwd)))
+    if cli_path is None:
+        return
+    program = shutil.which(cli_path)
+    if program is None and not Path(cli_path).exists():
+        raise CLINotFoundError(path=str(cli_path), advice=cli_advice())
+    if program is None or not _is_program(program):
+        reason = f"cli_path={str(cli_path)!r} is neither an executable binary nor a script that begins with #!"
+        raise CLIConnectionError(reason=reason, advice=cli_advice())
+
+
+def _folder_advice(cwd: str) -> str:
+    if not cwd:
+        return "Write '.' for this program's own working folder, or leave cwd out."
+    folder = Path(os.path.expanduser(cwd)).absolute()
+    names = [folder.name] if folder.is_dir() else [path.name for path in folder.parent.glob("*/")]
+    if matches := get_close_matches(folder.name, names, n=1):
+        return f"Did you mean {str(folder.parent / matches[0])!r}?"
+    return "Create the folder, or set cwd to another one."
+
+
+def _is_program(path: str) -> bool:
+    """Return false if the system would certainly refuse to execute a file."""
+    with suppress(OSError), open(path, "rb") as file:
+        return sys.platform == "win32" or file.read(4).startswith(_PROGRAM_STARTS)
+    return True
+
+
+def cli_advice() -> str:
+    """Return a sentence that names the CLI to run in the place of a wrong one."""
+    return (
+        f"Leave cli_path out to run {cli}." if (cli := find_cli()) else "Install a claude-agent-sdk wheel with a CLI."
+    )
 
 
 def login_advice(env: Mapping[str, str] | None = None) -> str:

@@ -86,6 +86,8 @@ class Observer:
 
     def __init__(self) -> None:
         self.side_effects = SideEffects()
+        self.login_expires_at: str | None = None
+        """End of the login, as in the last result. The SDK's parser drops it."""
         self._alive_at = time.monotonic()
         self._tools: set[str] = set()
         self._requests: set[str] = set()
@@ -130,6 +132,7 @@ class Observer:
                 self._requests.discard(request_id)
             case {"type": "result"}:
                 self._tools.clear()
+                self.login_expires_at = message.get("credential_expires_at")
             case _:
                 pass
 

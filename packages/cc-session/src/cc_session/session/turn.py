@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import ClaudeCodeError, CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
-from cc_types.failures import BY_CLI_NAME, BY_KIND, Failure, FailureKind, failure_of, plan_limit_advice
+from cc_types.failures import BY_CLI_NAME, BY_KIND, Failure, FailureKind, advice_of, failure_of, plan_limit_advice
 
 from ..errors import MessageParseError
 from ..process.options import login_advice
@@ -162,7 +162,7 @@ class TurnError(ClaudeCodeError, ResultError):
         self.turn = turn
         reason = _reason(turn) or kind
         status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
-        sentence = f"The turn failed ({kind}{status}): {reason.rstrip('.')}. {_advice(kind, turn)}"
+        sentence = f"The turn failed ({kind}{status}): {reason.rstrip('.')}. {_advice(kind, turn)}".rstrip()
         # Not `super()`: the SDK's constructor takes the sentence and the facts, ours only the sentence.
         ResultError.__init__(self, sentence, data=asdict(turn.result))
 
@@ -226,7 +226,8 @@ def _advice(kind: TurnErrorKind, turn: Turn) -> str:
     limits = turn.rate_limits if kind == "rate_limit" else None
     if limits is not None and limits.exhausted_until is not None:
         return plan_limit_advice(limits, limits.exhausted_until)
-    return BY_KIND[kind].advice
+    status = turn.result.api_error_status
+    return advice_of(status) if kind == "invalid_request" and status is not None else BY_KIND[kind].advice
 
 
 def _reason(turn: Turn) -> str:
