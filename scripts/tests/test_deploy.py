@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
+import kubernetes_validate
 import psutil
 import pytest
+import yaml
 
 from cc_messages.server.clients import parse_clients
 from doc_pages import free_port
@@ -123,6 +125,38 @@ def test_the_files_of_a_service_fit_together() -> None:
             assert path.rpartition("/")[0] in compose
     example = parse_clients(tomllib.loads((DEPLOY / "clients.example.toml").read_text("utf-8")))
     assert [client.name for client in example.clients] == ["alice", "nightly-report", "prometheus"]
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.37"])
+def test_the_manifests_are_valid_and_agree_with_the_image(version: str) -> None:
+    """MSG-164. A misspelled field is an error, too."""
+    manifests = {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))}
+    for manifest in manifests.values():
+        kubernetes_validate.validate(manifest, version, strict=True)
+    deployment, scaler = manifests["Deployment"], manifests["HorizontalPodAutoscaler"]
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(scaler | {"spec": scaler["spec"] | {"minReplica": 3}}, version, strict=True)
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels == manifests["Service"]["spec"]["selector"]
+    assert manifests["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert scaler["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    pod = deployment["spec"]["template"]["spec"]
+    [server], [copy] = pod["containers"], pod["initContainers"]
+    last = dict(steps_of((DEPLOY / "Dockerfile").read_text("utf-8")))
+    options = dict(argument.split("=", 1) for argument in server["args"])
+    command = json.loads(last["CMD"])
+    assert dict(zip(command[::2], command[1::2], strict=True)).items() <= options.items()
+    assert copy["command"][-1] == options["--clients"]
+    assert (str(pod["securityContext"]["runAsUser"]), server["ports"][0]["containerPort"]) == (last["USER"], int(PORT))
+    places = {place["mountPath"] for place in server["volumeMounts"]}
+    assert places == {"/etc/cc-messages", last["VOLUME"], last["WORKDIR"], "/tmp"}
+    assert {place["name"] for place in server["volumeMounts"]} <= {volume["name"] for volume in pod["volumes"]}
+    grace = server["lifecycle"]["preStop"]["sleep"]["seconds"] + int(options["--grace-seconds"])
+    assert grace < pod["terminationGracePeriodSeconds"]
+    assert server["resources"]["requests"]["memory"] == f"{300 * int(options['--size']) + 100}M"
+    rules = yaml.safe_load((DEPLOY / "kubernetes-metrics.yaml").read_text("utf-8"))["rules"]["custom"]
+    [metric] = scaler["spec"]["metrics"]
+    assert [rule["seriesQuery"].partition("{")[0] for rule in rules] == [metric["pods"]["metric"]["name"]]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")

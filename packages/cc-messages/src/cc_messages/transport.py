@@ -113,8 +113,9 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""
         self._env = dict(env or {})
-        self._launches = LaunchBuilder(self._env, cwd, cli_path, timeouts or Timeouts())
-        self._limits = LimitWatch(on_limit, limit_thresholds)
+        self._make_launches = partial(LaunchBuilder, cwd=cwd, cli_path=cli_path, timeouts=timeouts or Timeouts())
+        self._make_limits = partial(LimitWatch, on_limit, limit_thresholds)
+        self._launches, self._limits = self._make_launches(self._env), self._make_limits()
         self._models: JsonValue = None
         self._base: ClaudeCodeTransport | None = None
         self._pool = PoolOwner(self, partial(PoolCore, self._launches.whole, self._pool_limits, RequestProcess.start))
@@ -212,7 +213,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         other = copy(self)
         other._base = self  # whose end would end the processes
         other._env = {**self._env, **dict.fromkeys((*CLOUD_VARIABLES, "AWS_PROFILE"), ""), **without_login(login)}
-        other._launches, other._limits = self._launches.with_env(other._env), self._limits.renewed()
+        other._launches, other._limits = self._make_launches(other._env), self._make_limits()
         other._models = None
         return other
 

@@ -38,10 +38,6 @@ class LimitWatch:
         self._thresholds = tuple(thresholds)
         self._passed: dict[str, tuple[datetime | None, float]] = {}
 
-    def renewed(self) -> "LimitWatch":
-        """Return a watch that has seen no response."""
-        return LimitWatch(self._callback, self._thresholds)
-
     def note(self, limits: RateLimits, loop: asyncio.AbstractEventLoop) -> None:
         """Store a response's limits; the callback runs on `loop`, unless that has ended."""
         self.last = limits

@@ -195,10 +195,6 @@ class LaunchBuilder:
         self.abilities: Abilities = Abilities()
         """The CLI's abilities."""
 
-    def with_env(self, env: Mapping[str, str]) -> "LaunchBuilder":
-        """Return a builder with another environment."""
-        return LaunchBuilder(env, self.cwd, self._cli_path, self._timeouts)
-
     def whole(self, request: MessagesRequest | None = None) -> RequestLaunch:
         """Return the launch for a request whose body goes to the API as a whole.
 
