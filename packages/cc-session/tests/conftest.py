@@ -28,6 +28,9 @@ FakeCLI: TypeAlias = Callable[[str], ClaudeAgentOptions]
 FAKE_CLI = """#!{python} -IS
 import json, os, signal, sys, time
 
+if "--version" in sys.argv:
+    sys.exit(print("2.1.329 (Claude Code)"))
+
 def send(**frame):
     print(json.dumps(frame), flush=True)
 
