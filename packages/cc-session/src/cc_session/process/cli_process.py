@@ -321,7 +321,8 @@ class CLIProcess(Transport):
         if (failure := self._start_failure) is not None:
             cause, message = failure["startup_failure_reason"], "; ".join(failure.get("errors", ()))
             return StartFailedError(cause=cause, message=message, exit_code=code, stderr_tail=tail)
-        if self.phase == "connect" and self._cli_path and (code or 0) >= 0 and not await self._is_claude_code():
+        has_exited = self.phase == "connect" and code is not None and code >= 0
+        if has_exited and self._cli_path and not await self._is_claude_code():
             reason = f"exited with code {code} and wrote: {' '.join((self._output + tail).split())[:300] or 'nothing'}"
             message = f"cli_path={str(self._cli_path)!r} is not Claude Code's CLI: it {reason}"
             facts = {"cause": "not_claude_code", "message": message, "stderr_tail": tail, "advice": cli_advice()}
