@@ -34,6 +34,8 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 with tempfile.NamedTemporaryFile() as program:
     os.chmod(program.name, 0o700)
+    program.write(b"#!")
+    program.flush()
     agent = Agent(ClaudeCodeModel(provider=ClaudeCodeProvider(cli_path=program.name)))
 print("cc_compat" in sys.modules)
 try:

@@ -162,7 +162,8 @@ async def test_a_lease_cancelled_at_any_moment_is_given_back(one_process: Sessio
 async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> None:
     """SES-F01, SES-96: a program that has gone since, a folder of the lease, and a path of the pool's own options."""
     program = tmp_path / "no-such-claude"
-    program.touch(0o700)
+    program.write_text("#!/bin/sh\n", "utf-8")
+    program.chmod(0o700)
     async with SessionPool(ClaudeAgentOptions(cli_path=program), limits=PoolLimits(size=1, prewarm=0)) as pool:
         program.unlink()
         await all_raise(CLINotFoundError, pool.run("Hello."), pool.warm(1))
