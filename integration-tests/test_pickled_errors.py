@@ -66,9 +66,10 @@ async def test_an_invalid_answer_of_the_api_is_a_connection_error(loopback: Loop
 async def test_the_error_of_a_missing_cli_can_be_pickled(loopback: LoopbackServer, tmp_path: Path) -> None:
     """MODEL-49, MODEL-50, MSG-35"""
     missing = tmp_path / "no-claude"
-    missing.touch(0o700)
+    missing.write_text("#!/bin/sh\n")
+    missing.chmod(0o700)
     async with ClaudeCodeProvider(env=loopback.env(), cli_path=missing, max_retries=0) as provider:
         missing.unlink()
-        with pytest.raises(UserError, match=f"{missing}.*[Ii]nstall") as caught:
+        with pytest.raises(UserError, match=f"{missing}. Leave cli_path out to run ") as caught:
             await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
     same(caught.value)

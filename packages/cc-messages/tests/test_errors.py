@@ -184,7 +184,8 @@ async def test_an_api_that_nobody_serves_is_an_error(connect: Connect) -> None:
 async def test_a_missing_cli_is_an_error_that_names_the_place(connect: Connect, tmp_path: Path) -> None:
     """MSG-E02"""
     program = tmp_path / "no-claude"
-    program.touch(0o700)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
     client = connect(cli_path=program, size=1)
     program.unlink()
     for _ in range(2):
@@ -195,14 +196,14 @@ async def test_a_missing_cli_is_an_error_that_names_the_place(connect: Connect, 
 
 
 async def test_a_cli_that_ends_at_once_is_an_error_with_stderr(connect: Connect, tmp_path: Path) -> None:
-    """MSG-E08"""
+    """MSG-E08: the only other start asks for the version."""
     cli = tmp_path / "claude"
-    cli.write_text(f"#!/bin/sh\necho started >> {tmp_path}/log\necho 'no room on the device' >&2\nexit 7\n")
+    cli.write_text(f"#!/bin/sh\necho \"$1\" >> {tmp_path}/log\necho 'no room on the device' >&2\nexit 7\n")
     cli.chmod(0o700)
     error = await fails(connect(cli_path=cli), "Hello.")
     assert isinstance(error, ProcessExitedError)
     assert "no room on the device" in str(error)
-    assert (tmp_path / "log").read_text() == "started\n"
+    assert (tmp_path / "log").read_text() == "--output-format\n--version\n"
 
 
 async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> None:

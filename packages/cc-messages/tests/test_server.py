@@ -247,7 +247,8 @@ async def test_an_error_of_the_api_arrives_as_it_was(served: Served) -> None:
 async def test_a_missing_cli_is_no_reason_to_try_again(serve: Serve, connect: Connect, tmp_path: Path) -> None:
     """MSG-E02"""
     program = tmp_path / "no-claude"
-    program.touch(0o700)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
     server = serve(connect(cli_path=program))
     program.unlink()
     response = await server.post()

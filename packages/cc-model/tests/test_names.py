@@ -56,7 +56,6 @@ WRONG_TOOLS: list[tuple[Any, type[Exception], str]] = [
     ([None], TypeError, "tools has None, which is not a name"),
     (b"Read", TypeError, "tools=b'Read' is not a list of names"),
     (None, TypeError, "tools=None is not a list of names"),
-    ("", ValueError, r"write tools=\[\]"),
 ]
 
 
@@ -85,10 +84,10 @@ WRONG_ARGUMENTS: list[tuple[Callable[..., object], dict[str, Any], type[Exceptio
     (ClaudeCodeProvider, {"on_limit": 3}, TypeError, "on_limit=3 .*write a function"),
     (ClaudeCodeProvider, {"limit_thresholds": 0.8}, TypeError, r"limit_thresholds=0.8 .*\(0.8, 0.95\)"),
     (ClaudeCodeProvider, {"limit_thresholds": "0.8"}, ValueError, "limit_thresholds='0.8'"),
-    (ClaudeCodeProvider, {"env": {"A": 1}}, TypeError, r"env\['A'\]=1 is of type int: write '1'"),
-    (ClaudeCodeProvider, {"env": {"A": None}}, TypeError, r"env\['A'\]=None is of type NoneType: write ''"),
+    (ClaudeCodeProvider, {"env": {"A": 1}}, TypeError, r"env\['A'\] is 1: write '1'"),
+    (ClaudeCodeProvider, {"env": {"A": None}}, TypeError, r"env\['A'\] is None: write '' to empty"),
     (ClaudeCodeProvider, {"env": {1: "A"}}, TypeError, "env has the name 1: write '1'"),
-    (ClaudeCodeProvider, {"env": {"A=": "B"}}, ValueError, "env has the name 'A='"),
+    (ClaudeCodeProvider, {"env": {"A=secret": "B"}}, ValueError, "env has the name 'A=…': write"),
     (ClaudeCodeProvider, {"env": "A=1"}, TypeError, r"env is of type str: .*\{'TZ': 'UTC'\}"),
     (ClaudeCodeModel, {"model_name": ""}, ValueError, "model_name='' .*'claude-sonnet-5' or 'sonnet'"),
     (ClaudeCodeModel, {"model_name": "claude-code:"}, ValueError, "model_name='claude-code:'"),

@@ -27,7 +27,7 @@ FakeCLI: TypeAlias = Callable[[str], ClaudeAgentOptions]
 # The stand-ins use only the standard library, so that they start fast.
 FAKE_CLI = """#!{python} -IS
 import json, os, signal, sys, time
-
+"--version" in sys.argv and sys.exit(print("2.1.329 (Claude Code)"))
 def send(**frame):
     print(json.dumps(frame), flush=True)
 

@@ -57,7 +57,7 @@ def test_a_refusal_by_an_organization_names_the_administrator() -> None:
     [
         ("", "exited with code 0 and wrote: nothing"),
         ("exit 1", "exited with code 1 and wrote: nothing"),
-        ("echo Log in first; echo Bye", "exited with code 0 and wrote: Log in first"),
+        ("echo Log in first; echo Bye", "exited with code 0 and wrote: Log in first Bye"),
         ("echo Unknown option >&2; exit 2", "exited with code 2 and wrote: Unknown option"),
         ('echo \'{"type": "odd"}\'', "exited with code 0 and wrote: nothing"),
     ],

@@ -103,8 +103,6 @@ async def test_a_failed_script_of_the_loopback_api_has_no_advice(server: Loopbac
     assert str(await failed(session)).endswith("The test's script failed, not the API.")
     server.fail_next(418, message="I am a teapot.")
     assert str(await failed(session)).endswith("I am a teapot.")
-    server.fail_next(404, message="Unknown model.")
-    assert str(await failed(session)).endswith("Claude Code also takes the aliases sonnet, opus and haiku.")
     server.errors.clear()
 
 

@@ -90,25 +90,31 @@ def check_env(env: object) -> None:
     for name, value in cast("Mapping[object, object]", env).items():
         if not isinstance(name, str):
             raise TypeError(f"env has the name {name!r}: write {str(name)!r}")
-        if not name or "=" in name:
-            raise ValueError(f"env has the name {name!r}: write a name without =, such as {{'TZ': 'UTC'}}")
-        if not isinstance(value, str):
-            right = "'' to empty the variable" if value is None else "its value as a text"
-            number = f"={value!r}" if isinstance(value, int | float | None) else ""
-            right = repr(str(value)) if number and value is not None else right
-            raise TypeError(f"env[{name!r}]{number} is of type {type(value).__name__}: write {right}")
+        start, equals, _ = name.partition("=")
+        if equals or not name:
+            raise ValueError(
+                f"env has the name {start + (equals and '=…')!r}: write names and values like {{'TZ': 'UTC'}}"
+            )
+        match value:
+            case str():
+                continue
+            case None:
+                problem = "None: write '' to empty the variable"
+            case int() | float():
+                problem = f"{value!r}: write {str(value)!r}"
+            case _:
+                problem = f"of type {type(value).__name__}: write its value as a text"
+        raise TypeError(f"env[{name!r}] is {problem}")
 
 
 def check_names(option: str, names: object) -> None:
-    """Check names of tools (`tools`) or skills (`skills`).
+    """Check names of tools (`tools`) or skills (`skills`). cc-messages refuses a single text.
 
     Raises:
         TypeError: They are a mapping or not a collection, or an entry is not a text.
-        ValueError: They are a single text, or an entry means several tools, or has empty parentheses.
+        ValueError: An entry means several tools, or has empty parentheses.
     """
     example = "['Read', 'Bash(git *)']" if option == "tools" else "['pdf']"
-    if isinstance(names, str):
-        raise ValueError(f"{option}={names!r} is a single text: write {option}={[names] if names else []!r}")
     if not isinstance(names, Collection) or isinstance(names, Mapping | bytes):
         right = [*cast("Mapping[object, object]", names)] if isinstance(names, Mapping) else example
         raise TypeError(f"{option}={names!r} is not a list of names: write {option}={right}")

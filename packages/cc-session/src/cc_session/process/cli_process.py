@@ -221,7 +221,7 @@ class CLIProcess(Transport):
                 else:
                     yield message
             elif self.phase == "connect":
-                self._output += _text(line)
+                self._output += f"{_text(line)} "
         if not self._is_closing:
             raise await self._exited(process)
 
@@ -321,17 +321,12 @@ class CLIProcess(Transport):
         if (failure := self._start_failure) is not None:
             cause, message = failure["startup_failure_reason"], "; ".join(failure.get("errors", ()))
             return StartFailedError(cause=cause, message=message, exit_code=code, stderr_tail=tail)
-        if (
-            self.phase == "connect"
-            and (cli := self._cli_path)
-            and (code or 0) >= 0
-            and not await self._is_claude_code()
-        ):
-            output = next(iter((self._output or tail).strip().splitlines()), "nothing")
-            message = f"cli_path={str(cli)!r} is not Claude Code's CLI: it exited with code {code} and wrote: {output}"
-            return StartFailedError(
-                cause="not_claude_code", message=message, exit_code=code, stderr_tail=tail, advice=cli_advice()
-            )
+        has_exited = self.phase == "connect" and code is not None and code >= 0
+        if has_exited and self._cli_path and not await self._is_claude_code():
+            reason = f"exited with code {code} and wrote: {' '.join((self._output + tail).split())[:300] or 'nothing'}"
+            message = f"cli_path={str(self._cli_path)!r} is not Claude Code's CLI: it {reason}"
+            facts = {"cause": "not_claude_code", "message": message, "stderr_tail": tail, "advice": cli_advice()}
+            return StartFailedError(exit_code=code, **facts)
         return ProcessExitedError(exit_code=code, stderr_tail=tail, phase=self.phase)
 
     async def _is_claude_code(self) -> bool:
