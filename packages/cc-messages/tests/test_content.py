@@ -6,6 +6,7 @@ import zlib
 from random import Random
 from typing import Any
 
+import httpx2
 import pytest
 
 from cc_loopback import Login, LoopbackServer
@@ -203,6 +204,20 @@ async def test_betas_reach_the_api(several: Client) -> None:
         "first-2026-01-01,second-2026-02-02",
         "third-2026-03-03",
     ]
+
+
+async def test_remote_mcp_servers_are_refused_before_a_call(client: Client) -> None:
+    """MSG-181: the CLI breaks off at the input of the first remote call, after the API has counted the request."""
+    servers = [{"type": "url", "url": "https://example.com/mcp", "name": "s"}]
+    reply = await client.ask("Hello.", mcp_servers=servers, headers={"anthropic-beta": "mcp-client-2025-11-20"})
+    assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
+    assert "ClaudeCodeTools(mcp_servers=…)" in reply.error["message"]
+    assert not client.api.requests
+
+    call = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {"a": 1}}
+    client.answers([call])
+    with pytest.raises(httpx2.ReadError):
+        await client.ask("Hello.", mcp_servers=[])
 
 
 async def test_a_body_without_a_required_field_does_not_reach_a_process(client: Client) -> None:

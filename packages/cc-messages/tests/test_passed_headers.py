@@ -74,6 +74,34 @@ async def test_every_other_name_and_value_arrives_as_it_is(client: Client) -> No
     assert await arrived(client) == before
 
 
+async def test_the_values_of_a_repeated_header_arrive_as_a_list(client: Client) -> None:
+    """MSG-182"""
+    before = await arrived(client)
+    repeated = [(b"x-a", b"1"), (b"anthropic-beta", b"b-1"), (b"X-A", b"2"), (b"anthropic-beta", b"b-2")]
+    assert await arrived(client, *repeated) == {**before, "x-a": "1, 2", "anthropic-beta": "b-1,b-2"}
+    assert await arrived(client) == before
+
+
+async def test_no_field_of_the_body_becomes_a_header(client: Client) -> None:
+    """MSG-180: not even with a name that the API takes as a header, for example to choose a workspace."""
+    before = await arrived(client)
+    names = [name.replace("-", "_") for name in before]
+    names += [name.removeprefix("anthropic_") for name in names]
+    for name in {*names, "betas", "headers", "user_profile_id", "workspace_id", "x_api_key"} - {*BODY}:
+        client.api.calls.clear()
+        request = httpx2.Request("POST", f"http://claude{MESSAGES}", json={**BODY, name: "mine"})
+        response = await client.transport.handle_async_request(request)
+        await response.aread()
+        if response.status_code == 400:
+            assert not client.api.calls
+            assert response.json()["error"]["message"] == f"{name}: Extra inputs are not permitted"
+            continue
+        [call] = client.api.calls
+        assert call.body is not None and call.body[name] == "mine"
+        assert {key: value for key, value in call.headers.items() if value == "mine"} == {}
+    assert await arrived(client) == before
+
+
 async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> None:
     """MSG-115: the login's header included, for each login."""
     before = await arrived(client)

@@ -106,6 +106,7 @@ def test_a_body_is_passed_on_as_it_is() -> None:
 MODELS: list[tuple[Login, str, bool]] = [
     (Login.API_KEY, "claude-haiku-4-5", True),
     (Login.API_KEY, "haiku", False),
+    (Login.API_KEY, "claude-Sonnet-5", True),
     (Login.API_KEY, "claude-sonnet-5[1m]", False),
     (Login.GATEWAY, "my-model", False),
     (Login.SUBSCRIPTION, "claude-haiku-4-5", True),
@@ -114,13 +115,14 @@ MODELS: list[tuple[Login, str, bool]] = [
     (Login.BEDROCK, "us.anthropic.claude-haiku-4-5-20251001-v1:0", True),
     (Login.FOUNDRY, "claude-haiku-4-5", True),
     (Login.FOUNDRY, "my-deployment", False),
+    (Login.FOUNDRY, "claude-Sonnet_Prod", True),
     (Login.CLOUD, "claude-haiku-4-5", False),
 ]
 
 
 @pytest.mark.parametrize(("login", "model", "is_in_body"), MODELS)
 def test_the_id_of_a_model_stands_in_the_body(login: Login, model: str, is_in_body: bool) -> None:
-    """MSG-02: other names are set on the process, because the CLI has their ids."""
+    """MSG-02, MSG-183: other names are set on the process, because the CLI has their ids."""
     request = parse_request(body(model=model), login=login)
     assert json.loads(request.extra_body).get("model") == (model if is_in_body else None)
     assert request.process_model == (PLAIN_MODEL if is_in_body else model)
@@ -132,11 +134,19 @@ def test_betas_stand_where_bedrock_takes_them() -> None:
     assert json.loads(request.extra_body)["anthropic_beta"] == ["b-2", "a-1"]
 
 
+@pytest.mark.parametrize("name", ["betas", "user_profile_id", "workspace_id"])
 @pytest.mark.parametrize("login", list(Login))
-def test_betas_in_the_body_are_refused_as_by_the_api(login: Login) -> None:
-    """MSG-73: Claude Code would take them as a header, for the login's betas, too."""
-    with pytest.raises(APIError, match="betas: Extra inputs are not permitted"):
-        parse_request(body(betas=["b-2"]), login=login)
+def test_headers_in_the_body_are_refused_as_by_the_api(login: Login, name: str) -> None:
+    """MSG-73, MSG-180: Claude Code would make headers of them, for the login's betas, too."""
+    for value in (["b-2"], "b-2", None):
+        with pytest.raises(APIError, match=f"{name}: Extra inputs are not permitted"):
+            parse_request(body(**{name: value}), login=login)
+
+
+@pytest.mark.parametrize("system", [{}, 0, False, [None], "x", " "])
+def test_a_system_prompt_that_is_not_empty_is_the_apis_to_judge(system: Any) -> None:
+    """MSG-09"""
+    assert json.loads(parse_request(body(system=system)).extra_body)["system"] == system
 
 
 @pytest.mark.parametrize("login", [Login.SUBSCRIPTION, Login.CLOUD])

@@ -165,7 +165,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             parse_request,
             betas=request.headers.get("anthropic-beta", ""),
             context=current_context(),
-            headers=headers_env(request.headers.multi_items(), ChainMap(self._env, os.environ)),
+            headers=headers_env(request.headers.items(), ChainMap(self._env, os.environ)),
             login=login_of(self._env),
             places_breakpoints=self.cache_breakpoints,
         )

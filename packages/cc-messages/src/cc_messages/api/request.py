@@ -33,7 +33,7 @@ _Object: TypeAlias = dict[str, JsonValue]
 
 # Model names that can be in the body. The CLI makes an id from any other, so it is set on the process.
 _MODEL_IDS = dict.fromkeys(
-    (Login.API_KEY, Login.GATEWAY, Login.SUBSCRIPTION, Login.FOUNDRY, Login.VERTEX), re.compile(r"claude-[a-z0-9.@-]+")
+    (Login.API_KEY, Login.GATEWAY, Login.SUBSCRIPTION, Login.FOUNDRY, Login.VERTEX), re.compile(r"claude-[\w.@-]+")
 ) | {Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+")}
 PLAIN_MODEL = "claude-sonnet-5"
 """The process's model if the body sets it. With some others the CLI adds parameters, such as a temperature; with this
@@ -132,18 +132,17 @@ def request_head(
 
 def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, places_breakpoints: bool) -> MessagesRequest:
     """Return the request whose body goes to the API as a whole, with breakpoints if it has none and should get some."""
-    model, betas, texts = head.model, head.betas, ()
+    process_model, betas, texts = head.model, head.betas, ()
     extra = {name: value for name, value in fields.items() if name not in ("model", "stream")}
     if not login.owns_prompt:
         texts = system_texts(extra.pop("system", None))
+    elif extra.get("system") in (None, ""):
+        extra["system"] = []  # in place of the CLI's own blocks
     if places_breakpoints:  # except in the CLI's own system blocks, which have theirs
         extra = with_breakpoints(extra, at_prompt=login.owns_prompt)
-    if login.owns_prompt:
-        extra["system"] = extra.get("system") or []  # in place of the CLI's own blocks
     extra["messages"] = unfolded_messages(cast("list[JsonValue]", extra["messages"]))
-    process_model = model
-    if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):
-        extra["model"], process_model = model, PLAIN_MODEL
+    if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(process_model):
+        extra["model"], process_model = process_model, PLAIN_MODEL
     if login in _BETAS:
         names: list[JsonValue] = [beta.strip() for beta in betas.split(",") if beta.strip()]
         # Null removes the header with the CLI's own betas; the API refuses an empty one.
@@ -215,8 +214,7 @@ def _require(fields: _Object) -> None:
     if fields.get("thread") is not None:
         message = "thread: Claude Code sends the whole history with each request, so there are no threads"
         details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
-        error: _Object = {"type": "invalid_request_error", "message": message, "details": details}
-        raise detailed(400, error)
+        raise detailed(400, {"type": "invalid_request_error", "message": message, "details": details})
     if not isinstance(messages := fields.get("messages"), list):
         raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
     if not messages:
@@ -224,8 +222,10 @@ def _require(fields: _Object) -> None:
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise invalid(f"messages.{index}: Input should be an object")
-    if "betas" in fields:  # a header, which the CLI would take from the body
-        raise invalid("betas: Extra inputs are not permitted")
+    for name in {"betas", "user_profile_id", "workspace_id"} & fields.keys():  # the CLI would make headers of them
+        raise invalid(f"{name}: Extra inputs are not permitted")
+    if fields.get("mcp_servers"):  # the CLI cannot read the pieces of an `mcp_tool_use` block's input
+        raise invalid("mcp_servers: Claude Code cannot read remote MCP calls; use ClaudeCodeTools(mcp_servers=…)")
     if not isinstance(fields.get("tools"), list | None):
         raise invalid("tools: Input should be a valid list")
     if fields.get("max_tokens") is None:
@@ -251,6 +251,5 @@ def system_texts(system: JsonValue) -> tuple[str, ...]:
         text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
         if not isinstance(text, str):
             raise invalid(f"system.{index}: only text blocks are allowed")
-        if not text.startswith(_BILLING_HEADER):
-            texts.append(text)
-    return tuple(texts)
+        texts.append(text)
+    return tuple(text for text in texts if not text.startswith(_BILLING_HEADER))
