@@ -1,6 +1,7 @@
 """Secrets and paths in texts that leave this machine."""
 
 import re
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,12 +14,21 @@ from cc_convert.redaction import Redaction
 Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]
 
+# Seconds; a time that grows with the square takes hours.
+PATIENCE = 20.0
 SECRETS = [
     "sk-" + "ant-api03-" + "Ab1_" * 8,
     "ghp" + "_" + "a1B2" * 9,
     "AKIA" + "ABCDEFGH12345678",
     "xoxb" + "-123456789012-abcdef",
     "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "gsk" + "_" + "a1B2" * 12,
+    "xai" + "-" + "a1B2" * 12,
+    "sk" + "_live_" + "a1B2" * 6,
+    "SG" + "." + "a1B2" * 5 + "." + "a1B2" * 10,
+    "sk-" + "ant-api03-" + "Ab1_" * 8 + "\n  " + "Cd2-" * 8,
+    "sk-" + "ant-api03-" + "Ab1_" * 2 + '" + "' + "Cd2-" * 8,
+    "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\nMIIEow\n-----END PGP " + "PRIVATE KEY BLOCK-----",
     "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA " + "PRIVATE KEY-----",
 ]
 
@@ -36,17 +46,38 @@ def test_common_secrets_are_replaced(secret: str) -> None:
         ("export API_KEY=abc123xyz; ls", "export API_KEY=[secret]; ls"),
         ("Authorization: Bearer abcdef.ghi", "Authorization: Bearer [secret]"),
         ("postgres://anna:geheim1@db/x", "postgres://[secret]@db/x"),
+        ("postgres://anna:ge@heim@db/x", "postgres://[secret]@db/x"),
+        ("http://localhost:8080/x, ssh://git@host/x", "http://localhost:8080/x, ssh://git@host/x"),
+        ('PASSWORD="a;b, c(d)"', 'PASSWORD="[secret]"'),
+        ("x-api-key: abc/def+gh==/ij/kl", "x-api-key: [secret]"),
+        ("AccountKey=abc/def+gh==;x", "AccountKey=[secret];x"),
+        ("login --token abc123def -u otto:geheim1", "login --token [secret] -u [secret]"),
         ("see /home/anna/shop/src/x.py:3 and ~/notes", "see [path]/x.py:3 and [path]/notes"),
         ("https://example.com/a/b?c and src/x.py", "https://example.com/a/b?c and src/x.py"),
         (r"C:\Users\anna\x.py", "[path]/x.py"),
         ("/home/anna/my work/shop/x.py", "[path]/my work/shop/x.py"),
         ("projects/-home-anna-my-work/s.jsonl", "projects/[path]/s.jsonl"),
+        ("cd /home/anna; cd /Users/otto/", "cd [path]; cd [path]/"),
+        ("/home/annabelle/x.py -home-annabelle-x", "[path]/x.py [path]"),
+        ("PATH=/bin/x:/home/otto/bin", "PATH=[path]/x:[path]/bin"),
+        ("file:///home/otto/x.py cc -I/home/otto/include", "file://[path]/x.py cc -I[path]/include"),
+        ("~otto/x.py -Users-otto-shop", "[path]/x.py [path]"),
+        (r"c:\users\Jörg Müller\blog\x.py", "[path]/x.py"),
+        (r"C:\\Users\\Jörg Müller\\my shop\\x.py", r"[path]/my shop\\x.py"),
         ("1/2 and a / b, and/or", "1/2 and a / b, and/or"),
     ],
 )
 def test_secrets_after_names_and_folders_are_replaced(text: str, redacted: str) -> None:
     """LOG-99"""
-    assert Redaction(["/home/anna/my work"])(text) == redacted
+    assert Redaction(["/home/anna/my work", r"C:\Users\Jörg Müller\my shop"])(text) == redacted
+
+
+@pytest.mark.parametrize("piece", ["a", "token", "-", "/a", 'token="', "sk-ant-aaaaaaaa\n", "-----BEGIN A ", "://a"])
+def test_the_time_grows_with_the_length_alone(piece: str) -> None:
+    """LOG-99: a tool's result may be a file in base64."""
+    start = time.perf_counter()
+    Redaction(["/home/anna"])(piece * (400_000 // len(piece)))
+    assert time.perf_counter() - start < PATIENCE
 
 
 def test_a_secret_that_was_cut_off_is_replaced() -> None:
