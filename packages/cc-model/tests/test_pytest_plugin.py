@@ -30,20 +30,23 @@ agent = Agent()
 def stock(article: str) -> str:
     return {"kettle": "3"}[article]
 """
-ONE_STEP = AGENT + """
+ONE_STEP = (
+    AGENT
+    + """
 def test_answer(claude_code_model, loopback):
     loopback.script([call("stock", article="kettle")])
     agent.run_sync("How many kettles?", model=claude_code_model)
 """
+)
 PLAIN = ("-p", "no:cacheprovider", "-p", "no:xdist")
 
 
-def test_scripted_agent_calls_its_tool_and_answers(
+async def test_scripted_agent_calls_its_tool_and_answers(
     claude_code_model: ClaudeCodeModel, loopback: LoopbackServer
 ) -> None:
     """MODEL-180."""
     loopback.script([call("stock", article="kettle"), "3 left"])
-    assert agent.run_sync("How many kettles?", model=claude_code_model).output == "3 left"
+    assert (await agent.run("How many kettles?", model=claude_code_model)).output == "3 left"
     assert len(loopback.requests) == 2
 
 

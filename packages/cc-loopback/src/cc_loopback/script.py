@@ -145,7 +145,9 @@ def _shown_block(block: JsonObject) -> str:
             arguments = ", ".join(f"{name}={value!r}" for name, value in block.get("input", {}).items())
             return f"call {block['name']}({arguments})"
         case "tool_result":
-            return f"{'error' if block.get('is_error') else 'result'} {_short(' '.join(texts_of(block.get('content'))))}"
+            return (
+                f"{'error' if block.get('is_error') else 'result'} {_short(' '.join(texts_of(block.get('content'))))}"
+            )
         case "text":
             return _short(block["text"])
         case kind:
