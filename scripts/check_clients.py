@@ -34,6 +34,9 @@ CLIENTS_FOLDER = ROOT / "scripts" / "clients"
 PAGE = ROOT / "docs" / "reference" / "clients.md"
 COLUMNS = ("text", "stream", "tools", "structured", "images", "errors")
 
+SHELLS = ("Bash", "bash")
+"""Names of coding agents' shell tools."""
+
 ANSWER = "Good day to you."
 PARIS = {"name": "Paris", "people": 2}
 SUNNY = f"It is {abilities.weather('Paris')}."
@@ -52,20 +55,26 @@ class Client:
     note: str = ""
     """A remark for the page."""
     lacks: tuple[str, ...] = ()
-    """Abilities that the client itself does not have; the note says why."""
+    """Abilities that the client does not have, or that are not tried; the note says why."""
+    npm: tuple[str, ...] = ()
+    """npm packages."""
 
     @property
     def name(self) -> str:
         return self.program.partition(".")[0]
 
 
+UNTRIED = ("stream", "structured", "images", "errors")
+
 CLIENTS = (
     Client("curl", "curl.py"),
     Client("`claude` CLI", "claude_cli.py"),
     Client("`anthropic` for Python", "anthropic_python.py", ("anthropic",)),
-    Client("`@anthropic-ai/sdk` for Node", "anthropic_node.mjs", ("@anthropic-ai/sdk",)),
+    Client("`@anthropic-ai/sdk` for Node", "anthropic_node.mjs", npm=("@anthropic-ai/sdk",)),
+    Client("Vercel's AI SDK", "ai_sdk.mjs", npm=("ai", "@ai-sdk/anthropic")),
     Client("pydantic-ai `AnthropicModel`", "pydantic_ai_anthropic.py", ("pydantic-ai-slim[anthropic]",)),
     Client("LangChain", "langchain_chat.py", ("langchain", "langchain-anthropic")),
+    Client("LangGraph", "langgraph_graph.py", ("langgraph", "langchain-anthropic")),
     Client(
         "LlamaIndex", "llama_index_llm.py", ("llama-index-core", "llama-index-llms-anthropic", "anthropic<2"),
         "this version fails with `anthropic` 2, before it sends a request: install `anthropic<2`",
@@ -81,6 +90,14 @@ CLIENTS = (
     ),
     Client("OpenAI chat completions, LiteLLM proxy", "openai_chat.py", ("litellm[proxy]", "openai")),
     Client("OpenAI responses, LiteLLM proxy", "openai_responses.py", ("litellm[proxy]", "openai")),
+    Client(
+        "OpenCode", "opencode.py", note="a coding agent, tried with an answer and its own shell tool", lacks=UNTRIED,
+        npm=("opencode-ai",),
+    ),
+    Client(
+        "Aider", "aider.py", ("aider-chat",),
+        "it edits files by text, without tools; tried with an answer", ("tools", *UNTRIED),
+    ),
 )  # fmt: skip
 
 
@@ -109,7 +126,7 @@ def script(api: LoopbackServer) -> None:
             api.fail_next(int(refused[1]), message=REFUSAL, headers={"retry-after": "0"})
             return ANSWER
         if results := [block for block in blocks if block["type"] == "tool_result"]:
-            is_weather = results[0]["tool_use_id"] in ("toolu_weather", "toolu_Bash")
+            is_weather = results[0]["tool_use_id"] in {f"toolu_{name}" for name in ("weather", *SHELLS)}
             content = results[0]["content"]
             text = content if isinstance(content, str) else "".join(block["text"] for block in content)
             return f"It is {text}." if is_weather else ANSWER
@@ -127,8 +144,9 @@ def reply(body: dict[str, Any], text: str, picture: str | None) -> Any:
     choice = body.get("tool_choice", {})
     if "weather" in tools and abilities.WEATHER in text:
         return [call("weather", {"city": "Paris"})]
-    if "Bash" in tools and abilities.WEATHER in text:
-        return [call("Bash", {"command": f"echo {abilities.weather('Paris')}"})]
+    for shell in {*SHELLS} & {*tools} if abilities.WEATHER in text else ():
+        command = f"echo {abilities.weather('Paris')}"
+        return [call(shell, {"command": command, "description": "weather"})]
     if schema := body.get("output_config", {}).get("format", {}).get("schema"):
         return json.dumps(city(schema, picture))
     for name, tool in tools.items():
@@ -189,10 +207,11 @@ def read(client: Client, output: str) -> Row:
 
 
 async def command(client: Client, folder: Path) -> list[str]:
-    """Return the command that runs a program; Node's packages are installed first."""
+    """Return the command that runs a program; npm packages are installed first."""
     program = str(CLIENTS_FOLDER / client.program)
+    if client.npm:
+        await run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.npm], folder)
     if program.endswith(".mjs"):
-        await run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.packages], folder)
         return ["node", program]
     packages = [f"--with={package}" for package in client.packages]
     isolated = [*find_uv(), "run", "--quiet", "--isolated", "--no-project", f"--python={sys.executable}", "--upgrade"]

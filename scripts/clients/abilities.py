@@ -66,7 +66,7 @@ def report(
     refuse: str = REFUSE,
     retried: Callable[[str], str] | None = None,
     versions: dict[str, str] | None = None,
-    **abilities: Callable[[], object],
+    **abilities: Callable[[], object] | None,
 ) -> None:
     """Print the versions of packages, and the result of each ability.
 
@@ -76,7 +76,7 @@ def report(
         refuse: The prompt after which the API refuses a request.
         retried: As `ask`, but repeats a request after a 529; None if `ask` does.
         versions: Versions of programs that are not distributions.
-        abilities: Functions by ability; text and errors have a default.
+        abilities: Functions by ability; text and errors have a default. None for an ability that is not tried.
     """
 
     def errors() -> list[str]:
@@ -87,6 +87,8 @@ def report(
 
     _say("versions", value={**(versions or {}), **{name: importlib.metadata.version(name) for name in packages}})
     for name, ability in {"text": lambda: ask(HELLO), "errors": errors, **abilities}.items():
+        if ability is None:
+            continue
         try:
             _say(name, value=ability())
         except Exception as error:

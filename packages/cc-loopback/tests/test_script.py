@@ -80,9 +80,9 @@ def test_invalid_step_is_an_error_where_it_is_written(server: LoopbackServer) ->
         ReplyError, match=r"step 2 of the script at test_script\.py:\d+: content\[0\] \(text\) needs 'text'"
     ):
         server.script(["fine", [{"type": "text"}]])
-    with pytest.raises(ReplyError, match="a script is a list of steps, not 'fine'"):
+    with pytest.raises(ReplyError, match="a script is a list of steps"):
         server.script("fine")
-    with pytest.raises(ReplyError, match="step 1 .*: a responder must return"):
+    with pytest.raises(ReplyError, match=r"step 1 .*: a responder must return"):
         server.script([None])  # type: ignore[list-item]
 
 

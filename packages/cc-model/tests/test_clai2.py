@@ -1,10 +1,11 @@
-"""The plugin for CLAI2, in CLAI2's own loader; `scripts/check_pydantic_ai_tools.py` runs these tests where it is installed."""
+"""The plugin for CLAI2. `scripts/check_pydantic_ai_tools.py` runs these tests, in an environment with CLAI2."""
 
 import asyncio
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,12 @@ def plugin(loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Iterato
     default_provider.cache_clear()
     cc_model_clai2._model.cache_clear()
     yield cc_model_clai2.ClaudeCodePlugin(None, plugins.NoSettings())
-    asyncio.run(default_provider().aclose())
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, default_provider().aclose()).result()
     default_provider.cache_clear()
 
 
-def test_prefix_resolves_to_a_model_that_answers(plugin: Any, loopback: LoopbackServer) -> None:
+async def test_prefix_resolves_to_a_model_that_answers(plugin: Any, loopback: LoopbackServer) -> None:
     """MODEL-181."""
     (provider,) = plugin.get_model_providers()
     assert "claude-code:sonnet" in provider.names
@@ -44,25 +46,25 @@ def test_prefix_resolves_to_a_model_that_answers(plugin: Any, loopback: Loopback
     assert isinstance(model, ClaudeCodeModel)
     assert model is provider.resolve("sonnet")
     loopback.script(["Hello."])
-    assert Agent(model).run_sync("Hello?").output == "Hello."
+    assert (await Agent(model).run("Hello?")).output == "Hello."
 
 
-def test_login_says_which_login_claude_code_has(plugin: Any) -> None:
+async def test_login_says_which_login_claude_code_has(plugin: Any) -> None:
     """MODEL-182."""
     (login,) = plugin.get_logins()
     assert login.name == "claude-code"
-    assert "Claude Code is logged in: api_key" in asyncio.run(login.handler())
+    assert "Claude Code is logged in: api_key" in await login.handler()
 
 
-def test_missing_login_is_an_error_with_advice(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_login_is_an_error_with_advice(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """MODEL-182."""
     (login,) = plugin.get_logins()
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with pytest.raises(UserError, match="not logged in. Set ANTHROPIC_API_KEY, or run .* and type /login"):
-        asyncio.run(login.handler())
+    with pytest.raises(UserError, match=r"not logged in\. Set ANTHROPIC_API_KEY, or run .* and type /login"):
+        await login.handler()
 
 
-def test_usage_lists_the_fullest_window_first(plugin: Any) -> None:
+async def test_usage_lists_the_fullest_window_first(plugin: Any) -> None:
     """MODEL-182: none before the first response, and none with an API key."""
     windows = (
         LimitWindow(kind="five_hour", utilization=0.42, resets_at=RESET),
@@ -76,7 +78,7 @@ def test_usage_lists_the_fullest_window_first(plugin: Any) -> None:
     assert usage.windows[2].resets_at == RESET
     (login,) = plugin.get_logins()
     with pytest.raises(UserError, match="nothing was asked yet"):
-        asyncio.run(login.usage(None))
+        await login.usage(None)
     with pytest.raises(UserError, match="no plan limits"):
         cc_model_clai2.account_usage(RateLimits())
 

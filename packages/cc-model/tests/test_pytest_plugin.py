@@ -41,12 +41,12 @@ def test_answer(claude_code_model, loopback):
 PLAIN = ("-p", "no:cacheprovider", "-p", "no:xdist")
 
 
-def test_scripted_agent_calls_its_tool_and_answers(
+async def test_scripted_agent_calls_its_tool_and_answers(
     claude_code_model: ClaudeCodeModel, loopback: LoopbackServer
 ) -> None:
     """MODEL-180."""
     loopback.script([call("stock", article="kettle"), "3 left"])
-    assert agent.run_sync("How many kettles?", model=claude_code_model).output == "3 left"
+    assert (await agent.run("How many kettles?", model=claude_code_model)).output == "3 left"
     assert len(loopback.requests) == 2
 
 

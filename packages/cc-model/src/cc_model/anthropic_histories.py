@@ -1,7 +1,7 @@
 """Histories of `AnthropicModel`: their thinking and native tool parts are valid for Claude Code, too.
 
-From 2.63 on, pydantic-ai knows that by itself, from `canonical_system`. Older versions send such parts only if they have
-the model's own provider name.
+From 2.63 on, pydantic-ai knows that by itself, from `canonical_system`. Older versions send such parts only if they
+have the model's own provider name.
 """
 
 from collections.abc import Sequence

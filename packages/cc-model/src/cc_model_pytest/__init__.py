@@ -5,6 +5,7 @@ pytest loads this package in every run where cc-model is installed, so only the 
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,4 +29,6 @@ def claude_code_model(request: pytest.FixtureRequest) -> "Iterator[ClaudeCodeMod
 
     provider = ClaudeCodeProvider(env=server.env(), max_retries=0)
     yield ClaudeCodeModel(provider=provider)
-    asyncio.run(provider.aclose())
+    # In another thread: here, `asyncio.run()` would replace the loop that the test's `run_sync()` has left open.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, provider.aclose()).result()
