@@ -21,7 +21,7 @@ from cc_types import JsonValue
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
 INPUT = {"questions": [{"question": "Which colour?", "header": "Colour", "options": OPTIONS, "multiSelect": False}]}
 ASK = {"type": "tool_use", "name": "AskUserQuestion", "input": INPUT}
-ORDER = {"type": "tool_use", "name": "mcp__form__order", "input": {}}
+ORDER: dict[str, Any] = {"type": "tool_use", "name": "mcp__form__order", "input": {}}
 
 # A server whose tool asks the user for a size, and returns the answer.
 FORM_SERVER = """
@@ -53,7 +53,7 @@ def calling(*calls: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
 
 
 def returned(result: Any) -> str:
-    parts = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
+    parts: list[Any] = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
     return json.dumps([part.content for part in parts])
 
 
@@ -138,7 +138,11 @@ async def test_a_deferred_question_is_answered_by_a_later_run(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-151: in any process."""
-    shared_api.respond = lambda body: "Done." if "user answers" in json.dumps(body["messages"]) else [ASK]
+
+    def respond(body: dict[str, Any]) -> Any:
+        return "Done." if "user answers" in json.dumps(body["messages"]) else [ASK]
+
+    shared_api.respond = respond
     tools = claude_code(tools=["AskUserQuestion"], policy=Policy([Rule("AskUserQuestion", "ask")]), approvals=True)
     agent: Agent[object, Any] = Agent(
         ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests]

@@ -163,7 +163,7 @@ def refusing(server: LoopbackServer) -> ClaudeAgentOptions:
 
     def respond(body: dict[str, Any]) -> Any:
         details = {"type": "refusal", "category": "cyber", "explanation": "no"}
-        refusal = {"content": [], "stop_reason": "refusal", "stop_details": details}
+        refusal: dict[str, Any] = {"content": [], "stop_reason": "refusal", "stop_details": details}
         return refusal if body["model"].startswith("claude-fable") else "With pleasure."
 
     server.respond = respond
