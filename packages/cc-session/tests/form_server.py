@@ -28,8 +28,8 @@ def main() -> None:
                 send(id=call, result={"content": [{"type": "text", "text": json.dumps(answer)}]})
             case {"id": request, "method": "initialize", "params": {"protocolVersion": version}}:
                 server = {"name": "form", "version": "1"}
-                result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
-                send(id=request, result=result)
+                abilities: dict[str, object] = {"tools": {}}
+                send(id=request, result={"protocolVersion": version, "capabilities": abilities, "serverInfo": server})
             case {"id": request, "method": "tools/list"}:
                 send(id=request, result={"tools": [{"name": "order", "inputSchema": {"type": "object"}}]})
             case {"id": call, "method": "tools/call"}:

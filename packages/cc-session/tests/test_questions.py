@@ -116,6 +116,41 @@ async def test_an_address_of_an_mcp_server_is_agreed_to(server: LoopbackServer, 
     assert threads != [threading.main_thread()]
 
 
+NEW_FORM_SERVER = """
+from typing import Annotated
+from pydantic import BaseModel
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.resolve import Elicit, Resolve
+
+class Order(BaseModel):
+    size: int
+
+async def ask() -> Elicit[Order]:
+    return Elicit("Which size?", Order)
+
+server = MCPServer("form")
+
+@server.tool()
+async def order(order: Annotated[Order, Resolve(ask)]) -> str:
+    return f"size {order.size}"
+
+server.run("stdio")
+"""
+
+
+async def test_a_form_in_mcp_s_new_protocol_gets_its_fields(
+    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
+) -> None:
+    """SES-120: there, a form is a tool's result, and the CLI calls the tool again."""
+    pytest.importorskip("mcp.server.mcpserver.resolve")
+    script = tmp_path / "form.py"
+    script.write_text(NEW_FORM_SERVER)
+    server.respond = calling(ORDER)
+    servers = {"form": StdioServer(sys.executable, [str(script)])}
+    await turn(options, Questions(always({"size": 42})), mcp_servers=servers)
+    assert "size 42" in results_of(server)["toolu_order"]
+
+
 def text_of(server: LoopbackServer) -> str:
     """Return the text that the MCP server's tool returned to the model."""
     [block] = json.loads(results_of(server)["toolu_order"])
@@ -128,7 +163,7 @@ def refusing(server: LoopbackServer) -> ClaudeAgentOptions:
 
     def respond(body: dict[str, Any]) -> Any:
         details = {"type": "refusal", "category": "cyber", "explanation": "no"}
-        refusal = {"content": [], "stop_reason": "refusal", "stop_details": details}
+        refusal: dict[str, Any] = {"content": [], "stop_reason": "refusal", "stop_details": details}
         return refusal if body["model"].startswith("claude-fable") else "With pleasure."
 
     server.respond = respond

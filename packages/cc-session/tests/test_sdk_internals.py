@@ -18,6 +18,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
 from cc_session.process.connection import translated
+from cc_session.process.transport import QUESTIONS
 from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 from .conftest import FakeCLI
@@ -109,6 +110,16 @@ async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> N
     assert inspect.iscoroutinefunction(SdkMcpBridge.handle)
     assert inspect.iscoroutinefunction(SdkMcpBridge.aclose)
     assert ClaudeSDKClient()._query is None  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_the_client_calls_a_hook_by_its_id_in_a_public_table(own_session: Session) -> None:
+    """So `process/connection.py` adds the hook that answers questions."""
+    sdk_client = own_session._core.connection.client  # pyright: ignore[reportPrivateUsage]
+    sdk_query = sdk_client._query  # pyright: ignore[reportPrivateUsage]
+    assert sdk_query is not None
+    assert QUESTIONS in sdk_query.hook_callbacks
+    assert "callback = self.hook_callbacks.get(callback_id)" in inspect.getsource(query)
+    assert query._convert_hook_output_for_cli({"action": "x"}) == {"action": "x"}  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_server_of_the_mcp_package_has_a_low_level_one() -> None:

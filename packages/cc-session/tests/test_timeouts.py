@@ -22,7 +22,7 @@ from .conftest import process_of, say, until
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
-FOREVER = {"queue", "turn", "silence", "permission"}
+FOREVER = {"queue", "turn", "silence", "permission", "question"}
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Timeouts)])
@@ -39,7 +39,9 @@ def test_a_time_that_cannot_be_waited_is_refused_at_once(name: str) -> None:
 
 def test_the_times_are_those_that_are_promised() -> None:
     """SES-34."""
-    assert Timeouts() == Timeouts(connect=30, control=10, turn=None, silence=300, hook=30, permission=None, close=2)
+    assert Timeouts() == Timeouts(
+        connect=30, control=10, turn=None, silence=300, hook=30, permission=None, question=300, close=2
+    )
 
 
 async def test_a_long_or_silent_turn_ends_in_time_and_the_session_continues(

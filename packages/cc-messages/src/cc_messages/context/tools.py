@@ -66,10 +66,10 @@ class ClaudeCodeTools:
         check_paths(self.cwd, None)
         if self.defers and self.policy is None:
             raise ValueError("approvals need a policy that says which calls to ask about")
-        can_answer = self.questions or self.defers or (self.policy is not None and self.policy.ask)
-        if "AskUserQuestion" in self.names and not can_answer:
+        policy = self.policy or Policy()
+        if "AskUserQuestion" in self.names and not (self.questions or self.defers or policy.ask):
             raise ValueError("nobody could answer the tool 'AskUserQuestion': set questions=Questions(answer)")
-        if self.questions and self.defers and self.policy.verdict("AskUserQuestion", {}).behavior == "ask":
+        if self.questions and self.defers and policy.verdict("AskUserQuestion", {}).behavior == "ask":
             raise ValueError("a question would wait for an approval, too: allow 'AskUserQuestion' in the policy")
         for tool in self.tools:
             if _ALLOWED.fullmatch(tool) is None:

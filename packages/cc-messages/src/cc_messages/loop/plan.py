@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 from typing_extensions import override
@@ -34,8 +34,6 @@ from .tool_server import ToolServer
 from .turn_reader import LoopReading
 
 __all__ = ["LoopPlan", "loop_launch"]
-
-T = TypeVar("T")
 
 # Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API's clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
@@ -151,10 +149,10 @@ class LoopPlan(RequestPlan):
 
         return Policy(policy.rules, default=policy.default, ask=answer, timeout=policy.timeout)
 
-    async def _there(self, function: Callable[..., Awaitable[T] | T], *arguments: object) -> T:
+    async def _there(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function in the current caller's event loop."""
 
-        async def call() -> T:
+        async def call() -> Any:
             answer = function(*arguments)
             return await answer if isinstance(answer, Awaitable) else answer
 

@@ -59,15 +59,10 @@ class PolicyGate:
     """A session's policy, as callbacks for the CLI."""
 
     def __init__(
-        self,
-        policy: Policy,
-        others_ask: Ask | None,
-        callback_runner: CallbackRunner,
-        timeouts: Timeouts,
-        desk: QuestionDesk,
+        self, policy: Policy, others_ask: Ask | None, runner: CallbackRunner, timeouts: Timeouts, desk: QuestionDesk
     ) -> None:
         self._policy, self._desk = policy, desk
-        self._callback_runner = callback_runner
+        self._callback_runner = runner
         self._ask = policy.ask or others_ask
         self.can_ask = self._ask is not None
         """True if there is a callback to ask."""

@@ -95,16 +95,9 @@ class Launch(SessionSetup):
             permission_mode="default" if mode in EXACT_MODES else mode,
             cwd="any" if can_move else options.cwd,
         )
-        extensions = (
-            self.policy,
-            self.hooks,
-            self.mcp_servers is None,
-            self.require_mcp,
-            self.timeouts,
-            self.questions,
-        )
+        setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
         environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
-        object.__setattr__(self, "key", (*_all_frozen((fixed, *extensions, self._companions())), *environment))
+        object.__setattr__(self, "key", (*_all_frozen((fixed, *setup, self._companions())), *environment))
         prompt = (prompt or None) if isinstance(prompt, str) else None
         settings: dict[str, object] = {"model": options.model, "permission_mode": mode, "system_prompt": prompt}
         if can_move:
@@ -127,8 +120,8 @@ class Defaults:
     hooks: Sequence[Hook[Any]]
     mcp_servers: Mapping[str, McpServer] | None
     require_mcp: bool
-    questions: Questions | None
     timeouts: Timeouts
+    questions: Questions | None = None
 
     def __post_init__(self) -> None:
         if self.options is not None:

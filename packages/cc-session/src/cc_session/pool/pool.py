@@ -100,7 +100,7 @@ class SessionPool:
     ) -> None:
         refuse_keywords("SessionPool()", others, "limits")
         self._limits = limits or PoolLimits()
-        self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, questions, timeouts or Timeouts())
+        self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts(), questions)
         launch = functools.partial(self._defaults.launch, None, {})
         self._owner = PoolOwner(self, functools.partial(PoolCore, launch, self._limits))
 
