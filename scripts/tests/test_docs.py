@@ -22,7 +22,7 @@ def test_a_page_runs_with_the_output_that_it_shows(page: Page, loopback: Loopbac
 
 def test_every_block_runs_or_has_a_reason_not_to() -> None:
     blocks = [block for page in PAGES for block in page.blocks]
-    assert {block.language for block in blocks} <= {"python", "sh", "js", "ini", "yaml"}
+    assert {block.language for block in blocks} <= {"python", "sh", "js", "ini", "toml", "yaml"}
     unexplained = [block for block in blocks if block.language not in ("python", "sh") and not block.not_run]
     assert [block.name for block in unexplained] == []
 
