@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def api() -> Any:
+def api() -> Iterator[LoopbackServer]:
     """Yield an API whose processes the pod ends before it."""
     with LoopbackServer(event_delay=0.02) as server:
         yield server

@@ -107,7 +107,9 @@ class Pod:
         A probe for a start ends with a success. At the threshold, probes for start and life end the container.
         """
         failures = 0
-        async with httpx2.AsyncClient(base_url=self.url, timeout=probe["timeoutSeconds"], trust_env=False) as http:
+        # Not below a second, which a machine with other programs may need.
+        timeout = max(1.0, probe["timeoutSeconds"] * SCALE)
+        async with httpx2.AsyncClient(base_url=self.url, timeout=timeout, trust_env=False) as http:
             while True:
                 try:
                     passes = (await http.get(probe["httpGet"]["path"])).is_success
