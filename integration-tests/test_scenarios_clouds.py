@@ -1,5 +1,6 @@
 """Vertex AI and Amazon Bedrock, as an endpoint sees them that shares no code with the packages."""
 
+import json
 from typing import Any
 
 import httpx2
@@ -17,6 +18,17 @@ REQUEST: dict[str, Any] = {
     "model": "claude-sonnet-5",
     "max_tokens": 99,
     "messages": [{"role": "user", "content": "Hello."}],
+}
+
+
+# Bedrock's exceptions within a stream, from its API reference.
+EXCEPTIONS = {
+    "internalServerException": (500, "api_error"),
+    "modelStreamErrorException": (500, "api_error"),
+    "modelTimeoutException": (504, "timeout_error"),
+    "serviceUnavailableException": (529, "overloaded_error"),
+    "throttlingException": (429, "rate_limit_error"),
+    "validationException": (400, "invalid_request_error"),
 }
 
 
@@ -50,4 +62,21 @@ async def test_an_outsiders_cloud_sees_one_request_for_each_error(cloud: Cloud, 
                 response, calls = await asked(provider, endpoint, is_streamed=is_streamed)
                 assert (response.status_code, calls) == (200, 1)
                 assert response.headers["request-id"] == endpoint.last_id
+        assert provider.transport.stats().starts == 1
+
+
+async def test_an_exception_in_bedrocks_stream_has_the_apis_name_and_status(nothing_is_left: None) -> None:
+    """MSG-184: so clients repeat throttled requests, and no invalid ones."""
+    async with cloud_endpoint("bedrock") as endpoint, ClaudeCodeProvider(env=endpoint.env(), pool=1) as provider:
+        for endpoint.exception, (status, name) in EXCEPTIONS.items():
+            for endpoint.exception_at, is_streamed in (0, True), (0, False), (3, True), (3, False):
+                response, calls = await asked(provider, endpoint, is_streamed=is_streamed)
+                has_begun = endpoint.exception_at > 0 and is_streamed
+                assert (response.status_code, calls) == (200 if has_begun else status, 1), endpoint.exception
+                error = json.loads(response.text.rpartition("data: ")[2])
+                assert error["error"] == {"type": name, "message": "Not today"}
+                assert error["request_id"] == response.headers["request-id"] == endpoint.last_id
+        endpoint.exception = ""
+        response, calls = await asked(provider, endpoint, is_streamed=False)
+        assert (response.status_code, calls) == (200, 1)
         assert provider.transport.stats().starts == 1

@@ -44,6 +44,10 @@ class CloudEndpoint:
     port: int = 0
     status: int = 200
     """Status of the next answers."""
+    exception: str = ""
+    """Name of an exception in the next streams, in place of a later event."""
+    exception_at: int = 0
+    """The number of events before it."""
     paths: list[str] = field(default_factory=list[str])
     """Paths of the messages' requests, in order."""
 
@@ -84,7 +88,13 @@ class CloudEndpoint:
         if self.status != 200:
             return _http(self.status, identity | self._error_headers(), self._error())
         kind = "application/vnd.amazon.eventstream" if self.cloud == "bedrock" else "text/event-stream"
-        return _http(200, identity | {"content-type": kind}, b"".join(map(self._event, _EVENTS)))
+        events = [*map(self._event, _EVENTS)]
+        if self.exception:
+            exception = _frame(
+                b'{"message": "Not today"}', {":message-type": "exception", ":exception-type": self.exception}
+            )
+            events[self.exception_at :] = [exception]
+        return _http(200, identity | {"content-type": kind}, b"".join(events))
 
     def _error_headers(self) -> dict[str, str]:
         name = {"x-amzn-errortype": _ERROR_NAMES.get(self.status, "InternalServerException")}
@@ -98,7 +108,8 @@ class CloudEndpoint:
         data = json.dumps(event).encode()
         if self.cloud == "vertex":
             return b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), data)
-        return _frame(json.dumps({"bytes": base64.b64encode(data).decode()}).encode())
+        payload = json.dumps({"bytes": base64.b64encode(data).decode()}).encode()
+        return _frame(payload, {":message-type": "event", ":event-type": "chunk"})
 
 
 @asynccontextmanager
@@ -115,10 +126,9 @@ def _http(status: int, headers: Mapping[str, str], body: bytes) -> bytes:
     return "\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body
 
 
-def _frame(payload: bytes) -> bytes:
-    fields = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
+def _frame(payload: bytes, fields: Mapping[str, str]) -> bytes:
     headers = b""
-    for name, value in fields.items():
+    for name, value in {":content-type": "application/json", **fields}.items():
         headers += (
             bytes([len(name)]) + name.encode() + bytes([_STRING]) + struct.pack("!H", len(value)) + value.encode()
         )

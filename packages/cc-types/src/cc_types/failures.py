@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 from .rate_limits import RateLimits
 
 __all__ = [
-    "BY_CLI_NAME", "BY_KIND", "BY_STATUS", "BY_TYPE", "FAILURES", "Failure", "FailureKind", "advice_of", "failure_of",
-    "plan_limit_advice",
+    "BEDROCK_TYPES", "BY_CLI_NAME", "BY_KIND", "BY_STATUS", "BY_TYPE", "FAILURES", "Failure", "FailureKind", "advice_of",
+    "failure_of", "plan_limit_advice",
 ]  # fmt: skip
 
 FailureKind: TypeAlias = Literal[
@@ -75,6 +75,15 @@ FAILURES = (
 BY_STATUS = {failure.status: failure for failure in FAILURES if failure.status is not None}
 BY_TYPE = {failure.error_type: failure for failure in FAILURES if failure.error_type}
 """By the API's name; for two statuses with the same name, the larger one."""
+BEDROCK_TYPES = {
+    "internalServerException": "api_error",
+    "modelStreamErrorException": "api_error",
+    "modelTimeoutException": "timeout_error",
+    "serviceUnavailableException": "overloaded_error",
+    "throttlingException": "rate_limit_error",
+    "validationException": "invalid_request_error",
+}
+"""The API's names for exceptions that Amazon Bedrock sends within a stream, where there is no status."""
 BY_CLI_NAME = {name: failure for failure in FAILURES for name in failure.cli_names}
 BY_KIND = {failure.kind: failure for failure in reversed(FAILURES)}
 """By kind: the first row of the kind, whose `is_retryable` and advice hold for all turns of the kind."""

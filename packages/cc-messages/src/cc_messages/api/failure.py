@@ -28,7 +28,7 @@ from cc_types import (
     ProcessExitedError,
     RateLimits,
 )  # fmt: skip
-from cc_types.failures import BY_CLI_NAME, BY_TYPE, failure_of
+from cc_types.failures import BEDROCK_TYPES, BY_CLI_NAME, BY_TYPE, failure_of
 
 __all__ = [
     "REQUEST_ID", "MethodNotAllowedError", "UnreadableEventError", "as_logged", "detailed", "error_body",
@@ -139,8 +139,9 @@ def as_logged(
         entry = {"type": error.error_type, "message": error.message}
     if _OLD_CLI.search(str(entry.get("message", ""))):
         entry = {**entry, "message": f"{entry['message']} {_NEWER_CLI}"}
-    status = error.status if isinstance(error, APIError) else status
-    status = status or BY_TYPE.get(str(entry.get("type")), failure_of(500)).status
+    if (name := str(entry.get("type"))) in BEDROCK_TYPES:
+        entry = {**entry, "type": (name := BEDROCK_TYPES[name])}
+    status = (error.status if isinstance(error, APIError) else status) or BY_TYPE.get(name, failure_of(500)).status
     return detailed(status, entry, request_id=request_id, retry_after=retry_after(headers))
 
 
