@@ -63,11 +63,14 @@ class ChatClaudeCode(ChatAnthropic):
         return values
 
     @model_validator(mode="after")
-    def _make_transport(self) -> Self:
+    def _complete(self) -> Self:
         if self.transport is None:  # pyright: ignore[reportUnnecessaryComparison]
-            self.transport = ClaudeCodeTransport(env=self._login())
-            self._owns_transport = True
+            self._make_transport()
         return self
+
+    def _make_transport(self) -> None:
+        self.transport = ClaudeCodeTransport(env=self._login())
+        self._owns_transport = True
 
     def _login(self) -> dict[str, str]:
         variables = {
