@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from anthropic import AsyncAnthropic
+from anthropic.types import Message
 
 from cc_loopback import LoopbackServer
 from kubelet import Pod, read_manifests, running_pod
@@ -49,8 +50,8 @@ def client(pod: Pod) -> AsyncAnthropic:
 
 async def answer(pod: Pod) -> str:
     async with client(pod) as claude:
-        [block] = (await claude.messages.create(**BODY)).content
-        return block.text
+        message: Message = await claude.messages.create(**BODY)
+        return "".join(block.text for block in message.content if block.type == "text")
 
 
 def family(pod: Pod) -> list[psutil.Process]:
@@ -82,7 +83,7 @@ async def test_a_pod_is_ready_with_a_process_and_a_short_queue(pod: Pod, api: Lo
 
 async def test_a_deleted_pod_ends_its_answers_first(pod: Pod, api: LoopbackServer) -> None:
     """MSG-164: it takes requests until all nodes know, ends with code 0, and leaves no process."""
-    api.respond = lambda _: "word " * 100
+    api.respond = lambda body: "word " * 100
     processes = family(pod)
     async with client(pod) as claude, claude.messages.stream(**BODY) as stream:
         texts = stream.text_stream

@@ -79,6 +79,15 @@ def test_watch_runs_a_command_for_an_alert(log: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.parametrize("alert", ["week>$1", "month>$1"])
+def test_watch_refuses_an_alert_that_it_could_never_raise(run: Run, log: Any, alert: str) -> None:
+    """LOG-98"""
+    log.answer()
+    done = run("watch", log.write(), "--once", "--alert", alert)
+    assert (done.code, done.out) == (2, "")
+    assert f"alerts such as {alert} are for cc-convert report" in done.err
+
+
 def test_a_command_runs_once_until_the_value_was_below(tmp_path: Path) -> None:
     """LOG-98"""
     output = tmp_path / "output"

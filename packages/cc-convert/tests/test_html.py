@@ -149,6 +149,11 @@ def test_nothing_of_a_log_becomes_a_part_of_the_page(maker: Maker, tmp_path: Pat
     assert ATTACKS[0] in tags.text
 
 
+def test_line_ends_of_windows_are_line_ends() -> None:
+    """LOG-31"""
+    assert text("a\r\nb\rc") == "a\nb\nc"
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_harmless(value: str) -> None:
     """LOG-52"""

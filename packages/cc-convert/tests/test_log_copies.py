@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -132,6 +133,19 @@ def test_unrelated_sessions_in_one_file_stay_apart(first: str, second: str, tmp_
 
         assert counts == reference
         assert all(agrees and not doubtful for agrees, doubtful in comparisons)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "fork" in name or name in FORKED])
+def test_a_difference_of_interleaved_sessions_is_told(name: str, tmp_path: Path) -> None:
+    """LOG-35, LOG-30: parent and fork alternate line by line, in either order."""
+    source = TRANSCRIPTS / name
+    reference, _ = outcome(read_logs(source))
+    files = [path.read_bytes().splitlines(keepends=True) for path in files_of(source)]
+    for lines in (zip_longest(*files, fillvalue=b""), zip_longest(*files[::-1], fillvalue=b"")):
+        (tmp_path / "merged.jsonl").write_bytes(b"".join(chain.from_iterable(lines)))
+        counts, comparisons = outcome(read_logs(tmp_path))
+
+        assert counts == reference or any(doubtful or not agrees for agrees, doubtful in comparisons)
 
 
 @pytest.mark.parametrize("name", sorted(FORKED))

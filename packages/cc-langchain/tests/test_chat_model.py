@@ -1,6 +1,8 @@
 """`ChatClaudeCode`: the same requests as `ChatAnthropic`, logins, and the life of the processes."""
 
+import copy
 import gc
+import pickle
 from typing import Any
 
 import pytest
@@ -145,10 +147,33 @@ def test_derived_models_use_the_same_processes(shared_api: LoopbackServer, monke
 def test_a_serialized_model_loads(transport: ClaudeCodeTransport) -> None:
     """LANG-06"""
     model = ChatClaudeCode(model=MODEL, transport=transport, max_tokens=7)
-    copy = load(dumpd(model), valid_namespaces=["cc_langchain"], allowed_objects=[ChatClaudeCode])
-    assert isinstance(copy, ChatClaudeCode)
-    assert (copy.model, copy.max_tokens) == (MODEL, 7)
-    assert copy.transport is not transport
+    loaded = load(dumpd(model), valid_namespaces=["cc_langchain"], allowed_objects=[ChatClaudeCode])
+    assert isinstance(loaded, ChatClaudeCode)
+    assert (loaded.model, loaded.max_tokens) == (MODEL, 7)
+    assert loaded.transport is not transport
+
+
+def test_copies_use_the_same_processes(shared_api: LoopbackServer, transport: ClaudeCodeTransport) -> None:
+    """LANG-20"""
+    model = ChatClaudeCode(model=MODEL, transport=transport, max_tokens=7)
+    model.invoke("Hello!")
+    for copied in (copy.copy(model), copy.deepcopy(model), model.model_copy(deep=True)):
+        assert copied.transport is transport
+        assert copied.invoke("Hello!").text == 'You said: "Hello!".'
+    assert [body["max_tokens"] for body in shared_api.requests] == [7, 7, 7, 7]
+
+
+def test_a_pickled_model_starts_processes_for_itself(
+    shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LANG-20: also after a request, whose client has locks."""
+    with own_model(shared_api, monkeypatch) as model:
+        model.invoke("Hello!")
+        with pickle.loads(pickle.dumps(model)) as loaded:
+            assert loaded.invoke("Hello!").text == 'You said: "Hello!".'
+            assert not set(loaded.transport.pids) & set(model.transport.pids)
+        assert not loaded.transport.pids
+        assert model.transport.pids
 
 
 def test_api_errors_are_langchain_s(shared_api: LoopbackServer, transport: ClaudeCodeTransport) -> None:

@@ -202,3 +202,19 @@ async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None
         await to_claude_code(history, tmp_path, session_id="x", config_dir=tmp_path)
     with pytest.raises(HandOverError, match=f"session {written.session_id} exists"):
         await to_claude_code(history, tmp_path, session_id=written.session_id, config_dir=tmp_path)
+
+
+@pytest.mark.parametrize("form", ["{{{}}}", "urn:uuid:{}"])
+async def test_an_id_in_a_form_that_the_cli_refuses_is_refused(form: str, tmp_path: Path) -> None:
+    """MODEL-200"""
+    with pytest.raises(HandOverError, match=r"is not a UUID: use str\(uuid4\(\)\)"):
+        await to_claude_code(
+            [question("Hello."), DONE], tmp_path, session_id=form.format(uuid4()), config_dir=tmp_path / "config"
+        )
+
+
+async def test_half_of_a_character_is_refused(tmp_path: Path) -> None:
+    """MODEL-200: before a file is written."""
+    with pytest.raises(HandOverError, match="half of a character"):
+        await to_claude_code([question("a\ud83d"), DONE], tmp_path, config_dir=tmp_path / "config")
+    assert not (tmp_path / "config").exists()

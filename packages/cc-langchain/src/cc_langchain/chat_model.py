@@ -14,6 +14,8 @@ from cc_messages import ClaudeCodeTransport
 __all__ = ["ChatClaudeCode"]
 
 _API = "https://api.anthropic.com"
+# What belongs to this process, and to its threads.
+_BOUND = frozenset({"transport", "_client", "_async_client"})
 
 
 class ChatClaudeCode(ChatAnthropic):
@@ -26,7 +28,8 @@ class ChatClaudeCode(ChatAnthropic):
     collection, and with the interpreter.
 
     Models that LangChain derives from this one (`bind_tools()`, `with_structured_output()`, configurable fields) use
-    the same processes. A serialized model has no transport, so a loaded model starts processes for itself.
+    the same processes, and so do copies. A serialized or pickled model has no transport, so a loaded model starts
+    processes for itself.
 
     Args:
         transport: Transport for all requests, which several models may share; its owner ends the processes.
@@ -60,11 +63,14 @@ class ChatClaudeCode(ChatAnthropic):
         return values
 
     @model_validator(mode="after")
-    def _make_transport(self) -> Self:
+    def _complete(self) -> Self:
         if self.transport is None:  # pyright: ignore[reportUnnecessaryComparison]
-            self.transport = ClaudeCodeTransport(env=self._login())
-            self._owns_transport = True
+            self._make_transport()
         return self
+
+    def _make_transport(self) -> None:
+        self.transport = ClaudeCodeTransport(env=self._login())
+        self._owns_transport = True
 
     def _login(self) -> dict[str, str]:
         variables = {
@@ -86,6 +92,24 @@ class ChatClaudeCode(ChatAnthropic):
     @cached_property
     def _async_client(self) -> AsyncAnthropic:
         return AsyncAnthropic(**self._client_params, http_client=httpx2.AsyncClient(transport=self.transport))
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return a copy that uses the same processes."""
+        memo = {} if memo is None else memo
+        memo |= {id(value): value for name, value in self.__dict__.items() if name in _BOUND}
+        return super().__deepcopy__(memo)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Return the state for pickle, without transport and clients."""
+        state = super().__getstate__()
+        fields = {name: value for name, value in state["__dict__"].items() if name not in _BOUND}
+        return state | {"__dict__": fields | {"transport": None}}
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        """Load a pickled model, which starts processes for itself."""
+        super().__setstate__(state)
+        self._users = 0
+        self._make_transport()
 
     @classmethod
     def get_lc_namespace(cls) -> list[str]:

@@ -21,13 +21,14 @@ from ..report.sums import Line, spell_cost
 from . import FINDINGS, OK
 from .alerts import AlertCommand, say_alerts
 from .inputs import buckets_of_day, chosen_prices, chosen_zone, current_lines, recent_scans
-from .output import fit_table, say, shortened, spell_count, spell_short, terminal_size, text_of
+from .output import RefusedError, fit_table, say, shortened, spell_count, spell_short, terminal_size, text_of
 from .plan_limits import logged_uses, running_uses, spell_windows, stored_uses
 
 # Seconds. Below this, a scan takes longer than the pause.
 _LEAST_INTERVAL = 0.2
 _DROPS = ("Cache write", "Cache read", "Input", "Output", "Requests")
 _MOST_NAME = 40
+_LONGER = ("week", "month")
 
 
 class Picture(NamedTuple):
@@ -39,6 +40,8 @@ class Picture(NamedTuple):
 
 def run(options: Namespace) -> int:
     """Show until interrupted."""
+    if alert := next((alert for alert in options.alerts if alert.subject in _LONGER), None):
+        raise RefusedError(f"watch knows today's costs alone: alerts such as {alert.text} are for cc-convert report")
     gc.enable()  # it runs for days
     zone, prices, cache = chosen_zone(options), chosen_prices(options), MemoryCache()
     redraw = sys.stdout.isatty() and not options.once

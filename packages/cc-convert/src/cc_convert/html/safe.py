@@ -12,7 +12,7 @@ _HARMFUL = re.compile(
 
 
 def harmless(value: str) -> str:
-    """Replace characters that cannot be shown or that mislead. A carriage return, as on Windows, ends a line."""
+    """Replace characters that cannot be shown or that mislead. A carriage return ends a line, as on Windows."""
     if "\r" in value:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
     return _HARMFUL.sub("\N{REPLACEMENT CHARACTER}", value)

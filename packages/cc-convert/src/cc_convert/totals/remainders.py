@@ -7,6 +7,7 @@ remainder of a total over its requests becomes a separate row, so the rows alway
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import groupby
 from typing import NamedTuple
 
 from ..log_files.model_names import canonical_model
@@ -97,11 +98,19 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
     largest = max(size_of(process.ledger.totals) for process in processes)
     doubtful = max(0, size_of(spent) - (largest - inherited))
     covered = {row.key for process in processes for row in process.covered}
+    if any(_is_interleaved(process.scan) for process in unlogged):
+        doubtful = max(doubtful, sum(sum(counts[:5]) for process in unlogged for counts in process.unlogged.values()))
     for process in unlogged:
         rows = [row for row in process.uncovered if row.key not in covered]
         if rows and difference(without_zeros(process.unlogged), sums_of(rows)) is not None:
             doubtful += sum(row.tokens for row in rows)
     return doubtful
+
+
+def _is_interleaved(scan: FileScan) -> bool:
+    """Return true if sessions alternate in a file, as after a merge by line: places then do not tell who came first."""
+    runs = [session for session, _ in groupby(row.session for row in scan.rows)]
+    return len(runs) > len(set(runs))
 
 
 # --- results

@@ -154,7 +154,7 @@ class LoopPlan(RequestPlan):
 
         async def call() -> Any:
             answer = function(*arguments)
-            return await answer if isinstance(answer, Awaitable) else answer
+            return await cast(Awaitable[Any], answer) if isinstance(answer, Awaitable) else answer
 
         if self._reading is None:
             raise RuntimeError("the request has ended")

@@ -78,14 +78,19 @@ class APIMapper(httpx2.AsyncBaseTransport):
         """Return `messages` as the API would get them, and `system` with the last instructions as a text.
 
         Raises:
-            HandOverError: A part is for another model.
+            HandOverError: A part is for another model, or a text cannot be UTF-8.
         """
         history = [_relabelled(message, index) for index, message in enumerate(messages)]
         # A request must not end in an answer.
         last = ModelRequest(parts=[UserPromptPart("Continue.")])
         ends_in_answer = bool(history) and isinstance(history[-1], ModelResponse)
         self._reply = _EMPTY_REPLY
-        await self._model.request([*history, *([last] if ends_in_answer else [])], _SETTINGS, ModelRequestParameters())
+        try:
+            await self._model.request(
+                [*history, *([last] if ends_in_answer else [])], _SETTINGS, ModelRequestParameters()
+            )
+        except UnicodeEncodeError as error:
+            raise HandOverError(f"a text has half of a character, which no request can have: {error}") from error
         sent: list[Any] = self._body["messages"]
         requests = (message for message in reversed(history) if isinstance(message, ModelRequest))
         instructions = next((request.instructions for request in requests if request.instructions), None)

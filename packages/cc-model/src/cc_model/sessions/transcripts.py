@@ -95,7 +95,7 @@ def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir
         HandOverError: The session exists, or the id or a subpath is invalid.
     """
     if not _is_id(session_id):
-        raise HandOverError(f"session_id={session_id!r} is not a UUID")
+        raise HandOverError(f"session_id={session_id!r} is not a UUID: use str(uuid4())")
     project = config_folder(config_dir) / "projects" / project_key_for_directory(cwd)
     path = project / f"{session_id}.jsonl"
     if path.exists():
@@ -170,8 +170,8 @@ def _parsed(lines: Iterable[bytes], path: Path) -> Iterable[SessionStoreEntry]:
 
 
 def _is_id(text: str) -> bool:
+    """Return true for the form that the CLI takes: with hyphens, and without braces."""
     try:
-        UUID(text)
+        return str(UUID(text)) == text.lower()
     except ValueError:
         return False
-    return True
