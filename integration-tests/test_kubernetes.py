@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -50,7 +50,7 @@ def client(pod: Pod) -> AsyncAnthropic:
 
 async def answer(pod: Pod) -> str:
     async with client(pod) as claude:
-        message: Message = await claude.messages.create(**BODY)
+        message = cast(Message, await claude.messages.create(**BODY))
         return "".join(block.text for block in message.content if block.type == "text")
 
 
@@ -83,7 +83,11 @@ async def test_a_pod_is_ready_with_a_process_and_a_short_queue(pod: Pod, api: Lo
 
 async def test_a_deleted_pod_ends_its_answers_first(pod: Pod, api: LoopbackServer) -> None:
     """MSG-164: it takes requests until all nodes know, ends with code 0, and leaves no process."""
-    api.respond = lambda body: "word " * 100
+
+    def words(body: dict[str, Any]) -> str:
+        return "word " * 100
+
+    api.respond = words
     processes = family(pod)
     async with client(pod) as claude, claude.messages.stream(**BODY) as stream:
         texts = stream.text_stream

@@ -36,9 +36,12 @@ def test_each_request_gets_the_next_step(server: LoopbackServer) -> None:
     async def last(body: JsonObject) -> Reply:
         return f"{body['model']} again"
 
+    def model(body: JsonObject) -> Reply:
+        return str(body["model"])
+
     steps: list[Any] = [
         call("stock", article="kettle"), [call("stock"), call("stock", name="pot")], "3 left",
-        {"content": "cut", "stop_reason": "max_tokens"}, lambda body: body["model"], last,
+        {"content": "cut", "stop_reason": "max_tokens"}, model, last,
     ]  # fmt: skip
     server.script(steps)
     answers = [post(server) for _ in steps]

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 from .rate_limits import RateLimits
 
 __all__ = [
-    "BEDROCK_TYPES", "BY_CLI_NAME", "BY_KIND", "BY_STATUS", "BY_TYPE", "FAILURES", "Failure", "FailureKind", "advice_of",
-    "failure_of", "plan_limit_advice",
+    "BEDROCK_TYPES", "BY_CLI_NAME", "BY_KIND", "BY_STATUS", "BY_TYPE", "FAILURES", "Failure", "FailureKind",
+    "advice_of", "failure_of", "plan_limit_advice",
 ]  # fmt: skip
 
 FailureKind: TypeAlias = Literal[

@@ -153,12 +153,12 @@ def _login(place: str, value: object) -> frozenset[tuple[str, str]]:
 def _value(place: str, source: object) -> str:
     """Return the value of a variable: a text, or the content of another variable or of a private file."""
     try:
-        match source:
+        match [*cast(Mapping[str, object], source).items()] if isinstance(source, Mapping) else source:
             case str(text):
                 return text
-            case {"variable": str(name)} if len(source) == 1:
+            case [("variable", str(name))]:
                 return os.environ[name]
-            case {"file": str(path)} if len(source) == 1:
+            case [("file", str(path))]:
                 return read_private(Path(path)).strip()
             case _:
                 raise ValueError('must be a text, { variable = "NAME" } or { file = "PATH" }')
