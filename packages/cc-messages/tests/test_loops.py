@@ -43,6 +43,7 @@ def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> Non
     """MSG-13, ARCH-17"""
     client = connect(size=2)
     client.answers(echo)
+    asyncio.run(client.transport.warm(2))
     together = threading.Barrier(8)
 
     def run(thread: int) -> list[str]:
