@@ -1,7 +1,8 @@
 """Launch and plan of a process in which Claude Code runs the loop, with the conversation in its history."""
 
+import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -153,8 +154,8 @@ class LoopPlan(RequestPlan):
         """Call a function in the current caller's event loop."""
 
         async def call() -> Any:
-            answer = function(*arguments)
-            return await cast(Awaitable[Any], answer) if isinstance(answer, Awaitable) else answer
+            answer: Any = function(*arguments)
+            return await answer if inspect.isawaitable(answer) else answer
 
         if self._reading is None:
             raise RuntimeError("the request has ended")
