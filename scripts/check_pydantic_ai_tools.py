@@ -22,7 +22,8 @@ TOOLS = (
     "clai==2.62.0", "pydantic-ai-slim[cli,mcp]", "pydantic-clai2==0.62.0", "pydantic-evals==2.62.0",
     "pydantic-ai-harness[coder]==0.62.0",
 )  # fmt: skip
-UNPINNED = {"pydantic-ai-slim", "pydantic-graph"}
+# clai requires all of pydantic-ai, whose libraries allow no newer tenacity.
+UNPINNED = {"pydantic-ai-slim", "pydantic-graph", "tenacity"}
 
 
 async def check(folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_loopback import JsonObject, LoopbackServer, Reply, ReplyError, ScriptError, call
+from cc_loopback import JsonObject, LoopbackServer, Reply, ReplyError, ScriptError, Step, call
 
 from .conftest import BODY, Serve
 
@@ -39,7 +39,7 @@ def test_each_request_gets_the_next_step(server: LoopbackServer) -> None:
     def model(body: JsonObject) -> Reply:
         return str(body["model"])
 
-    steps: list[Any] = [
+    steps: list[Step] = [
         call("stock", article="kettle"), [call("stock"), call("stock", name="pot")], "3 left",
         {"content": "cut", "stop_reason": "max_tokens"}, model, last,
     ]  # fmt: skip
