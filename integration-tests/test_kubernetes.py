@@ -6,11 +6,12 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
 from anthropic import AsyncAnthropic
+from anthropic.types import Message, TextBlock
 
 from cc_loopback import LoopbackServer
 from kubelet import Pod, read_manifests, running_pod
@@ -47,10 +48,14 @@ def client(pod: Pod) -> AsyncAnthropic:
     return AsyncAnthropic(base_url=pod.url, api_key=TOKEN, max_retries=0)
 
 
+def long_answer(_: dict[str, Any]) -> str:
+    return "word " * 100
+
+
 async def answer(pod: Pod) -> str:
     async with client(pod) as claude:
-        [block] = (await claude.messages.create(**BODY)).content
-        return block.text
+        message = cast("Message", await claude.messages.create(**BODY))
+        return cast("TextBlock", message.content[0]).text
 
 
 def family(pod: Pod) -> list[psutil.Process]:
@@ -82,7 +87,7 @@ async def test_a_pod_is_ready_with_a_process_and_a_short_queue(pod: Pod, api: Lo
 
 async def test_a_deleted_pod_ends_its_answers_first(pod: Pod, api: LoopbackServer) -> None:
     """MSG-164: it takes requests until all nodes know, ends with code 0, and leaves no process."""
-    api.respond = lambda _: "word " * 100
+    api.respond = long_answer
     processes = family(pod)
     async with client(pod) as claude, claude.messages.stream(**BODY) as stream:
         texts = stream.text_stream

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
-import kubernetes_validate
+import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
 import psutil
 import pytest
 import yaml

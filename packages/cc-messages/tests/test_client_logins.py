@@ -42,8 +42,12 @@ token = "eve"
 token = "prometheus"
 access = "metrics"
 """
-KEYS = {"alice": ("key-one", None), "bert": ("key-one", None), "carol": ("key-two", None)}
-KEYS |= {"dora": (None, "Bearer token-three")}
+KEYS = {
+    "alice": ("key-one", None),
+    "bert": ("key-one", None),
+    "carol": ("key-two", None),
+    "dora": (None, "Bearer token-three"),
+}
 
 WriteClients = Callable[[str], Path]
 

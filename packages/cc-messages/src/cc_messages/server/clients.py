@@ -156,9 +156,9 @@ def _value(place: str, source: object) -> str:
         match source:
             case str(text):
                 return text
-            case {"variable": str(name), **rest} if not rest:
+            case {"variable": str(name)} if len(source) == 1:
                 return os.environ[name]
-            case {"file": str(path), **rest} if not rest:
+            case {"file": str(path)} if len(source) == 1:
                 return read_private(Path(path)).strip()
             case _:
                 raise ValueError('must be a text, { variable = "NAME" } or { file = "PATH" }')
