@@ -1,18 +1,14 @@
-from typing import Any
-
 from pydantic_ai import Agent
 
-from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_loopback import LoopbackServer, call
+from cc_model import ClaudeCodeModel
 
 
-def greet(body: dict[str, Any]) -> str:
-    return f"Hello, {body['messages'][-1]['content'][0]['text']}!"
+def stock(article: str) -> str:
+    return {"kettle": "3"}[article]
 
 
-def test_the_agent_greets_by_name(loopback: LoopbackServer) -> None:
-    loopback.respond = greet
-    model = ClaudeCodeModel(provider=ClaudeCodeProvider(env=loopback.env()))
-    result = Agent(model).run_sync("Ada")
-    assert result.output == "Hello, Ada!"
-    assert len(loopback.requests) == 1
+def test_the_stock_is_looked_up(claude_code_model: ClaudeCodeModel, loopback: LoopbackServer) -> None:
+    loopback.script([call("stock", article="kettle"), "3 left"])
+    result = Agent(claude_code_model, tools=[stock]).run_sync("How many kettles?")
+    assert result.output == "3 left"

@@ -107,6 +107,8 @@ class Pod:
         A probe for a start ends with a success. At the threshold, probes for start and life end the container.
         """
         failures = 0
+        # A start takes as long as elsewhere.
+        most = probe["failureThreshold"] / (SCALE if until_success else 1)
         # Not below a second, which a machine with other programs may need.
         timeout = max(1.0, probe["timeoutSeconds"] * SCALE)
         async with httpx2.AsyncClient(base_url=self.url, timeout=timeout, trust_env=False) as http:
@@ -116,11 +118,11 @@ class Pod:
                 except httpx2.TransportError:
                     passes = False
                 failures = 0 if passes else failures + 1
-                if passes or failures >= probe["failureThreshold"]:
+                if passes or failures >= most:
                     note(passes)
                 if passes and until_success:
                     return True
-                if (until_success or restarts) and failures >= probe["failureThreshold"]:
+                if (until_success or restarts) and failures >= most:
                     await self._stop(probe["terminationGracePeriodSeconds"] * SCALE)
                     return False
                 await asyncio.sleep(probe["periodSeconds"] * SCALE)
