@@ -1,9 +1,11 @@
 """A server's clients can have separate logins: each request has its client's, and no process serves two."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -12,7 +14,8 @@ from cc_messages import ClaudeCodeTransport, create_app
 from cc_messages.server.clients import ClientFileError
 
 from .client import Client
-from .conftest import Connect, Serve
+from .conftest import Connect, MakeAPI, Serve
+from .waiting import eventually
 
 KEY, TOKEN = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"
 FOUR = """
@@ -135,6 +138,55 @@ async def test_a_changed_key_holds_from_the_next_request_on(path: Path, connect:
     replace(path, "token-three", "token-four")
     await served.post(token="dora")
     assert keys(client)[-2:] == [(None, "Bearer token-three"), (None, "Bearer token-four")]
+
+
+async def test_a_login_that_leaves_the_file_ends_with_its_last_request(
+    path: Path, connect: Connect, serve: Serve, make_api: MakeAPI
+) -> None:
+    """MSG-185: its idle process at once; without a further request, and without a trace of the secret."""
+    open_questions = {"Short?", "Long?"}
+
+    async def respond(body: dict[str, Any]) -> str:
+        question = body["messages"][0]["content"]
+        await eventually(lambda: question not in open_questions)
+        return "Done."
+
+    client = connect(api=make_api(respond), size=3)
+    served = serve(client, clients=path)
+
+    def ask(token: str, question: str) -> asyncio.Task[Any]:
+        messages = [{"role": "user", "content": question}]
+        return asyncio.create_task(served.post(token=token, messages=messages))
+
+    def logins() -> list[str]:
+        environments = [psutil.Process(pid).environ() for pid in client.transport.pids]
+        return sorted(env[KEY] or env[TOKEN] for env in environments)
+
+    assert (await ask("alice", "Now?")).status_code == 200
+    short, long = ask("dora", "Short?"), ask("dora", "Long?")
+    await eventually(lambda: len(client.api.requests) == 3)
+    assert logins() == ["key-one", "token-three", "token-three"]
+    open_questions.remove("Short?")
+    assert (await short).status_code == 200
+    replace(path, 'ANTHROPIC_AUTH_TOKEN = "token-three"', 'ANTHROPIC_AUTH_TOKEN = "token-four"')
+    await eventually(lambda: len(client.transport.pids) == 2)
+    assert logins() == ["key-one", "token-three"]
+    open_questions.remove("Long?")
+    assert (await long).json()["content"][0]["text"] == "Done."
+    await eventually(lambda: len(client.transport.pids) == 1)
+    assert logins() == ["key-one"]
+    del short, long
+    gc.collect()
+    environments = (cast("dict[object, object]", item) for item in gc.get_objects() if type(item) is dict)
+    assert not [env for env in environments if env.get(TOKEN) == "token-three"]
+    assert (await ask("dora", "Now?")).status_code == 200
+    assert logins() == ["key-one", "token-four"]
+
+
+def test_only_the_login_of_a_transport_by_with_login_can_end() -> None:
+    """MSG-185"""
+    with pytest.raises(ValueError, match="close this transport with aclose"):
+        ClaudeCodeTransport(env={KEY: "sk-fake"}).end_login()
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,18 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         other._models = None
         return other
 
+    def end_login(self) -> None:
+        """End the processes with this transport's login, which `with_login()` has set; in use, after their requests.
+
+        Requests that come later are answered all the same, each by a process that ends after it.
+
+        Raises:
+            ValueError: `with_login()` has not made this transport: `aclose()` ends its processes.
+        """
+        if self._base is None:
+            raise ValueError("only a transport by with_login() can end its login; close this transport with aclose()")
+        self._launches.login_has_ended = True
+
     def start(self) -> None:
         """Start the `prewarm` processes now, without waiting: they start while the program goes on importing.
 

@@ -173,6 +173,8 @@ class RequestLaunch(Launch):
     """The caller's tools that the CLI calls; None if there are none."""
     loop_key: object = None
     """The key's part for the CLI's own loop."""
+    builder: "LaunchBuilder" = field(compare=False)
+    """The transport's builder."""
 
     @override
     def _companions(self) -> object:
@@ -194,6 +196,8 @@ class LaunchBuilder:
         """Working folder of Claude Code's own tools."""
         self.abilities: Abilities = Abilities()
         """The CLI's abilities."""
+        self.login_has_ended = False
+        """True if processes for these launches end as soon as no request waits for them."""
 
     def whole(self, request: MessagesRequest | None = None) -> RequestLaunch:
         """Return the launch for a request whose body goes to the API as a whole.
@@ -236,6 +240,7 @@ class LaunchBuilder:
             plan=plan,
             tool_server=tool_server,
             loop_key=loop_key,
+            builder=self,
         )
 
 

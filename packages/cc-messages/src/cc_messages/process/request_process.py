@@ -8,6 +8,7 @@ request of its launch key. Where the CLI runs the loop, the process has another 
 import asyncio
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
@@ -38,6 +39,9 @@ _PROOF_SECONDS = 5.0
 
 # The time limit at shutdown for the last messages of an answered turn.
 _LAST_MESSAGES_SECONDS = 1.0
+
+# A request that waits takes a process as soon as it is idle.
+_UNWANTED_SECONDS = 0.5
 
 # The CLI may block the prompt that often before its API call; each time a longer one is allowed.
 _MOST_ATTEMPTS = 125
@@ -159,6 +163,13 @@ class RequestProcess(Worker):
         if isinstance(message, RateLimitEvent) and not self._has_log:
             self._reported_limits = RateLimits.from_event(message.rate_limit_info.raw) or self._reported_limits
             self._note_limits()
+
+    @property
+    @override
+    def is_alive(self) -> bool:
+        launch = cast(RequestLaunch, self.launch)
+        is_unwanted = launch.builder.login_has_ended and time.monotonic() - self.since > _UNWANTED_SECONDS
+        return super().is_alive and not is_unwanted
 
     @property
     @override

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
-from .clients import ClientFile, ClientTable, check_logins, single_client
+from .clients import ClientFile, ClientTable, LoginTransports, single_client
 from .usage_store import UsageLedger, UsageStore
 
 if TYPE_CHECKING:
@@ -80,13 +80,14 @@ def create_app(
     if max_requests < 1 or max_body_bytes < 1 or ping_seconds <= 0:
         raise ValueError(f"the limits of the server must be positive: {limits}")
     used = transport or ClaudeCodeTransport()
+    transports = LoginTransports(used)
     file: ClientFile | None = None
     if clients is None:
         token = _token(token)
         table, store = single_client(token), UsageStore()
     else:
         path = Path(clients)
-        file = ClientFile(path, lambda table: check_logins(table, used))
+        file = ClientFile(path, transports.accept)
         table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(".usage.sqlite")))
     current: Callable[[], ClientTable] = (lambda: table) if file is None else file.table
     admission = Admission(current, UsageLedger(store), max_requests)
@@ -103,7 +104,7 @@ def create_app(
                 await used.aclose()
             await admission.ledger.close()
 
-    gate = Gate(used, admission, max_body_bytes, ping_seconds)
+    gate = Gate(transports, admission, max_body_bytes, ping_seconds)
     app = Starlette(routes=[Route("/{path:path}", gate)], lifespan=lifespan)
     app.state.token, app.state.has_logins = token, table.has_logins
     return app

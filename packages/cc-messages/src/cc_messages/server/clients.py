@@ -20,7 +20,9 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from ..transport import ClaudeCodeTransport
 from .private_file import read_private
 
-__all__ = ["Client", "ClientFile", "ClientFileError", "ClientTable", "check_logins", "parse_clients", "single_client"]
+__all__ = [
+    "Client", "ClientFile", "ClientFileError", "ClientTable", "LoginTransports", "parse_clients", "single_client",
+]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -227,19 +229,39 @@ def single_client(token: str) -> ClientTable:
     return ClientTable([Client(name="default", digest=_checked_digest(token), access="all")])
 
 
-def check_logins(table: ClientTable, transport: ClaudeCodeTransport) -> None:
-    """Check that the clients may use their logins: a subscription is for the owner alone."""
-    names = [client.name for client in table.clients if client.access != "metrics"]
-    if table.has_logins:
-        logins = ((client.name, client.login) for client in table.clients if client.login is not None)
-        names = [name for name, login in logins if transport.with_login(dict(login)).uses_subscription]
-        if names:
-            raise ValueError(f"the login of clients.{names[0]} must be an API key, a gateway or a cloud provider")
-    elif transport.uses_subscription and len(names) > 1:
-        raise ValueError(
-            f"the login is a subscription, which serves its owner alone, and there are {len(names)} clients "
-            f"({', '.join(names)}): set ANTHROPIC_API_KEY, or use a gateway or a cloud provider"
-        )
+class LoginTransports:
+    """The transports with the clients' logins, which share the pool of `own`, the server's transport."""
+
+    def __init__(self, own: ClaudeCodeTransport) -> None:
+        self.own = own
+        self._others: dict[frozenset[tuple[str, str]], ClaudeCodeTransport] = {}
+
+    def transport(self, client: Client) -> ClaudeCodeTransport:
+        """Return the transport that answers a client's requests."""
+        if client.login is None:
+            return self.own
+        if client.login not in self._others:
+            self._others[client.login] = self.own.with_login(dict(client.login))
+        return self._others[client.login]
+
+    def accept(self, table: ClientTable) -> None:
+        """Check that the clients may use their logins, and end the logins that are not in the table any more.
+
+        A subscription is for the owner alone.
+        """
+        names = [client.name for client in table.clients if client.access != "metrics"]
+        if table.has_logins:
+            logins = ((client.name, client.login) for client in table.clients if client.login is not None)
+            names = [name for name, login in logins if self.own.with_login(dict(login)).uses_subscription]
+            if names:
+                raise ValueError(f"the login of clients.{names[0]} must be an API key, a gateway or a cloud provider")
+        elif self.own.uses_subscription and len(names) > 1:
+            raise ValueError(
+                f"the login is a subscription, which serves its owner alone, and there are {len(names)} clients "
+                f"({', '.join(names)}): set ANTHROPIC_API_KEY, or use a gateway or a cloud provider"
+            )
+        for login in self._others.keys() - {client.login for client in table.clients}:
+            self._others.pop(login).end_login()
 
 
 def _digest(token: bytes) -> bytes:

@@ -28,7 +28,7 @@ from ..api.request import run_on_body
 from ..context.request_context import request_context
 from ..transport import ClaudeCodeTransport
 from .admission import Admission, BudgetSpentError
-from .clients import Client
+from .clients import Client, LoginTransports
 from .connections import trust_connection
 from .request_body import RequestBody
 from .request_record import RequestRecord
@@ -62,16 +62,15 @@ class Gate:
     """
 
     def __init__(
-        self, transport: ClaudeCodeTransport, admission: Admission, max_body_bytes: int, ping_seconds: float
+        self, transports: LoginTransports, admission: Admission, max_body_bytes: int, ping_seconds: float
     ) -> None:
-        self._transport, self._admission = transport, admission
-        self._logins: dict[frozenset[tuple[str, str]], ClaudeCodeTransport] = {}
+        self._transports, self._admission = transports, admission
         self._max_body_bytes, self._ping_seconds = max_body_bytes, ping_seconds
         self._metrics = None
         if find_spec("prometheus_client") is not None:
             from .metrics import Metrics
 
-            self._metrics = Metrics(transport, admission)
+            self._metrics = Metrics(transports.own, admission)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; cancel the work on it when the client disconnects."""
@@ -119,6 +118,7 @@ class Gate:
             await response(scope, receive, record)
             return
         self._admission.check_login(client)
+        transport = self._transports.transport(client)  # now: the login may end before the body has come
         with self._admission.place(client):
             content = await body.read()
             request = _as_request(scope, content)
@@ -127,11 +127,14 @@ class Gate:
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
-                span = record.span(request, self._transport_of(client).api_origin)
+                span = record.span(request, transport.api_origin)
             with span:
-                await self._answer(client, request, receive, record)
+                await self._answer(client, transport, request, receive, record)
 
-    async def _answer(self, client: Client, request: httpx2.Request, receive: Receive, record: RequestRecord) -> None:
+    async def _answer(
+        self, client: Client, transport: ClaudeCodeTransport, request: httpx2.Request, receive: Receive,
+        record: RequestRecord,
+    ) -> None:  # fmt: skip
         loop, ledger = asyncio.get_running_loop(), self._admission.ledger
         has_left, is_counted = asyncio.Event(), asyncio.Event()
 
@@ -160,33 +163,27 @@ class Gate:
                     await is_counted.wait()
 
             try:
-                await _unless(leaving(), self._relay(client, request, deliver))
+                await _unless(leaving(), self._relay(transport, request, deliver))
             finally:
                 record.report, record.model = context.report, context.model
                 record.usage, record.response = meter.reported, meter.message
 
     def _readiness(self) -> Response:
         """Report whether a new request would soon have a process; start the first if it is missing."""
-        stats, problem = self._transport.stats(), ""
+        transport = self._transports.own
+        stats, problem = transport.stats(), ""
         if stats.waiting >= stats.size:
             problem = "as many requests wait as there may be processes"
         elif not stats.running:
             with suppress(ValueError):  # no process is kept ready
-                self._transport.start()
+                transport.start()
                 problem = "no process is ready"
         return JSONResponse({"status": problem}, 503) if problem else _HEALTHY
 
-    def _transport_of(self, client: Client) -> ClaudeCodeTransport:
-        if client.login is None:
-            return self._transport
-        if client.login not in self._logins:
-            self._logins[client.login] = self._transport.with_login(dict(client.login))
-        return self._logins[client.login]
-
-    async def _relay(self, client: Client, request: httpx2.Request, send: Send) -> None:
-        """Answer a client's `request`. Cancelling this ends the work on it."""
+    async def _relay(self, transport: ClaudeCodeTransport, request: httpx2.Request, send: Send) -> None:
+        """Answer `request`. Cancelling this ends the work on it."""
         try:
-            response = await self._transport_of(client).handle_async_request(request)
+            response = await transport.handle_async_request(request)
         except httpx2.TransportError as error:
             response = error_response(_server_error(error))
             if isinstance(error.__cause__, CLINotFoundError):  # a retry cannot fix it
