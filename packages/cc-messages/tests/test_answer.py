@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_messages.api.message import Answer, Event, sse
+from cc_messages.api.response import Answer, Event, sse
 
 Block = dict[str, Any]
 

@@ -12,7 +12,7 @@ import pytest
 
 from cc_loopback import Login, LoopbackServer
 from cc_messages import ClaudeCodeTools, ClaudeCodeTransport
-from cc_messages.api.message import Answer, Event
+from cc_messages.api.response import Answer, Event
 from cc_messages.process.request_process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError

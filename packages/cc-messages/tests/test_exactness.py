@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api.message import Answer
+from cc_messages.api.response import Answer
 
 from .api_data import IMAGE, plain, text
 from .client import Response

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from cc_messages.api.failure import as_logged, error_body, turn_error
+from cc_messages.api.response import as_logged, error_body, turn_error
 from cc_session.internals import bundled_cli
 from cc_types import APIError, CLIConnectionError, JsonValue
 

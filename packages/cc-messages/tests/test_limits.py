@@ -12,7 +12,7 @@ from anthropic import AsyncAnthropic, RateLimitError
 
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTools, RequestReport, request_context
-from cc_messages.api.limits import LimitWatch
+from cc_messages.context import LimitWatch
 from cc_types import LimitWindow, RateLimits
 
 from .api_data import MESSAGES

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_messages.api.conversation import HistoryMessage, unfolded
-from cc_messages.api.message import Answer, Event
-from cc_messages.context.tools import CLAUDE_CODE_SERVER
+from cc_messages.api.response import Answer, Event
+from cc_messages.context import CLAUDE_CODE_SERVER
 from cc_messages.loop.answer import LoopAnswer
 
 DONE: dict[str, Any] = {"type": "text", "text": "Done."}
@@ -60,9 +60,9 @@ def test_a_folded_loop_unfolds_to_the_same_conversation(steps: list[list[tuple[s
         for given_back in results:
             output += answer.feed_results([given_back])
         conversation += [HistoryMessage("assistant", tuple(content)), HistoryMessage("user", tuple(results))]
-    assert not answer.is_complete
+    assert not answer.message.is_complete
     output += feed(answer, events([DONE], "end_turn"))
-    assert answer.is_complete
+    assert answer.message.is_complete
     assert [event["type"] for event in output].count("message_stop") == 1
     assert unfolded(HistoryMessage("assistant", tuple(answer.message.content))) == [
         *conversation,
@@ -91,10 +91,10 @@ def test_indices_of_blocks_are_told_in_order_and_once(names: list[str], data: st
 def test_an_answer_with_a_callers_call_waits_for_the_other_results() -> None:
     answer = LoopAnswer(Answer(), "tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
     output = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
-    assert not answer.is_complete
+    assert not answer.message.is_complete
     output += answer.feed_results([result(1)])
-    assert answer.is_complete
-    assert answer.calls_others
+    assert answer.message.is_complete
+    assert answer.message.calls_tools
     assert [event["type"] for event in output][-2:] == ["message_delta", "message_stop"]
 
 
@@ -103,7 +103,7 @@ def test_only_a_call_goes_on(stop_reason: str) -> None:
     """A single answer keeps the API's usage, and nothing follows the end."""
     answer = loop("add")
     output = feed(answer, events([DONE], stop_reason, input_tokens=3))
-    assert answer.is_complete
+    assert answer.message.is_complete
     assert answer.message.stop_reason == stop_reason
     assert output[-2]["usage"] == {"input_tokens": 3}
     assert not answer.feed_results([result(1)])
@@ -113,7 +113,7 @@ def test_an_answer_that_the_cli_has_closed_has_stopped_early() -> None:
     answer = loop("add")
     feed(answer, events([{"type": "text", "text": "Hel"}], None))
     assert answer.has_stopped_early
-    assert not answer.is_complete
+    assert not answer.message.is_complete
 
 
 def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:

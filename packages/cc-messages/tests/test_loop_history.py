@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.context.request_context import RequestContext
-from cc_messages.context.tools import ClaudeCodeTools
+from cc_messages.context import ClaudeCodeTools, RequestContext
 from cc_messages.loop.request import LoopRequest
 from cc_messages.transport import parse_request
 from cc_types import APIError

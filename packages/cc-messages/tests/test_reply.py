@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_messages.response_stream import Body, Head, ResponseStream
+from cc_messages.request_handler import Body, Head, ResponseStream
 from cc_session.internals import start_on_background
 
 HEAD = Head(200, {"content-type": "text/plain"})

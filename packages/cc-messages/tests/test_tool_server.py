@@ -10,9 +10,9 @@ from claude_agent_sdk import AssistantMessage, ToolUseBlock
 from mcp.types import CallToolResult
 
 from cc_messages import CLICall
-from cc_messages.context.tools import ToolServerKey
-from cc_messages.loop import tool_server
-from cc_messages.loop.tool_server import ToolServer, TurnCalls
+from cc_messages.context import ToolServerKey
+from cc_messages.loop import calls
+from cc_messages.loop.calls import ToolServer, TurnCalls
 
 
 def call_tool(server: ToolServer, call_id: str | None) -> Awaitable[CallToolResult]:
@@ -42,7 +42,7 @@ async def test_an_interrupt_in_the_callers_loop_is_an_error_of_the_tool() -> Non
 
 async def test_a_call_of_an_earlier_turn_is_refused_in_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-111: a call can come late, and may come before the message."""
-    monkeypatch.setattr(tool_server, "_BEHIND_SECONDS", 0.05)
+    monkeypatch.setattr(calls, "_BEHIND_SECONDS", 0.05)
     ran: list[str | None] = []
 
     async def run(call: CLICall) -> dict[str, object]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cc_messages.server.usage_store import UsageLedger, UsageStore, UsageTotal
+from cc_messages.server.usage import UsageLedger, UsageStore, UsageTotal
 
 from .api_data import BODY, MESSAGES
 from .client import Client
@@ -57,8 +57,8 @@ async def test_a_failed_write_is_repeated_until_the_ledger_is_closed(
     path: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-104. Amounts that come meanwhile are written, too, and no timer stays."""
-    monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 0.01)
-    monkeypatch.setattr("cc_messages.server.usage_store.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("cc_messages.server.usage._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_messages.server.usage.RETRY_SECONDS", 0.01)
     ledger = UsageLedger(UsageStore(path))
     for number in (3, 6):
         database.execute("BEGIN EXCLUSIVE")
@@ -88,7 +88,7 @@ def test_usage_that_comes_when_the_interpreter_ends_is_stored(path: Path, databa
     program = f"""
 import atexit
 from pathlib import Path
-from cc_messages.server.usage_store import UsageLedger, UsageStore, UsageTotal
+from cc_messages.server.usage import UsageLedger, UsageStore, UsageTotal
 ledger = UsageLedger(UsageStore(Path({str(path)!r})))
 atexit.register(ledger.add, "alice", UsageTotal(requests=1))
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cc_messages.server.usage_store import UsageStore, UsageTotal
+from cc_messages.server.usage import UsageStore, UsageTotal
 
 ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 
@@ -59,7 +59,7 @@ def test_an_amount_that_could_not_be_written_stays_for_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-104"""
-    monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_messages.server.usage._LOCK_SECONDS", 0.01)
     path = tmp_path / "usage.sqlite"
     store = UsageStore(path)
     with sqlite3.connect(path) as other:

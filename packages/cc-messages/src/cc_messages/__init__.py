@@ -6,11 +6,9 @@ API and sessions; does not know agents or models.
 
 from typing import TYPE_CHECKING
 
-from .api.failure import retry_after
-from .api.limits import LimitCallback
-from .context.request_context import RequestContext, RequestReport, request_context
-from .context.tools import ClaudeCodeTools, CLICall, CLITools
-from .loop.approvals import APPROVED
+from .api.response import retry_after
+from .context import ClaudeCodeTools, CLICall, CLITools, LimitCallback, RequestContext, RequestReport, request_context
+from .loop.calls import APPROVED
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 if TYPE_CHECKING:

@@ -36,9 +36,7 @@ from cc_session.internals import (
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .api.conversation import unfolded_messages
-from .api.failure import MethodNotAllowedError, error_response, invalid, overloaded
-from .api.limits import LimitCallback, LimitWatch
-from .api.models import catalogue, find, page, resolve
+from .api.other_paths import APIAccess, catalogue, find, page, resolve
 from .api.request import (
     MessagesRequest,
     check_headers,
@@ -48,14 +46,13 @@ from .api.request import (
     run_on_body,
     whole_request,
 )  # fmt: skip
-from .api.token_count import APIAccess
-from .context.request_context import RequestContext, current_context
+from .api.response import MethodNotAllowedError, error_response, invalid, overloaded
+from .context import LimitCallback, LimitWatch, RequestContext, current_context
 from .loop.plan import loop_launch
 from .loop.request import LoopRequest, loop_request
 from .process.plan import LaunchBuilder
 from .process.request_process import RequestProcess
-from .request_handler import answer
-from .response_stream import Body, ResponseStream
+from .request_handler import Body, ResponseStream, answer
 
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport", "parse_request"]
 

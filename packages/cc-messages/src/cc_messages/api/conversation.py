@@ -1,27 +1,37 @@
-"""Conversation messages and their content blocks, and loops of many API calls folded into one message. Pure functions.
+"""Conversation messages and content blocks: cache breakpoints, and folded loops of many API calls. Pure functions.
+
+Breakpoints for a request without any stand where Claude Code sets them, measured in bodies from CLI 2.1.329: at the
+last system block, which covers the tools as well, and the last block in the last message. Without a system prompt, the
+first breakpoint is at the last tool.
 
 The API has a form for server-side tools: `mcp_tool_use` and `mcp_tool_result` blocks in the model's message. The CLI's
 own loop answers in this form, and a later request has that message in its history.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from cc_session.internals import mcp_name
 from cc_types import JsonValue
 
-from ..context.tools import CLAUDE_CODE_SERVER
-from .failure import invalid
+from ..context import CLAUDE_CODE_SERVER
+from .response import invalid
 
 __all__ = [
-    "Block", "HistoryMessage", "as_blocks", "as_mcp_result", "unfolded", "unfolded_messages", "without_cache_control",
+    "Block", "HistoryMessage", "as_blocks", "as_mcp_result", "unfolded", "unfolded_messages", "with_breakpoints",
+    "without_cache_control",
 ]  # fmt: skip
 
 Block: TypeAlias = dict[str, JsonValue]
 
 # Fields with blocks inside a block: results and search results, and a document's source.
 _NESTING = ("content", "source")
+
+_BREAKPOINT: Block = {"type": "ephemeral"}
+
+# The types that can carry a breakpoint; empty texts and thinking cannot.
+_CACHEABLE = frozenset({"document", "image", "search_result", "text", "tool_result"})
 
 # Calls that the API itself made at an MCP server have such ids, and stay unchanged.
 _API_CALL_PREFIX = "mcptoolu_"
@@ -73,6 +83,48 @@ def without_cache_control(block: Block) -> Block:
             case _:
                 pass
     return bare
+
+
+def with_breakpoints(fields: Block, *, at_prompt: bool = True) -> Block:
+    """Return the request body with breakpoints; a body that already has any is unchanged.
+
+    With `at_prompt` there is a breakpoint after the system prompt, or else after the tools.
+    """
+    messages = _list(fields.get("messages"))
+    contents = [message.get("content") for message in messages if isinstance(message, dict)]
+    if _is_marked(fields) or any(map(_is_marked_in, (fields.get("tools"), fields.get("system"), *contents))):
+        return fields
+    changed = dict(fields)
+    for name in ("system", "tools") if at_prompt else ():
+        if fields.get(name):
+            changed[name] = _marked_at_end(fields[name])
+            break
+    if messages and isinstance(last := messages[-1], dict) and last.get("role") == "user":
+        changed["messages"] = [*messages[:-1], {**last, "content": _marked_at_end(last.get("content"))}]
+    return changed
+
+
+def _marked_at_end(content: JsonValue) -> JsonValue:
+    """Return blocks or tools with a breakpoint at the last, if it can carry a breakpoint."""
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content.strip() else content
+    if not isinstance(blocks, list) or not blocks or not isinstance(last := blocks[-1], dict):
+        return content
+    is_empty = last.get("type") == "text" and not str(last.get("text")).strip()
+    if is_empty or not ("input_schema" in last or last.get("type") in _CACHEABLE):
+        return content
+    return cast(JsonValue, [*blocks[:-1], {**last, "cache_control": _BREAKPOINT}])
+
+
+def _is_marked_in(content: JsonValue) -> bool:
+    return any(isinstance(block, dict) and _is_marked(block) for block in _list(content))
+
+
+def _is_marked(block: Mapping[str, JsonValue]) -> bool:
+    return block.get("cache_control") is not None or _is_marked_in(block.get("content"))
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def unfolded_messages(messages: Sequence[JsonValue]) -> list[JsonValue]:

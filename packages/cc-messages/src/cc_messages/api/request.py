@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar, cast
 
 from cc_session.internals import Login
-from cc_types import JsonValue
+from cc_types import APIError, JsonValue
 
-from ..context.request_context import RequestContext
-from .breakpoints import with_breakpoints
-from .conversation import unfolded_messages
-from .failure import detailed, invalid
+from ..context import RequestContext
+from .conversation import unfolded_messages, with_breakpoints
+from .response import invalid
 
 __all__ = [
     "PLAIN_MODEL", "MessagesRequest", "check_headers", "headers_env", "parse_object", "request_head", "run_on_body",
@@ -214,7 +213,7 @@ def _require(fields: _Object) -> None:
     if fields.get("thread") is not None:
         message = "thread: Claude Code sends the whole history with each request, so there are no threads"
         details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
-        raise detailed(400, {"type": "invalid_request_error", "message": message, "details": details})
+        raise APIError(status=400, error_type="invalid_request_error", message=message, details={"details": details})
     if not isinstance(messages := fields.get("messages"), list):
         raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
     if not messages:

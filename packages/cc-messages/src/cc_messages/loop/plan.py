@@ -1,11 +1,18 @@
-"""Launch and plan of a process in which Claude Code runs the loop, with the conversation in its history."""
+"""Launch and plan of a process in which Claude Code runs the loop, with the conversation in its history.
+
+Claude Code finds skills in settings folders, and settings include the folder author's hooks, permissions, environment
+variables and servers. So it gets a request's skills, by name, as a plugin: a folder with only links to them.
+"""
 
 import inspect
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissionContext
@@ -23,16 +30,14 @@ from cc_session.internals import (
     server_rule,
 )  # fmt: skip
 
-from ..api.message import Answer
 from ..api.request import MessagesRequest
-from ..context.tools import ClaudeCodeTools, ToolServerKey
+from ..api.response import Answer, invalid
+from ..context import ClaudeCodeTools, ToolServerKey
 from ..process.abilities import Abilities
 from ..process.plan import LaunchBuilder, RequestLaunch, RequestPlan, logged
-from .approvals import Approvals
+from .answer import LoopReading
+from .calls import Approvals, ToolServer
 from .request import LoopRequest
-from .skill_folder import with_skills
-from .tool_server import ToolServer
-from .turn_reader import LoopReading
 
 __all__ = ["LoopPlan", "loop_launch"]
 
@@ -41,6 +46,10 @@ _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 
 # The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
+
+
+# The plugin's name; the model may know a skill as `skills:NAME`.
+_PLUGIN = "skills"
 
 
 class LoopPlan(RequestPlan):
@@ -73,7 +82,7 @@ class LoopPlan(RequestPlan):
         if self._own_tools is None:
             self._session = await self.abilities.open(start, options)
         else:  # programs that its tools start would have the options that save memory, too
-            self._session = await start(with_skills(options, self._own_tools, resources))
+            self._session = await start(_with_skills(options, self._own_tools, resources))
         resources.push_async_callback(self._session.close)
         return self._session
 
@@ -184,9 +193,8 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
         options = _opened(replace(options, cwd=builder.cwd), own_tools)
     # The caller's tools under their own names stay in the CLI's list, so they belong to the key.
     key_server = server if server is None or server.is_plain else replace(server, tools="")
-    return builder.launch(
-        options,
-        partial(LoopPlan, server, own_tools, builder.abilities),
+    return replace(
+        builder.launch(options, partial(LoopPlan, server, own_tools, builder.abilities)),
         tool_server=server,
         mcp_servers=dict(own_tools.mcp_servers) if own_tools is not None and own_tools.mcp_servers else None,
         loop_key=(key_server, own_tools and own_tools.key),
@@ -206,3 +214,33 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
         cwd=None if folder is None else os.path.abspath(folder),
         agents=dict(own_tools.agents) or None,
     )
+
+
+def _with_skills(
+    options: ClaudeAgentOptions, own_tools: ClaudeCodeTools, resources: AsyncExitStack
+) -> ClaudeAgentOptions:
+    """Return options with the skills that `own_tools` allows, linked in a folder that `resources` removes."""
+    if not own_tools.skills:
+        return options
+    # Under the working folder, and in the user's configuration; the first place that has a skill wins.
+    config = {**os.environ, **options.env}.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+    settings = [config] if options.cwd is None else [Path(options.cwd) / ".claude", config]
+    places = [Path(folder) / "skills" for folder in settings]
+    skills = {_skill(name, places) for name in own_tools.skills}
+    folder = Path(resources.enter_context(TemporaryDirectory(prefix="cc-skills-", ignore_cleanup_errors=True)))
+    (folder / ".claude-plugin").mkdir()
+    (folder / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": _PLUGIN}), encoding="utf-8")
+    (folder / "skills").mkdir()
+    for skill in skills:
+        (folder / "skills" / skill.name).symlink_to(skill.resolve(), target_is_directory=True)
+    names = [name for skill in own_tools.skills for name in (skill, f"{_PLUGIN}:{skill}")]
+    return replace(options, plugins=[{"type": "local", "path": str(folder)}], skills=names)
+
+
+def _skill(name: str, places: Sequence[Path]) -> Path:
+    if name in ("", ".", "..") or "/" in name or "\\" in name:
+        raise invalid(f"{name!r} cannot be a skill name")
+    for place in places:
+        if (place / name / "SKILL.md").is_file():
+            return place / name
+    raise invalid(f"There is no skill {name!r} in {' or '.join(map(str, places))}")

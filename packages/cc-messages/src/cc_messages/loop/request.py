@@ -15,11 +15,9 @@ from typing import cast
 from cc_types import JsonValue
 
 from ..api.conversation import Block, HistoryMessage, as_blocks, unfolded, without_cache_control
-from ..api.failure import invalid
-from ..api.message import WHITESPACE, says_nothing
 from ..api.request import MessagesRequest, system_texts
-from ..context.request_context import RequestContext
-from ..context.tools import ClaudeCodeTools, ToolServerKey
+from ..api.response import WHITESPACE, invalid, says_nothing
+from ..context import ClaudeCodeTools, RequestContext, ToolServerKey
 
 __all__ = ["LoopRequest", "check_pairs", "loop_request", "merged"]
 
@@ -103,6 +101,7 @@ def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tu
 
 
 def _message(message: JsonValue, place: str) -> HistoryMessage:
+    """Return a message, unless it would not reach the API unchanged; `place` is its position in the request."""
     if not isinstance(message, dict):
         raise invalid(f"{place}: an object is required")
     role = message.get("role")
@@ -112,7 +111,14 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
         if name not in ("content", "role") and value is not None:
             raise invalid(f"{place}.{name}: Claude Code does not carry this field")
     history = HistoryMessage(role, as_blocks(message.get("content"), f"{place}.content"))
-    _check_message(history, place)
+    for index, block in enumerate(history.content):
+        if reason := _in_block(role, block):
+            raise invalid(f"{place}.content.{index}{reason}")
+    if role == "assistant":
+        if all(map(says_nothing, history.content)):
+            raise invalid(f"{place}.content: Claude Code does not carry an answer with nothing but thinking and blanks")
+        if missing := _call_without_result(history):
+            raise invalid(f"{place}.content: Claude Code does not carry a server tool's call without result: {missing}")
     return history
 
 
@@ -179,18 +185,6 @@ def merged(messages: Iterable[HistoryMessage]) -> tuple[HistoryMessage, ...]:
     return tuple(result)
 
 
-def _check_message(message: HistoryMessage, place: str) -> None:
-    """Refuse a message that would not reach the API unchanged; `place` is its position in the request."""
-    for index, block in enumerate(message.content):
-        if reason := _in_block(message.role, block):
-            raise invalid(f"{place}.content.{index}{reason}")
-    if message.role == "assistant":
-        if all(map(says_nothing, message.content)):
-            raise invalid(f"{place}.content: Claude Code does not carry an answer with nothing but thinking and blanks")
-        if missing := _calls_without_result(message):
-            raise invalid(f"{place}.content: Claude Code does not carry a server tool's call without result: {missing}")
-
-
 def check_pairs(messages: Sequence[HistoryMessage]) -> None:
     """Refuse a conversation with mismatched calls and results."""
     seen: set[str] = set()
@@ -245,7 +239,7 @@ def _check_results(calls: Sequence[str], message: HistoryMessage) -> None:
         )
 
 
-def _calls_without_result(message: HistoryMessage) -> str | None:
+def _call_without_result(message: HistoryMessage) -> str | None:
     answered = [block.get("tool_use_id") for block in message.content]
     calls = [block for block in message.content if block.get("type") in ("server_tool_use", "mcp_tool_use")]
     return next((str(call.get("id")) for call in calls if call.get("id") not in answered), None)

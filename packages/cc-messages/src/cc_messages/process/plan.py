@@ -15,30 +15,30 @@ steps until the prompt passes. A step is smaller than the 22 tokens that the CLI
 
 A second call that is not prevented: the CLI retries a request that got a 404 without streaming, and one that got a 401
 with a login; up to 2.1.191 also one with a connection error. It is cancelled when it is seen, and its answer goes to no
-request.
+request: of the CLI's messages, a reading takes only the events in the API's one answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, Message, ResultMessage, StreamEvent, SystemMessage
 from typing_extensions import override
 
-from cc_session import Content, McpServer, Session, Timeouts, sealed_options
+from cc_session import Content, Session, Timeouts, sealed_options
 from cc_session.internals import Launch, Login, PooledSession, SettingValues, Worker, login_of
-from cc_types import CLIConnectionError
+from cc_types import ClaudeCodeError, CLIConnectionError
 
-from ..api.message import Answer
+from ..api.cost import with_cost
 from ..api.request import PLAIN_MODEL, MessagesRequest
-from ..context.tools import ToolServerKey
+from ..api.response import Answer, Event, UnreadableEventError, turn_error
+from ..context import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
-from .turn_reader import Reading
 
-__all__ = ["Allowance", "LaunchBuilder", "RequestLaunch", "RequestPlan", "logged"]
+__all__ = ["Allowance", "LaunchBuilder", "Reading", "RequestLaunch", "RequestPlan", "logged"]
 
 # For the limit of one token.
 _LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
@@ -64,9 +64,109 @@ _NOTHING = "(no content)"
 # `<synthetic>`, it would ignore the usage.
 _NO_MODEL = "none"
 
+# After these the turn is over, and the CLI keeps the answer.
+_KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
+
 _FIRST_TOKENS = 22
 _FIRST_TOKENS_WITH_MESSAGE = 256
 _STEP_TOKENS = 16
+
+
+class Reading:
+    """A turn's answer, built from the CLI's messages, as sent to the caller."""
+
+    repeats_refused_calls = False
+    """True if a second API call after a refusal belongs to the turn."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.is_broken: bool = False
+        """True if there will be no complete answer."""
+        self.has_begun: bool = False
+        """True if the CLI has begun the turn; messages before that are about an earlier turn."""
+        self.result: ResultMessage | None = None
+        """The end of the turn."""
+        self.apology: AssistantMessage | None = None
+        """The CLI's own report about a failed API call."""
+
+    def feed(self, message: Message) -> Sequence[Event]:
+        """Process the CLI's next message; return the events for the caller."""
+        self.has_begun |= isinstance(message, SystemMessage) and message.subtype == "init"
+        match message:
+            case StreamEvent(event={"type": str()}):
+                pass
+            case StreamEvent(event=event):
+                raise UnreadableEventError(event)
+            case _:
+                pass
+        return self._feed(message) if self.has_begun else ()
+
+    def _feed(self, message: Message) -> Sequence[Event]:
+        match message:
+            case StreamEvent(event=event) if not self.answer.is_complete and not self.is_broken:
+                if self.apology is None or not _is_made_up(event):
+                    return self._feed_event(event)
+            case AssistantMessage() if message.error is not None:
+                self.apology = message
+            case ResultMessage():
+                self.result = message
+            case _:
+                pass
+        return ()
+
+    @property
+    def was_blocked(self) -> bool:
+        """True if the CLI made no API call, because it computed too long a prompt."""
+        result = self.result
+        if result is None or self.answer.has_begun or not result.is_error:
+            return False
+        return result.terminal_reason == "blocking_limit"
+
+    @property
+    def has_run_tools(self) -> bool:
+        """True if the CLI has called tools in this turn."""
+        return False
+
+    def with_cost(self, result: ResultMessage) -> ResultMessage:
+        """Return the turn's result with the cost for this request alone."""
+        return with_cost(result, self.answer.as_json())
+
+    def failure(self, address: str) -> ClaudeCodeError:
+        """Return the reason for the missing or incomplete answer from the API at `address`."""
+        if self.was_blocked:
+            return CLIConnectionError(reason="Claude Code has not sent the request", advice="Send it again.")
+        return turn_error(self.result, self.apology, address)
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """True if the CLI will end the turn, or has ended it, without another API call.
+
+        Tool calls end it, and a refusal. After an answer that shows nothing, that has reached a limit, or that
+        announces a tool call without making it, the CLI may ask again.
+        """
+        if not self.answer.is_complete:
+            return self.result is not None
+        if self.answer.stop_reason in _KEPT:
+            return self.answer.shows_something
+        return self.answer.stop_reason == "refusal" or self.answer.calls_tools
+
+    def _feed_event(self, event: Event) -> Sequence[Event]:
+        kind = event["type"]
+        if kind == "message_start" and (self.answer.has_begun or self.apology is not None):
+            self.is_broken = True  # the CLI asks the API again, which the caller did not request
+            return ()
+        self.answer.feed(event)
+        if kind == "message_stop" and not self.answer.is_complete:
+            self.is_broken = self.apology is None  # after an apology the result has more details
+            return ()
+        return (event,)
+
+
+def _is_made_up(event: Event) -> bool:
+    """Return true if the CLI closed a stream that the API did not: it has no reason for the end."""
+    if event["type"] == "message_delta":
+        return event.get("delta", {}).get("stop_reason") is None
+    return event["type"] == "content_block_stop"
 
 
 class RequestPlan:
@@ -220,28 +320,12 @@ class LaunchBuilder:
         betas = {"ANTHROPIC_BETAS": ",".join(names)} if names else {}
         return replace(options, env={**options.env, **env, **self._env, **betas})
 
-    def launch(
-        self,
-        options: ClaudeAgentOptions,
-        plan: Callable[[], RequestPlan],
-        *,
-        tool_server: ToolServerKey | None = None,
-        mcp_servers: Mapping[str, McpServer] | None = None,
-        loop_key: object = None,
-    ) -> RequestLaunch:
+    def launch(self, options: ClaudeAgentOptions, plan: Callable[[], RequestPlan]) -> RequestLaunch:
         """Return the launch with these options and this plan."""
         return RequestLaunch(
-            options=options,
-            policy=None,
-            hooks=(),
-            mcp_servers=mcp_servers,
-            require_mcp=True,
-            timeouts=self._timeouts,
-            plan=plan,
-            tool_server=tool_server,
-            loop_key=loop_key,
-            builder=self,
-        )
+            options=options, policy=None, hooks=(), mcp_servers=None, require_mcp=True, timeouts=self._timeouts,
+            plan=plan, builder=self,
+        )  # fmt: skip
 
 
 def logged(options: ClaudeAgentOptions) -> ClaudeAgentOptions:

@@ -23,12 +23,10 @@ from cc_session import TurnError, TurnStream
 from cc_session.internals import Launch, LoginResult, PooledSession, Worker, api_address, variable
 from cc_types import ClaudeCodeError, CLIConnectionError, RateLimits
 
-from ..api.failure import as_logged, with_limits
-from ..api.message import Answer, Event
 from ..api.request import MessagesRequest
+from ..api.response import Answer, Event, as_logged, with_limits
 from .api_log import LOG_ENV, NUMBER_VARIABLE, APILog, call_numbers
-from .plan import RequestLaunch, RequestPlan
-from .turn_reader import Reading
+from .plan import Reading, RequestLaunch, RequestPlan
 
 __all__ = ["RequestProcess"]
 
@@ -122,7 +120,7 @@ class RequestProcess(Worker):
                 if event["type"] == "message_stop":
                     return
         except ClaudeCodeError as error:
-            if self._reading.has_status:
+            if self._reading.result is not None and self._reading.result.api_error_status is not None:
                 await self._prove()
             await self.log.failed()
             logged = as_logged(error, self.log.error, self.log.status, self.log.headers)
@@ -229,7 +227,8 @@ class RequestProcess(Worker):
                 self._note_facts(message)
                 early.append(message)
                 # A turn stopped before its API call is not reported.
-                if self._reading.answer.has_begun or (self._reading.has_ended and not self._reading.was_blocked):
+                has_ended = self._reading.result is not None and not self._reading.was_blocked
+                if self._reading.answer.has_begun or has_ended:
                     for earlier in early:
                         self._deliver(earlier)
                     early.clear()
@@ -249,7 +248,7 @@ class RequestProcess(Worker):
     def _deliver(self, message: Message) -> None:
         """Pass a message to the caller, if it listens."""
         context = None if self._request is None else self._request.context
-        if context is None or not context.has_listener:
+        if context is None or context.on_message is None:
             return
         if isinstance(message, ResultMessage):
             message = self._reading.with_cost(message)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from cc_types import APIError, JsonValue
 
 from .clients import Client, ClientTable
-from .usage_store import RETRY_SECONDS, UsageLedger, UsageTotal
+from .usage import RETRY_SECONDS, UsageLedger, UsageTotal
 
 __all__ = ["Admission", "BudgetSpentError"]
 

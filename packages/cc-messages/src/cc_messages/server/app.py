@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
 from .clients import ClientFile, ClientTable, LoginTransports, single_client
-from .usage_store import UsageLedger, UsageStore
+from .usage import UsageLedger, UsageStore
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -143,8 +143,9 @@ class ClientFile:
 def parse_clients(document: Mapping[str, object]) -> ClientTable:
     """Return the clients of a TOML document."""
     _check_keys("", document, ("clients", "logins"))
-    logins = {name: _login(f"logins.{name}", value) for name, value in _table("logins", document).items()}
-    return ClientTable(_client(name, value, logins) for name, value in _table("clients", document).items())
+    clients, sources = (_mapping(name, document.get(name, {})) for name in ("clients", "logins"))
+    logins = {name: _login(f"logins.{name}", value) for name, value in sources.items()}
+    return ClientTable(_client(name, value, logins) for name, value in clients.items())
 
 
 def _login(place: str, value: object) -> frozenset[tuple[str, str]]:
@@ -204,10 +205,6 @@ def _digest_of(place: str, fields: Mapping[str, object]) -> bytes:
             raise ValueError(f"{place}.token_sha256: must be the SHA-256 of the token, 64 hexadecimal digits")
         case _:
             raise ValueError(f"{place}: needs either token or token_sha256, a text")
-
-
-def _table(name: str, document: Mapping[str, object]) -> Mapping[str, object]:
-    return _mapping(name, document.get(name, {}))
 
 
 def _mapping(place: str, value: object) -> Mapping[str, object]:

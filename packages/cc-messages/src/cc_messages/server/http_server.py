@@ -22,17 +22,16 @@ from starlette.types import Message, Receive, Scope, Send
 from cc_types import APIError, CLINotFoundError
 
 from ..api.cost import has_price
-from ..api.failure import MethodNotAllowedError, error_body, error_response
-from ..api.message import sse
 from ..api.request import run_on_body
-from ..context.request_context import request_context
+from ..api.response import MethodNotAllowedError, error_body, error_response, sse
+from ..context import request_context
 from ..transport import ClaudeCodeTransport
 from .admission import Admission, BudgetSpentError
 from .clients import Client, LoginTransports
 from .connections import trust_connection
 from .request_body import RequestBody
 from .request_record import RequestRecord
-from .usage_meter import Usage, UsageMeter
+from .usage import Usage, UsageMeter
 
 __all__ = ["Gate"]
 

@@ -20,8 +20,7 @@ from cc_types.failures import BY_TYPE
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
 from .request_record import RequestRecord
-from .usage_meter import Usage
-from .usage_store import UsageTotal
+from .usage import Usage, UsageTotal
 
 __all__ = ["Metrics"]
 

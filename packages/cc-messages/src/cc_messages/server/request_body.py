@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope
 
 from cc_types import APIError
@@ -31,9 +30,8 @@ class RequestBody:
     """A request's body, which is read once, up to `limit` bytes."""
 
     def __init__(self, scope: Scope, receive: Receive, limit: int) -> None:
-        self._headers = Headers(scope=scope)
-        self._receive, self._limit = receive, limit
-        self._has_more = True
+        self._request, self._limit = Request(scope, receive), limit
+        self._headers = self._request.headers
 
     @property
     def is_ambiguous(self) -> bool:
@@ -57,19 +55,14 @@ class RequestBody:
 
     async def drain(self) -> None:
         """Read the rest from a refused client, up to the limit, so that the client sees the answer."""
-        with suppress(TimeoutError, ClientDisconnect, APIError):
+        with suppress(TimeoutError, ClientDisconnect, APIError, RuntimeError):  # the last: nothing is left
             async with asyncio.timeout(_DRAIN_SECONDS):
                 async for _ in self._chunks():
                     pass
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         length = 0
-        while self._has_more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            self._has_more = message.get("more_body", False)
-            chunk = message.get("body", b"")
+        async for chunk in self._request.stream():
             length += len(chunk)
             if length > self._limit:
                 raise self._too_large()

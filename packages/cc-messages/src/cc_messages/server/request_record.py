@@ -19,12 +19,12 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from pydantic_core import from_json
 from starlette.types import Message, Scope, Send
 
-from .usage_meter import Usage
+from .usage import Usage
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-    from ..context.request_context import RequestReport
+    from ..context import RequestReport
 
 __all__ = ["RequestRecord"]
 

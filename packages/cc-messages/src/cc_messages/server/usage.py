@@ -1,4 +1,6 @@
-"""Usage by client and UTC day, in SQLite, so that it survives a restart and several servers may share it.
+"""Usage: of a request, as the API's counts grow with its message; and by client and UTC day.
+
+The usage of a day is in SQLite, so that it survives a restart and several servers may share it.
 
 Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written waits
 for another `flush()`. A power failure can lose the last seconds; the end of the process loses nothing that was flushed.
@@ -8,19 +10,23 @@ locked or slow delays only requests that need it, for a bounded time.
 
 import asyncio
 import logging
+import math
 import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cc_types import JsonValue
+
+from ..api.cost import cost_of, usages_of
 from .private_file import check_private
 
-__all__ = ["RETRY_SECONDS", "UsageLedger", "UsageStore", "UsageTotal"]
+__all__ = ["RETRY_SECONDS", "Usage", "UsageLedger", "UsageMeter", "UsageStore", "UsageTotal"]
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +62,68 @@ class UsageTotal:
 
     def __add__(self, other: "UsageTotal") -> "UsageTotal":
         return UsageTotal(self.requests + other.requests, self.tokens + other.tokens, self.dollars + other.dollars)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The API's counts, and their price."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    dollars: float = 0.0
+    """US dollars by the list prices; infinite if the model has no price."""
+
+    @property
+    def all_input(self) -> int:
+        """The input tokens, with those read from and written to the cache."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def total(self) -> UsageTotal:
+        """The same, with tokens of all kinds in a single number."""
+        return UsageTotal(self.requests, self.all_input + self.output, self.dollars)
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.requests - other.requests,
+            self.input - other.input,
+            self.output - other.output,
+            self.cache_read - other.cache_read,
+            self.cache_write - other.cache_write,
+            0.0 if math.isinf(other.dollars) else self.dollars - other.dollars,
+        )
+
+
+class UsageMeter:
+    """Reports the usage of a request, piece by piece.
+
+    Args:
+        report: Called with each amount that is added.
+    """
+
+    def __init__(self, report: Callable[[Usage], None]) -> None:
+        self._report = report
+        self.reported = Usage()
+        """The request's usage so far."""
+        self.message: Mapping[str, JsonValue] = {}
+        """The API's last message that had counts, without its content."""
+
+    def __call__(self, message: Mapping[str, JsonValue]) -> None:
+        """Report how much usage a message adds to that of the last call."""
+        usages = usages_of(message)
+        if not usages:
+            return
+        self.message, counts, cost = message, usages[0], cost_of(usages)
+        if cost is None and not self.reported.requests:
+            logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
+        cache_write = counts.cache_write_5m + counts.cache_write_1h
+        dollars = math.inf if cost is None else cost
+        usage = Usage(1, counts.input, counts.output, counts.cache_read, cache_write, dollars)
+        added, self.reported = usage - self.reported, usage
+        self._report(added)
 
 
 class UsageStore:

@@ -1,17 +1,34 @@
-"""A process's MCP server: the caller's tools, and the current receiver of their calls.
+"""The CLI's calls: to the caller's tools, which a process has as an MCP server, and to its own that need an approval.
 
 The CLI learns the tools before a request, and a process serves many requests. So the server belongs to the process, and
 the process's current request is bound to it. Calls and messages come from the CLI on different ways, so a call from an
-abandoned turn can arrive in a later turn. But a turn's messages have only the ids of its own calls. Lives on the
-background loop.
+abandoned turn can arrive in a later turn. But a turn's messages have only the ids of its own calls.
+
+The CLI cannot keep a call for next week. So a call to one of Claude Code's own tools that the policy asks about is
+reported like a call to the caller's tools, and the turn ends. If it is approved, its result is `APPROVED`; the model
+reads that and makes the call again, which then runs. Any process can run it, because the history contains everything
+it needs.
+
+Lives on the background loop.
 """
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from claude_agent_sdk import AssistantMessage, Message, StreamEvent, ToolUseBlock
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    PermissionResult,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    StreamEvent,
+    ToolPermissionContext,
+    ToolUseBlock,
+)  # fmt: skip
 from claude_agent_sdk.types import McpServerConfig
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -19,15 +36,16 @@ from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 
 from cc_ipc import IPCSession, ToolSchema, current_call
 from cc_ipc.guard import ToolFailure, guarded, is_cancelled
-from cc_session import McpServerFailedError
+from cc_session import McpServerFailedError, Policy
 from cc_session.internals import TOOL_CALL_ID, check_length
 
-from ..context.tools import CLICall, ToolServerKey
+from ..api.conversation import Block, HistoryMessage, as_blocks
+from ..context import CLICall, ToolServerKey
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["Run", "ToolServer", "TurnCalls"]
+__all__ = ["APPROVED", "Approvals", "Run", "ToolServer", "TurnCalls"]
 
 _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
@@ -37,6 +55,13 @@ _ENDED = "The request that this call belongs to has ended."
 
 # The CLI writes a call's message before it makes the call; another pipe or a busy machine can delay it.
 _BEHIND_SECONDS = 5.0
+
+
+APPROVED = "This call was approved. It has not run yet: make it again, exactly as it was, and it will."
+"""The result by which the caller approves a call."""
+
+# The CLI asks about a call at the moment the model makes it.
+_VERDICT_SECONDS = 5.0
 
 
 class TurnCalls:
@@ -180,3 +205,55 @@ def _error(message: str) -> CallToolResult:
 def _mcp_tool(schema: ToolSchema) -> Tool:
     same = {name: schema.get(name) for name in ("name", "description", "annotations", "_meta")}
     return Tool.model_validate({**same, "inputSchema": {"type": "object", **schema["input_schema"]}})
+
+
+class Approvals:
+    """The calls in a request that need an approval by `policy`, or wait; the last message has approvals for others.
+
+    Each approval is good for one call.
+    """
+
+    def __init__(self, policy: Policy, messages: Iterable[HistoryMessage]) -> None:
+        *history, last = messages
+        blocks = [block for message in history for block in message.content]
+        calls = {block.get("id"): block for block in blocks if block["type"] == "tool_use"}
+        results = [block for block in last.content if block["type"] == "tool_result" and block.get("content")]
+        approved = [calls.get(result.get("tool_use_id")) for result in results if _text(result) == APPROVED]
+        self._policy = policy
+        self._approved = Counter((str(call["name"]), _canonical(call["input"])) for call in approved if call)
+        self._verdicts: dict[str, asyncio.Future[bool]] = {}
+
+    def waits(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Return true if the model's new call must wait; to be asked once for each call."""
+        if self._policy.verdict(tool, arguments).behavior != "ask":
+            return False
+        key = (tool, _canonical(arguments))
+        is_approved = self._approved[key] > 0
+        self._approved[key] -= is_approved
+        self._verdict(call_id).set_result(is_approved)
+        return not is_approved
+
+    async def ask(self, _tool: str, _arguments: Mapping[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        """Return the decision about a call that the policy asks about; never, if the call waits for an approval."""
+        if context.agent_id is not None:
+            return PermissionResultDeny(message="A sub-agent's call cannot wait for an approval.")
+        verdict = self._verdict(context.tool_use_id or "")
+        try:
+            async with asyncio.timeout(_VERDICT_SECONDS):
+                is_approved = await asyncio.shield(verdict)
+        except TimeoutError:
+            return PermissionResultDeny(message="The call's input changed after its approval; approve the new input.")
+        if not is_approved:
+            await asyncio.get_running_loop().create_future()  # until the turn ends
+        return PermissionResultAllow()
+
+    def _verdict(self, call_id: str) -> asyncio.Future[bool]:
+        return self._verdicts.setdefault(call_id, asyncio.get_running_loop().create_future())
+
+
+def _text(result: Block) -> str:
+    return "".join(str(part.get("text")) for part in as_blocks(result["content"], "content"))
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,4 +1,10 @@
-"""`POST /v1/messages/count_tokens`: sent to the API itself, with the processes' API key.
+"""The API's other paths: `/v1/models`, and `POST /v1/messages/count_tokens`.
+
+A model list has the models that Claude Code lists, as the API would list them: a few by an alias, each with its id;
+clients can request both. Claude Code has no dates and limits, so those fields are absent: the official client returns
+None for them.
+
+A request for a count is sent to the API itself, with the processes' API key.
 
 Claude Code has no way to count a request. For its context usage it asks the API to count, but only its messages,
 without system prompt and tools, and each as a separate message; the sum is not a request's count. An estimate
@@ -12,7 +18,7 @@ blocks to a request on top.
 import json
 import os
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx2
@@ -20,7 +26,14 @@ import httpx2
 from cc_session.internals import Login, login_of
 from cc_types import APIError, JsonValue
 
-__all__ = ["APIAccess"]
+from .response import invalid
+
+__all__ = ["APIAccess", "Model", "catalogue", "find", "page", "resolve"]
+
+Model = dict[str, JsonValue]
+
+_DEFAULT_LIMIT = "20"
+_MAX_LIMIT = 1000
 
 _API = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
@@ -73,3 +86,64 @@ class APIAccess:
             response = await client.post(address, params=request.url.params, content=content, headers=headers)
         headers = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
         return httpx2.Response(response.status_code, content=response.content, headers=headers)
+
+
+def catalogue(listed: JsonValue) -> list[Model]:
+    """Return the models in a CLI's `initialize` answer: first the aliases, then their ids."""
+    aliases: dict[str, Model] = {}
+    ids: dict[str, Model] = {}
+    for entry in listed if isinstance(listed, list) else []:
+        if not isinstance(entry, dict) or not isinstance(alias := entry.get("value"), str):
+            continue
+        name, stands_for = str(entry.get("displayName") or alias), entry.get("resolvedModel")
+        aliases[alias] = _model(alias, name)
+        if isinstance(stands_for, str):
+            # An alias such as `default` is not a name for the model itself.
+            ids.setdefault(stands_for, _model(stands_for, stands_for))
+    return [*aliases.values(), *(model for name, model in ids.items() if name not in aliases)]
+
+
+def resolve(listed: JsonValue, name: str) -> str:
+    """Return the model id for an id or an alias."""
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and entry.get("value") == name:
+            return str(entry.get("resolvedModel") or name)
+    return name
+
+
+def find(models: Sequence[Model], name: str) -> Model:
+    """Return the model with an id or an alias."""
+    for model in models:
+        if model["id"] == name:
+            return model
+    raise APIError(status=404, message=f"model: {name}")
+
+
+def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return the page that `limit`, `after_id` and `before_id` select."""
+    text = query.get("limit", _DEFAULT_LIMIT)
+    if not text.isdecimal() or not 1 <= (limit := int(text)) <= _MAX_LIMIT:
+        raise invalid(f"limit: must be a number from 1 to {_MAX_LIMIT}")
+    if "before_id" in query:
+        rest = models[: _index(models, query, "before_id")]
+        chosen = rest[-limit:]
+    else:
+        rest = models[_index(models, query, "after_id") + 1 :] if "after_id" in query else models
+        chosen = rest[:limit]
+    return {
+        "data": [*chosen],
+        "has_more": len(rest) > len(chosen),
+        "first_id": chosen[0]["id"] if chosen else None,
+        "last_id": chosen[-1]["id"] if chosen else None,
+    }
+
+
+def _model(identity: str, name: str) -> Model:
+    return {"type": "model", "id": identity, "display_name": name, "lifecycle": "active"}
+
+
+def _index(models: Sequence[Model], query: Mapping[str, str], field: str) -> int:
+    for index, model in enumerate(models):
+        if model["id"] == query[field]:
+            return index
+    raise invalid(f"{field}: there is no model {query[field]!r}")

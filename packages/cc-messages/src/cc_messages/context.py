@@ -1,0 +1,360 @@
+"""Request options outside the body: tools of the CLI's own loop, and callbacks of the caller.
+
+The Messages API cannot carry a function. So a caller that wants the CLI to run the loop sets it around the request, and
+the transport finds it in the request context: `with request_context(tools=…): await client.messages.create(…)`. The
+body is unchanged: its `tools` describe the tools to the model, and `CLITools` selects the tools that the CLI calls by
+itself. Any other tool call ends the answer, as in any Messages API response.
+
+Knows callers, their event loops and MCP tools; does not know processes, HTTP or the Messages API.
+"""
+
+import asyncio
+import contextvars
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from claude_agent_sdk import AgentDefinition, Message
+
+from cc_ipc import ToolSchema
+from cc_session import McpServer, Policy, Questions, Rule
+from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name
+from cc_types import JsonValue, LimitWindow, RateLimits
+
+__all__ = [
+    "CLAUDE_CODE_SERVER", "CLICall", "CLITools", "ClaudeCodeTools", "LimitCallback", "LimitWatch", "RequestContext",
+    "RequestReport", "ToolServerKey", "current_context", "request_context",
+]  # fmt: skip
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CLAUDE_CODE_SERVER = "claude-code"
+"""The server name for the CLI's own tools in answers."""
+
+LimitCallback: TypeAlias = Callable[[LimitWindow, RateLimits], object]
+"""A function called with the window that has passed a threshold, and all limits in that response."""
+
+# `Read`, `Bash(git *)`, `mcp__server__tool`, as in the CLI's rules.
+_ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClaudeCodeTools:
+    """Claude Code's own tools that a request may use; by default it has none.
+
+    All tools, folders, servers, sub-agents and skills that are not named are denied without asking, unless a policy
+    requires a question. Requests share processes if only the folder and the definitions of MCP servers differ, and
+    there are no skills. Policies and callbacks are compared by identity.
+
+    Raises:
+        ValueError: `tools` has an entry that is not a tool name, or that misspells one.
+        CLIConnectionError: `cwd` is not a folder.
+    """
+
+    tools: Sequence[str]
+    """Allowed tools, written like Claude Code's rules: `"Read"`, `"Bash(git *)"`. All others are denied, unless the
+    policy allows them."""
+    policy: Policy | None = None
+    """Additional policy for every call. Its callbacks run in the request's event loop."""
+    defers: bool = False
+    """True if a call that the policy asks about ends the answer, like a call to the caller's tools. Its result in a
+    later request is then the decision: `cc_messages.APPROVED`, or the reason against it."""
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
+    """MCP servers that the CLI connects to. All their tools are allowed, unless the policy denies them."""
+    agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
+    """Sub-agents by name. They add the tool `Agent`."""
+    skills: Sequence[str] = ()
+    """Skills by name, from `.claude/skills` in the folder or the user's configuration; no other file there is read.
+    They add the tool `Skill`."""
+    questions: Questions | None = None
+    """The answers to questions to the user, in the request's event loop. Without it they are refused."""
+    cwd: str | Path | None = None
+    """The tools' working folder; the transport's if None."""
+    max_turns: int | None = None
+    """The most API calls in a request; no limit if None."""
+
+    def __post_init__(self) -> None:
+        for option in ("tools", "skills"):
+            if isinstance(text := getattr(self, option), str):
+                raise ValueError(f"{option} is a sequence of names, not a text: write {option}=[{text!r}]")
+        check_paths(self.cwd, None)
+        if self.defers and self.policy is None:
+            raise ValueError("approvals need a policy that says which calls to ask about")
+        policy = self.policy or Policy()
+        if "AskUserQuestion" in self.names and not (self.questions or self.defers or policy.ask):
+            raise ValueError("nobody could answer the tool 'AskUserQuestion': set questions=Questions(answer)")
+        if self.questions and self.defers and policy.verdict("AskUserQuestion", {}).behavior == "ask":
+            raise ValueError("a question would wait for an approval, too: allow 'AskUserQuestion' in the policy")
+        for tool in self.tools:
+            if _ALLOWED.fullmatch(tool) is None:
+                raise ValueError(f"{tool!r} is not a tool: write a name like 'Read', or a rule like 'Bash(git *)'")
+            name = tool.partition("(")[0]
+            Rule(name, "allow")  # raises if a tool name is misspelled
+            is_known_tool(name)
+        implied = [name for name, users in (("Agent", self.agents), ("Skill", self.skills)) if users]
+        object.__setattr__(self, "tools", (*self.tools, *(name for name in implied if name not in self.names)))
+
+    @property
+    def names(self) -> list[str]:
+        """Tool names without argument rules."""
+        return list(dict.fromkeys(tool.partition("(")[0] for tool in self.tools))
+
+    @property
+    def key(self) -> object:
+        """Values that a process fixes at its start; the folder belongs to them if there are skills."""
+        own = (self.tools, self.policy, self.defers, {*self.mcp_servers}, self.agents, self.skills, self.max_turns)
+        return (*own, self.questions, str(self.cwd) if self.skills else None)
+
+    @property
+    def unknown_names(self) -> frozenset[str]:
+        """Names unknown to all tested CLIs; a newer CLI may have them, and lists its tools when a turn begins."""
+        return frozenset(name for name in self.names if not is_known_tool(name))
+
+
+@dataclass(frozen=True, slots=True)
+class CLICall:
+    """A tool call that the CLI makes by itself."""
+
+    id: str | None
+    """The call's id from the model; None if the CLI did not send it."""
+    name: str
+    """The tool name, as in the request body."""
+    arguments: dict[str, JsonValue]
+    """The model's arguments, unchecked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CLITools:
+    """Tools that the CLI calls in its own loop, without asking the caller.
+
+    Raises:
+        ValueError: `server_name` is invalid.
+    """
+
+    names: frozenset[str]
+    """Their names in the request body."""
+    call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
+    """Runs a call, in the event loop and the context of `request_context()`, and returns a tool result in MCP's form:
+    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model."""
+    server_name: str = "tools"
+    """The MCP server that has them in the CLI."""
+    transport: Literal["stdio", "sdk"] = "sdk"
+    """The route from the CLI to the tools: a bridge process, or its connection to this process."""
+    sequential: frozenset[str] = frozenset()
+    """Tools that must not run twice at the same time."""
+
+    def __post_init__(self) -> None:
+        check_server_name(self.server_name)
+        if self.server_name == CLAUDE_CODE_SERVER:
+            raise ValueError(
+                f"{CLAUDE_CODE_SERVER!r} cannot be the name of an MCP server: answers name Claude Code's own tools so"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServerKey:
+    """Name, transport and tools of an MCP server; two requests with equal keys can use one server."""
+
+    name: str
+    transport: Literal["stdio", "sdk"]
+    tools: str
+    """JSON text: a list of objects with `name`, `description`, `input_schema` and `sequential`."""
+    is_plain: bool = False
+    """True if the model gets the tools under their own names, not as `mcp__SERVER__TOOL`."""
+
+    def cli_name(self, tool: str) -> str:
+        """Return the tool name for the model."""
+        return tool if self.is_plain else mcp_name(self.name, tool)
+
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """Return the tools as an MCP server lists them."""
+        return _schemas(self.tools)
+
+    def names(self) -> frozenset[str]:
+        """Return the tool names."""
+        return frozenset(schema["name"] for schema in self.schemas())
+
+
+# Every request of an agent has the same tools, and needs them several times.
+@lru_cache(maxsize=64)
+def _schemas(tools: str) -> tuple[ToolSchema, ...]:
+    schemas = cast("list[dict[str, JsonValue]]", json.loads(tools))
+    for schema in schemas:
+        # The CLI runs calls to read-only tools in parallel, and others one after another.
+        schema.update(annotations={"readOnlyHint": not schema.pop("sequential")}, _meta=dict(TOOL_META))
+    return cast("tuple[ToolSchema, ...]", tuple(schemas))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestReport:
+    """How a request was handled; after retries by the client, the last attempt."""
+
+    process_started: bool
+    """True if it waited for a process to start and got it; otherwise the process was warm, or had served others."""
+    wait_seconds: float
+    """The wait for a process, in seconds, a start included."""
+    queue_length: int
+    """Requests that waited for a process before it."""
+    rate_limits: RateLimits | None = None
+    """Limits in the API's response, if any. In the CLI's own loop they can come after the answer."""
+    login_expires_at: datetime | None = None
+    """Time when a login with `/login` ends, from an earlier request: Claude Code reports it after each answer."""
+
+
+@dataclass(eq=False)
+class RequestContext:
+    """Request options, and the event loop and context in which the caller's code runs."""
+
+    tools: CLITools | None
+    claude_code_tools: ClaudeCodeTools | None
+    on_message: Callable[[Message], object] | None
+    on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None
+    report: RequestReport | None = field(default=None, init=False)
+    """The last request's report; None before its process was ready."""
+    model: str = field(default="", init=False)
+    """The model that the last request names; empty before its body was parsed."""
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop, init=False)
+    _context: contextvars.Context = field(default_factory=contextvars.copy_context, init=False)
+
+    def deliver(self, message: Message) -> None:
+        """Pass a message to the caller, without waiting."""
+        if self.on_message is None:
+            return
+        try:
+            self._loop.call_soon_threadsafe(self.on_message, message, context=self._context.copy())
+        except RuntimeError:
+            logger.debug("A CLI message came after its listener's event loop had ended")
+
+    def tell_usage(self, message: Mapping[str, JsonValue]) -> None:
+        """Pass the API's counts to the caller, in this thread, so that they precede the event that has them."""
+        if self.on_usage is not None and message:
+            try:
+                self.on_usage(message)
+            except Exception:
+                logger.exception("The callback for usage failed")
+
+    async def call(self, call: CLICall) -> Mapping[str, object]:
+        """Run a tool in the caller's loop and context. Cancelling this cancels the tool.
+
+        A call to any other tool never returns: it ends the turn, and its result comes with the next request.
+        """
+        if self.tools is None or call.name not in self.tools.names:
+            return await asyncio.get_running_loop().create_future()
+        run = self.tools.call
+
+        async def result() -> Mapping[str, object]:
+            try:
+                return await run(call)
+            except SystemExit as error:
+                # A task that raises it ends its event loop, which a tool with a command line parser does not intend.
+                raise RuntimeError(f"SystemExit: {error}") from error
+
+        return await self.there(result())
+
+    async def there(self, work: Coroutine[object, object, T]) -> T:
+        """Await something in the caller's event loop and context.
+
+        Raises:
+            RuntimeError: That loop has ended.
+        """
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the event loop in which the request was made has ended")
+        future = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self._loop)
+        return await asyncio.wrap_future(future)
+
+
+_current: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
+
+
+@contextmanager
+def request_context(
+    *,
+    tools: CLITools | None = None,
+    claude_code_tools: ClaudeCodeTools | None = None,
+    on_message: Callable[[Message], object] | None = None,
+    on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
+) -> Generator[RequestContext]:
+    """Set the options for all requests made within, in this task and its subtasks.
+
+    Yields the `RequestContext`, whose `report` is set as soon as the response has begun.
+
+    Args:
+        tools: The caller's tools for the CLI's own loop.
+        claude_code_tools: Claude Code's own tools, allowed for these requests.
+        on_message: Called in the current event loop with every CLI message for such a request, in order, up to and
+            including the turn's `ResultMessage`. The last ones may come after the response.
+        on_usage: Called with the API's message without content, whenever the API has counted more: before the caller
+            gets the event that says so, and after an answer that broke off, whose `output_tokens` are estimated from
+            its length. It is called in another thread, so it must return at once.
+    """
+    context = RequestContext(tools, claude_code_tools, on_message, on_usage)
+    token = _current.set(context)
+    try:
+        yield context
+    finally:
+        _current.reset(token)
+
+
+def current_context() -> RequestContext | None:
+    """Return the request context set in the current task."""
+    return _current.get()
+
+
+class LimitWatch:
+    """Keeps the last known limits, and calls back when a window passes a threshold, a used share above 0.
+
+    Once for each threshold, and again after the window was reset. A window that refuses has passed all thresholds.
+    """
+
+    def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:
+        for threshold in thresholds:
+            if not 0 < threshold <= 1:
+                raise ValueError(f"limit_thresholds must be shares above 0 and at most 1, such as 0.8, not {threshold}")
+        self.last: RateLimits | None = None
+        """The limits in the last response that had any."""
+        self.login_expires_at: datetime | None = None
+        """Time when a login with `/login` ends, as Claude Code reported it last."""
+        self._callback = callback
+        self._thresholds = tuple(thresholds)
+        self._passed: dict[str, tuple[datetime | None, float]] = {}
+
+    def note(self, limits: RateLimits, loop: asyncio.AbstractEventLoop) -> None:
+        """Store a response's limits; the callback runs on `loop`, unless that has ended."""
+        self.last = limits
+        for window in limits.windows:
+            if self._passes(window) and (callback := self._callback) is not None:
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_call, callback, window, limits)
+
+    def note_login(self, expires_at: datetime | None) -> None:
+        """Store the login's end, None for another kind of login."""
+        self.login_expires_at = expires_at
+
+    def _passes(self, window: LimitWindow) -> bool:
+        """Return true if the window has just passed a new threshold."""
+        used = 1.0 if window.status == "rejected" else window.utilization or 0.0
+        now = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
+        resets_at, before = self._passed.get(window.kind, (None, 0.0))
+        if window.resets_at != resets_at:
+            before = 0.0
+        # Responses to parallel requests may arrive in any order, so values never decrease within a window.
+        self._passed[window.kind] = (window.resets_at, max(now, before))
+        return now > before
+
+
+def _call(callback: LimitCallback, window: LimitWindow, limits: RateLimits) -> None:
+    try:
+        callback(window, limits)
+    except Exception:
+        logger.exception("The callback for limits failed")
