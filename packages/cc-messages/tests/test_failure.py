@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from cc_messages.api.response import as_logged, error_body, turn_error
+from cc_messages.api.response import UnreadableEventError, as_logged, error_body, error_headers, turn_error
 from cc_session.internals import bundled_cli
 from cc_types import APIError, CLIConnectionError, JsonValue
 
@@ -140,3 +140,11 @@ def test_a_model_too_new_for_the_cli_is_an_error_with_advice(words: str, has_adv
     assert isinstance(error, APIError)
     assert error.message.startswith(words)
     assert ("cli_path" in error.message) == has_advice
+
+
+def test_an_unreadable_event_is_final_also_with_a_request_id_in_the_log() -> None:
+    """MSG-E11: clients do not pay for the same events again."""
+    error = as_logged(UnreadableEventError({}), None, None, {"request-id": "req_1"})
+    assert isinstance(error, UnreadableEventError)
+    assert not error.retryable
+    assert error_headers(error) == {"x-should-retry": "false"}

@@ -112,7 +112,8 @@ def test_only_a_call_goes_on(stop_reason: str) -> None:
 def test_an_answer_that_the_cli_has_closed_has_stopped_early() -> None:
     answer = loop("add")
     feed(answer, events([{"type": "text", "text": "Hel"}], None))
-    assert answer.has_stopped_early
+    step = answer.last_step
+    assert step is not None and step.has_ended and not step.answer.is_complete
     assert not answer.message.is_complete
 
 

@@ -211,7 +211,7 @@ class RequestReport:
     """Time when a login with `/login` ends, from an earlier request: Claude Code reports it after each answer."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RequestContext:
     """Request options, and the event loop and context in which the caller's code runs."""
 
@@ -262,11 +262,7 @@ class RequestContext:
         return await self.there(result())
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
-        """Await something in the caller's event loop and context.
-
-        Raises:
-            RuntimeError: That loop has ended.
-        """
+        """Await something in the caller's event loop and context; raise `RuntimeError` if that loop has ended."""
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("the event loop in which the request was made has ended")

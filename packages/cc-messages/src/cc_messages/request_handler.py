@@ -236,7 +236,7 @@ async def answer(
             await _while_wanted(response, _answer(core, lease, process, request, response))
         finally:
             if not lease.is_over:  # later, the headers belong to the next request
-                headers, may_repeat = {**process.log.headers}, not process.has_run_tools
+                headers, may_repeat = {**process.log.headers}, not process.reading.has_run_tools
     except (Exception, asyncio.CancelledError) as error:
         # Before the caller can see it and send its next request.
         core.give_back(lease)

@@ -60,8 +60,7 @@ ERROR_EXTENSION = "claude_code_error"
 """The key of `Response.extensions` for the `ClaudeCodeError` that a response reports."""
 
 _MODELS = "/v1/models"
-_LIMITS = "/v1/limits"
-_METHODS = {"/v1/messages": "POST", "/v1/messages/count_tokens": "POST", _MODELS: "GET", _LIMITS: "GET"}
+_METHODS = {"/v1/messages": "POST", "/v1/messages/count_tokens": "POST", _MODELS: "GET", "/v1/limits": "GET"}
 
 
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
@@ -128,17 +127,21 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         """
         try:
             check_headers(request.headers.multi_items())
-            match request.method, request.url.path:
+            method, path = request.method, request.url.path
+            match method, _MODELS if path.startswith(f"{_MODELS}/") else path:
                 case "POST", "/v1/messages":
                     return await self._answer(request)
                 case "POST", "/v1/messages/count_tokens":
                     return await self._count(request)
-                case "GET", path if path == _MODELS or path.startswith(f"{_MODELS}/"):
+                case "GET", "/v1/models":
                     return await self._show_models(request)
-                case "GET", path if path == _LIMITS:
-                    return _shown_limits(self.limits)
-                case method, path:
-                    if allowed := _METHODS.get(_MODELS if path.startswith(f"{_MODELS}/") else path):
+                case "GET", "/v1/limits":
+                    limits = self.limits
+                    shown = None if limits is None else limits.model_dump(mode="json")
+                    age = None if limits is None else round(limits.age, 3)
+                    return httpx2.Response(200, json={"rate_limits": shown, "age_seconds": age})
+                case _, name:
+                    if allowed := _METHODS.get(name):
                         raise MethodNotAllowedError(method, path, allowed)
                     raise APIError(status=404, message=f"{method} {path} is not served by Claude Code")
         except APIError as error:
@@ -325,11 +328,6 @@ def parse_request(
         return loop or whole_request(fields, head, login, places_breakpoints=places_breakpoints)
     except RecursionError as error:
         raise invalid("The request body is nested too deeply") from error
-
-
-def _shown_limits(limits: RateLimits | None) -> httpx2.Response:
-    shown = None if limits is None else limits.model_dump(mode="json")
-    return httpx2.Response(200, json={"rate_limits": shown, "age_seconds": limits and round(limits.age, 3)})
 
 
 async def _models(core: PoolCore, launches: LaunchBuilder) -> JsonValue:

@@ -69,10 +69,7 @@ def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
 
 
 def without_cache_control(block: Block) -> Block:
-    """Return a block without cache breakpoints, also in nested blocks.
-
-    Tool data and tool schemas are unchanged, whatever their field names.
-    """
+    """Return a block without cache breakpoints, also in nested blocks; tool data and tool schemas are unchanged."""
     bare = {name: item for name, item in block.items() if name != "cache_control"}
     for name in _NESTING:
         match bare.get(name):
@@ -86,10 +83,7 @@ def without_cache_control(block: Block) -> Block:
 
 
 def with_breakpoints(fields: Block, *, at_prompt: bool = True) -> Block:
-    """Return the request body with breakpoints; a body that already has any is unchanged.
-
-    With `at_prompt` there is a breakpoint after the system prompt, or else after the tools.
-    """
+    """Return the request body with breakpoints, also `at_prompt` or tools; a body that already has any is unchanged."""
     messages = _list(fields.get("messages"))
     contents = [message.get("content") for message in messages if isinstance(message, dict)]
     if _is_marked(fields) or any(map(_is_marked_in, (fields.get("tools"), fields.get("system"), *contents))):

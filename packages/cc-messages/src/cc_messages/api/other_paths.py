@@ -1,6 +1,6 @@
 """The API's other paths: `/v1/models`, and `POST /v1/messages/count_tokens`.
 
-A model list has the models that Claude Code lists, as the API would list them: a few by an alias, each with its id;
+A model list has the models that Claude Code lists, as the API would list them: a few by an alias, each with the id;
 clients can request both. Claude Code has no dates and limits, so those fields are absent: the official client returns
 None for them.
 
@@ -124,11 +124,15 @@ def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonVal
     text = query.get("limit", _DEFAULT_LIMIT)
     if not text.isdecimal() or not 1 <= (limit := int(text)) <= _MAX_LIMIT:
         raise invalid(f"limit: must be a number from 1 to {_MAX_LIMIT}")
+    ids = [model["id"] for model in models]
+    for field in {"after_id", "before_id"} & query.keys():
+        if query[field] not in ids:
+            raise invalid(f"{field}: there is no model {query[field]!r}")
     if "before_id" in query:
-        rest = models[: _index(models, query, "before_id")]
+        rest = models[: ids.index(query["before_id"])]
         chosen = rest[-limit:]
     else:
-        rest = models[_index(models, query, "after_id") + 1 :] if "after_id" in query else models
+        rest = models[ids.index(query["after_id"]) + 1 :] if "after_id" in query else models
         chosen = rest[:limit]
     return {
         "data": [*chosen],
@@ -140,10 +144,3 @@ def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonVal
 
 def _model(identity: str, name: str) -> Model:
     return {"type": "model", "id": identity, "display_name": name, "lifecycle": "active"}
-
-
-def _index(models: Sequence[Model], query: Mapping[str, str], field: str) -> int:
-    for index, model in enumerate(models):
-        if model["id"] == query[field]:
-            return index
-    raise invalid(f"{field}: there is no model {query[field]!r}")

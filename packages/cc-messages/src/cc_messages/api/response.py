@@ -34,9 +34,9 @@ from cc_types import (
 from cc_types.failures import BEDROCK_TYPES, BY_CLI_NAME, BY_TYPE, failure_of
 
 __all__ = [
-    "REQUEST_ID", "WHITESPACE", "Answer", "Event", "MethodNotAllowedError", "UnreadableEventError", "as_logged",
-    "error_body", "error_headers", "error_response", "invalid", "overloaded", "retry_after", "says_nothing",
-    "sse", "turn_error", "with_limits",
+    "REQUEST_ID", "WHITESPACE", "Answer", "Event", "FinalError", "MethodNotAllowedError", "UnreadableEventError",
+    "as_logged", "error_body", "error_headers", "error_response", "invalid", "overloaded", "retry_after",
+    "says_nothing", "sse", "turn_error", "with_limits",
 ]  # fmt: skip
 
 Event = dict[str, Any]
@@ -107,10 +107,7 @@ class Answer:
 
     @property
     def billed(self) -> dict[str, JsonValue]:
-        """The message without its content, as far as the API has counted it.
-
-        It counts the output at the end. If that is missing, `output_tokens` is estimated: four characters are a token.
-        """
+        """The message without content. Before the end, which has the API's count, `output_tokens` is estimated."""
         if not self._message or self.stop_reason is not None:
             return {**self._message}
         counted = self.usage.get("output_tokens")
@@ -241,18 +238,22 @@ class MethodNotAllowedError(APIError):
         self.allowed = allowed
 
 
-class UnreadableEventError(APIError):
-    """The API, or a gateway before it, sent an event that the Messages API does not have."""
-
-    def __init__(self, event: object) -> None:
-        text = repr(event)[:_EVENT_CHARACTERS]
-        super().__init__(status=502, message=f"The API sent an event that the Messages API does not have: {text}")
+class FinalError(APIError):
+    """An error that a retry cannot end, whatever the status says."""
 
     @property
     @override
     def retryable(self) -> bool:
-        """False: the same request would get the same events, for the same price."""
+        """False."""
         return False
+
+
+class UnreadableEventError(FinalError):
+    """The API, or a gateway before it, sent an event that it does not have; a retry would get it for the same price."""
+
+    def __init__(self, event: object) -> None:
+        text = repr(event)[:_EVENT_CHARACTERS]
+        super().__init__(status=502, message=f"The API sent an event that the Messages API does not have: {text}")
 
     @override
     def _advice(self) -> str:
@@ -270,10 +271,7 @@ def overloaded(error: QueueTimeoutError) -> APIError:
 
 
 def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
-    """Return the error for a turn without an answer from the API at `address`.
-
-    The turn may have a result, and an apology: an assistant message that the CLI wrote itself.
-    """
+    """Return the error for a turn without an answer from the API at `address`; an apology is the CLI's own message."""
     advice = f"Check that {address} can be reached, and try again."
     status = result.api_error_status if result is not None else None
     kind = apology.error if apology is not None else None
@@ -297,7 +295,7 @@ def as_logged(
 ) -> ClaudeCodeError:
     """Return a turn's error with the details in the CLI's log, if any; `entry` is as in the API's body."""
     request_id = headers.get(REQUEST_ID)
-    if isinstance(error, ProcessExitedError):
+    if isinstance(error, ProcessExitedError | UnreadableEventError):
         return error
     if entry is None:
         if not isinstance(error, APIError) or request_id is None:
@@ -325,15 +323,8 @@ def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCode
         return error
     if error.status is None or failure_of(error.status).kind != "rate_limit":
         return error
-    return PlanLimitError(
-        limits=limits,
-        resets_at=resets_at,
-        message=error.message,
-        error_type=error.error_type,
-        request_id=error.request_id,
-        retry_after=error.retry_after,
-        details=error.details,
-    )
+    names = ("message", "error_type", "request_id", "retry_after", "details")
+    return PlanLimitError(limits=limits, resets_at=resets_at, **{name: getattr(error, name) for name in names})
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -365,12 +356,14 @@ def error_body(error: APIError, request_id: str | None = None) -> dict[str, Json
 
 
 def error_headers(error: APIError) -> dict[str, str]:
-    """Return the headers for an error: request id, wait before a retry, and allowed methods, if known."""
+    """Return the headers for an error: request id, retries, and allowed methods, if known."""
     headers = {} if error.request_id is None else {REQUEST_ID: error.request_id}
     if isinstance(error, MethodNotAllowedError):
         headers["allow"] = error.allowed
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:.15g}"
+    if isinstance(error, FinalError):
+        headers["x-should-retry"] = "false"
     return headers
 
 

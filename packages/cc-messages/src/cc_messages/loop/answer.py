@@ -32,6 +32,8 @@ from .request import LoopRequest
 
 __all__ = ["LoopAnswer", "LoopReading"]
 
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
 Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
 """A function of a call's id, tool name and input."""
 
@@ -56,19 +58,9 @@ class LoopAnswer:
         self._unanswered: set[str] = set()
 
     @property
-    def is_within_answer(self) -> bool:
-        """True if an API answer has begun and not ended."""
-        return bool(self._steps) and not self._steps[-1].has_ended
-
-    @property
-    def has_stopped_early(self) -> bool:
-        """True if the API's last message ended without a reason, as the CLI ends a truncated answer."""
-        return bool(self._steps) and self._steps[-1].has_ended and not self._steps[-1].answer.is_complete
-
-    @property
-    def shows_something_at_last(self) -> bool:
-        """True if the API's last answer contains more than thinking and whitespace."""
-        return self._steps[-1].answer.shows_something
+    def last_step(self) -> "_Step | None":
+        """The last API call."""
+        return self._steps[-1] if self._steps else None
 
     def feed(self, event: Event) -> list[Event]:
         """Process the API's next event; return the events for the caller."""
@@ -194,13 +186,11 @@ class _Step:
 
 def _total(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
     """Return a loop's usage: the sum, and the usage in each API call."""
-    iterations: list[JsonValue] = [{"type": "message", **_counts(usage)} for usage in usages]
+    iterations: list[JsonValue] = []
+    for usage in usages:
+        counts: dict[str, JsonValue] = {name: usage.get(name) or 0 for name in _COUNTS}
+        iterations.append({"type": "message", **counts, "cache_creation": usage.get("cache_creation")})
     return {**_sum(usages), "iterations": iterations}
-
-
-def _counts(usage: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return {**{name: usage.get(name) or 0 for name in names}, "cache_creation": usage.get("cache_creation")}
 
 
 def _sum(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -290,7 +280,9 @@ class LoopReading(Reading):
     @override
     def ends_by_itself(self) -> bool:
         # Calls that are not the CLI's to make keep it waiting, and after an empty answer it asks again.
-        if self.answer.is_complete and (self.answer.calls_tools or not self._loop.shows_something_at_last):
+        step = self._loop.last_step
+        shows_something = step is not None and step.answer.shows_something
+        if self.answer.is_complete and (self.answer.calls_tools or not shows_something):
             return False
         return super().ends_by_itself
 
@@ -305,12 +297,13 @@ class LoopReading(Reading):
 
     @override
     def _feed_event(self, event: Event) -> Sequence[Event]:
-        if event["type"] == "message_start" and (self._loop.is_within_answer or self.apology is not None):
+        step = self._loop.last_step
+        if event["type"] == "message_start" and (self.apology is not None or (step and not step.has_ended)):
             self.is_broken = True  # the CLI repeats events already sent
             return ()
-        events = self._loop.feed(event)
-        if self._loop.has_stopped_early and self.apology is None:
-            self.is_broken = True
+        events, step = self._loop.feed(event), self._loop.last_step
+        # The CLI ends a truncated answer without a reason.
+        self.is_broken |= bool(step and step.has_ended and not step.answer.is_complete and self.apology is None)
         return events
 
 

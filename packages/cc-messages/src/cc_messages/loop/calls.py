@@ -1,4 +1,4 @@
-"""The CLI's calls: to the caller's tools, which a process has as an MCP server, and to its own that need an approval.
+"""The CLI's calls: to the caller's tools, for which a process has an MCP server, and to tools that need an approval.
 
 The CLI learns the tools before a request, and a process serves many requests. So the server belongs to the process, and
 the process's current request is bound to it. Calls and messages come from the CLI on different ways, so a call from an

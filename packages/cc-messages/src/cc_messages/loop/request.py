@@ -101,7 +101,7 @@ def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tu
 
 
 def _message(message: JsonValue, place: str) -> HistoryMessage:
-    """Return a message, unless it would not reach the API unchanged; `place` is its position in the request."""
+    """Return a message, unless it would not reach the API unchanged; `place` is the position in the request."""
     if not isinstance(message, dict):
         raise invalid(f"{place}: an object is required")
     role = message.get("role")

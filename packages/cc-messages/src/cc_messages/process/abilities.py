@@ -72,10 +72,9 @@ class Abilities:
 
     async def _check_parameters(self, session: Session) -> None:
         await session.set_env({_PROBE: "1"})
-        settings = await session.control("get_settings")
-        match settings:
+        match await session.control("get_settings"):
             case {"effective": {"env": {**env}}} if env.get(_PROBE) == "1":
-                pass
+                return
             case _:
                 raise CLIConnectionError(
                     reason=f"{_name(session)} does not take a request's parameters while it runs",

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import cycle
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
@@ -43,8 +43,8 @@ _BEHIND_SECONDS = 0.1
 _ENTRY = re.compile(r"\[Anthropic SDK \w+\] (?P<text>.*)")
 _SENDING = re.compile(r"\[log_\w+\] sending request \{$")
 _ANSWERED = re.compile(r"\[log_\w+\] response (?:start|error \(.*\)) \{$")
-_NUMBER = re.compile(r"    timeout: (?P<number>\d+),$")
-_HEADER = re.compile(r'    "?(?P<name>[\w-]+)"?: (?P<value>"(?:[^"\\]|\\.)*"),$')
+_NUMBER = re.compile(r"^    timeout: (\d+),$", re.MULTILINE)
+_HEADER = re.compile(r'^    "?([\w-]+)"?: ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
 _ERROR = re.compile(
     r"\[ERROR\] (?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
 )
@@ -63,18 +63,19 @@ class APILog:
     def __init__(self) -> None:
         self.on_refusal: Callable[[], object] | None = None
         """Called when the API has refused the request, before the CLI tries a different request."""
-        self._entry: Literal["sending", "answer", "other"] | None = None
+        self._entry: list[str] = []
+        """Title and details of an entry whose end has not come."""
         self._has_call, self._has_answer, self._has_error = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.expect("")
 
     def expect(self, number: str) -> None:
         """Begin a request, whose API calls have this number."""
-        self._expected, self._number = number, ""
+        self._expected = number
         self._is_mine = self._is_proven = False
         self.is_mixed: bool = False
         """True if a later call had another number."""
-        if self._entry is not None:  # its other lines are about an earlier request
-            self._entry = "other"
+        if self._entry:  # about an earlier request
+            self._entry[0] = ""
         self.headers: dict[str, str] = {}
         """Useful headers in the last response."""
         self.error: dict[str, JsonValue] | None = None
@@ -106,40 +107,35 @@ class APILog:
 
     def take(self, line: str) -> None:
         """Read a line."""
-        if self._entry is not None and line.startswith((" ", "}")):
-            self._take_detail(self._entry, line)
+        if self._entry and line.startswith((" ", "}")):
+            self._entry.append(line)
+            if line.startswith("}"):
+                title, *details = self._entry
+                self._entry = []
+                self._take_entry(title, "\n".join(details))
         elif entry := _ENTRY.match(line):
-            is_sending, is_answer = _SENDING.match(entry["text"]), _ANSWERED.match(entry["text"])
-            if is_sending:
-                self._number, self._is_mine = "", False
-            self._entry = ("sending" if is_sending else "answer" if is_answer else "other") if line[-1] == "{" else None
+            self._is_mine &= not _SENDING.match(entry["text"])
+            self._entry = [entry["text"]] if line[-1] == "{" else []
         else:
-            self._entry = None
+            self._entry = []
             self._take_error(line)
 
-    def _take_detail(self, entry: str, line: str) -> None:
-        if line.startswith("}"):
-            self._entry = None
-            if entry == "sending":
-                self._has_sent()
-            elif entry == "answer" and self._is_mine:
-                self._has_answer.set()
-        elif entry == "sending" and (number := _NUMBER.match(line)):
-            self._number = number["number"]
-        elif entry == "answer" and self._is_mine and (header := _HEADER.match(line)):
-            if _PASSED_ON.fullmatch(name := header["name"]):
-                with suppress(ValueError):
-                    name = "request-id" if name == _AWS_REQUEST_ID else name
-                    self.headers[name] = str(json.loads(header["value"]))
-
-    def _has_sent(self) -> None:
-        # A log without numbers proves nothing, and is useful all the same.
-        self._is_mine = self._number in ("", self._expected)
-        if self._is_mine:
-            self._is_proven = self._number == self._expected
-            self._has_call.set()
-        elif self._is_proven:  # and an earlier request's call cannot come after this request's
-            self.is_mixed = True
+    def _take_entry(self, title: str, details: str) -> None:
+        if _SENDING.match(title):
+            number = _NUMBER.search(details)
+            # A log without numbers proves nothing, and is useful all the same.
+            self._is_mine = number is None or number[1] == self._expected
+            if self._is_mine:
+                self._is_proven = number is not None
+                self._has_call.set()
+            elif self._is_proven:  # and an earlier request's call cannot come after this request's
+                self.is_mixed = True
+        elif _ANSWERED.match(title) and self._is_mine:
+            for name, value in _HEADER.findall(details):
+                if _PASSED_ON.fullmatch(name):
+                    with suppress(ValueError):
+                        self.headers["request-id" if name == _AWS_REQUEST_ID else name] = str(json.loads(value))
+            self._has_answer.set()
 
     def _take_error(self, line: str) -> None:
         entry = _ERROR.search(line)

@@ -124,7 +124,7 @@ class Reading:
 
     @property
     def has_run_tools(self) -> bool:
-        """True if the CLI has called tools in this turn."""
+        """True if the CLI has called tools in this turn, so that a retry is not allowed."""
         return False
 
     def with_cost(self, result: ResultMessage) -> ResultMessage:
@@ -187,11 +187,7 @@ class RequestPlan:
         """The CLI's abilities."""
 
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
-        """Open the process's session; `resources` are released with the process.
-
-        Raises:
-            ClaudeCodeError: As `Session.open()`.
-        """
+        """Open the process's session, as `Session.open()` does; `resources` are released with the process."""
         session = await self.abilities.open(partial(Worker.open, launch), options)
         resources.push_async_callback(session.close)
         await self.abilities.probe(session)

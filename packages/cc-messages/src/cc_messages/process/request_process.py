@@ -66,7 +66,8 @@ class RequestProcess(Worker):
         self._was_left = self._is_mixed = False
         self._request: MessagesRequest | None = None
         self._reported_limits: RateLimits | None = None
-        self._reading = Reading(Answer())
+        self.reading = Reading(Answer())
+        """The current request's turn."""
         self._stream: TurnStream | None = None
         self._turn = AsyncExitStack()
 
@@ -79,11 +80,6 @@ class RequestProcess(Worker):
             session = await plan.open(launch, replace(launch.options, stderr=log.take), resources)
             return cls(launch, session, log, plan, resources.pop_all())
 
-    @property
-    def has_run_tools(self) -> bool:
-        """True if the CLI has called tools for the current request, so that a retry is not allowed."""
-        return self._reading.has_run_tools
-
     @override
     def matches(self, launch: Launch) -> bool:
         if self._plan.tool_server != cast(RequestLaunch, launch).tool_server:
@@ -95,7 +91,7 @@ class RequestProcess(Worker):
 
     async def take(self, launch: Launch, request: MessagesRequest) -> None:
         """Make the process ready for a request. Makes no API call, so another process may retry it."""
-        self._request, self._reading = request, Reading(Answer())
+        self._request, self.reading = request, Reading(Answer())
         settings = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
         if self._was_left or self.session.settings.missing(settings):
             self._number = next(self._numbers)
@@ -120,7 +116,7 @@ class RequestProcess(Worker):
                 if event["type"] == "message_stop":
                     return
         except ClaudeCodeError as error:
-            if self._reading.result is not None and self._reading.result.api_error_status is not None:
+            if self.reading.result is not None and self.reading.result.api_error_status is not None:
                 await self._prove()
             await self.log.failed()
             logged = as_logged(error, self.log.error, self.log.status, self.log.headers)
@@ -192,7 +188,7 @@ class RequestProcess(Worker):
 
     @override
     async def close(self) -> None:
-        if self._reading.answer.is_complete:  # and only the CLI's last messages are missing
+        if self.reading.answer.is_complete:  # and only the CLI's last messages are missing
             with suppress(ClaudeCodeError, TimeoutError):
                 async with asyncio.timeout(_LAST_MESSAGES_SECONDS):
                     await self._finish()
@@ -207,12 +203,12 @@ class RequestProcess(Worker):
                 logger.debug("A prompt was blocked %d times, in request %d of its process", attempt, self.uses)
                 await self._end_turn()
                 await self._plan.forget(was_blocked=True)
-            self._reading = self._plan.reading(message)
+            self.reading = self._plan.reading(message)
             async for event in self._events_of_turn():
                 yield event
-            if not self._reading.was_blocked:  # then the API has received the request
+            if not self.reading.was_blocked:  # then the API has received the request
                 break
-        raise self._reading.failure(api_address(self.launch.options.env))
+        raise self.reading.failure(api_address(self.launch.options.env))
 
     async def _events_of_turn(self) -> AsyncIterator[Event]:
         stream = await self._turn.enter_async_context(self.session.stream(self._plan.prompt()))
@@ -221,27 +217,27 @@ class RequestProcess(Worker):
         try:
             early: list[Message] = []
             async for message in stream:
-                events = self._reading.feed(message)
-                if not self._reading.has_begun:
+                events = self.reading.feed(message)
+                if not self.reading.has_begun:
                     continue
                 self._note_facts(message)
                 early.append(message)
                 # A turn stopped before its API call is not reported.
-                has_ended = self._reading.result is not None and not self._reading.was_blocked
-                if self._reading.answer.has_begun or has_ended:
+                has_ended = self.reading.result is not None and not self.reading.was_blocked
+                if self.reading.answer.has_begun or has_ended:
                     for earlier in early:
                         self._deliver(earlier)
                     early.clear()
                 for event in events:
                     yield event
-                if self._reading.is_broken:
+                if self.reading.is_broken:
                     break
         except TurnError:
             pass  # the result has reported it, too
 
     def _on_refusal(self) -> None:
         """End the turn: the API has refused, and the CLI would try a different request."""
-        is_over = self._reading.repeats_refused_calls or self._reading.answer.is_complete
+        is_over = self.reading.repeats_refused_calls or self.reading.answer.is_complete
         if self._stream is not None and not is_over:
             self._stream.give_up(CLIConnectionError(reason="The API has refused the request"))
 
@@ -251,7 +247,7 @@ class RequestProcess(Worker):
         if context is None or context.on_message is None:
             return
         if isinstance(message, ResultMessage):
-            message = self._reading.with_cost(message)
+            message = self.reading.with_cost(message)
         context.deliver(message)
 
     async def _finish(self) -> None:
@@ -264,7 +260,7 @@ class RequestProcess(Worker):
         stream, self._stream, self.log.on_refusal = self._stream, None, None
         try:
             if stream is not None:
-                if not self._reading.ends_by_itself:
+                if not self.reading.ends_by_itself:
                     await self.session.interrupt()
                 async for message in stream:
                     self._note_facts(message)

@@ -11,17 +11,14 @@ from contextlib import contextmanager, suppress
 
 from cc_types import APIError, JsonValue
 
+from ..api.response import FinalError
 from .clients import Client, ClientTable
 from .usage import RETRY_SECONDS, UsageLedger, UsageTotal
 
-__all__ = ["Admission", "BudgetSpentError"]
+__all__ = ["Admission"]
 
 # A place is free as soon as any answer has ended.
 _BUSY_RETRY_SECONDS = 1.0
-
-
-class BudgetSpentError(APIError):
-    """Raised if a client has spent today's budget, so that an early retry is in vain."""
 
 
 class Admission:
@@ -108,8 +105,8 @@ class Admission:
             message = f"This server cannot count the usage of its clients: {error}"
             raise APIError(status=503, message=message, retry_after=RETRY_SECONDS) from error
 
-    def _spent(self, status: int, client: Client, amount: str) -> BudgetSpentError:
-        return BudgetSpentError(
+    def _spent(self, status: int, client: Client, amount: str) -> FinalError:
+        return FinalError(
             status=status,
             message=f"The client {client.name} has used {amount} of today's budget, which begins anew at 00:00 UTC",
             retry_after=round(self.ledger.store.seconds_left()),

@@ -242,10 +242,7 @@ class LoginTransports:
         return self._others[client.login]
 
     def accept(self, table: ClientTable) -> None:
-        """Check that the clients may use their logins, and end the logins that are not in the table any more.
-
-        A subscription is for the owner alone.
-        """
+        """Check that the clients may use their logins: a subscription is for the owner alone; end those that left."""
         names = [client.name for client in table.clients if client.access != "metrics"]
         if table.has_logins:
             logins = ((client.name, client.login) for client in table.clients if client.login is not None)

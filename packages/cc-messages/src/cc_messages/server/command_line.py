@@ -46,10 +46,6 @@ client has a token and limits of its own; the file is read again when it has cha
 """
 
 
-class _Refused(Exception):
-    """Raised if the server cannot start with these arguments."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit code: 0, 1 if the server cannot be started, 2 if the arguments are wrong."""
     options = _parser().parse_args(arguments)
@@ -58,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("cc_messages.access").setLevel(logging.INFO)
     try:
         return _serve(options)
-    except (_Refused, ImportError, ValueError, ClaudeCodeError) as error:
+    except (ImportError, ValueError, ClaudeCodeError) as error:
         sys.stderr.write(f"cc-messages: {error}\n")
         return 1
 
@@ -160,7 +156,7 @@ def _token(options: argparse.Namespace) -> str | None:
     file: Path | None = options.token_file
     if options.clients is not None:
         if file is not None:
-            raise _Refused("give either --token-file or --clients, not both")
+            raise ValueError("give either --token-file or --clients, not both")
         return None
     if file is None:
         return os.environ.get(TOKEN_VARIABLE) or None
@@ -169,9 +165,9 @@ def _token(options: argparse.Namespace) -> str | None:
             sys.stderr.write(f"cc-messages: warning: other users have access to {file}; chmod 600 takes it away\n")
         token = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise _Refused(f"the token cannot be read: {error}") from error
+        raise ValueError(f"the token cannot be read: {error}") from error
     if not token:
-        raise _Refused(f"there is no token in {file}")
+        raise ValueError(f"there is no token in {file}")
     return token
 
 
@@ -196,7 +192,7 @@ def _listen(host: str, port: int) -> socket.socket:
             listener.listen()
             on_failure.pop_all()
     except (OSError, OverflowError) as error:
-        raise _Refused(f"cannot listen on {host}, port {port}: {error}") from error
+        raise ValueError(f"cannot listen on {host}, port {port}: {error}") from error
     return listener
 
 
@@ -209,7 +205,8 @@ def _check_no_circle(listener: socket.socket) -> None:
     except ValueError:
         return
     if is_circle:
-        raise _Refused(f"ANTHROPIC_BASE_URL is {address}, which is this server itself: unset it, or take another port")
+        problem = f"ANTHROPIC_BASE_URL is {address}, which is this server itself: unset it, or take another port"
+        raise ValueError(problem)
 
 
 def _check_login(cli: str | None) -> None:

@@ -23,10 +23,10 @@ from cc_types import APIError, CLINotFoundError
 
 from ..api.cost import has_price
 from ..api.request import run_on_body
-from ..api.response import MethodNotAllowedError, error_body, error_response, sse
+from ..api.response import FinalError, MethodNotAllowedError, error_body, error_response, sse
 from ..context import request_context
 from ..transport import ClaudeCodeTransport
-from .admission import Admission, BudgetSpentError
+from .admission import Admission
 from .clients import Client, LoginTransports
 from .connections import trust_connection
 from .request_body import RequestBody
@@ -55,10 +55,7 @@ _METHODS = {"/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET", 
 
 
 class Gate:
-    """Serves HTTP requests from a transport. Lives on the server's event loop.
-
-    After `ping_seconds` of silence a stream gets a ping.
-    """
+    """Serves HTTP requests, on the server's event loop; after `ping_seconds` of silence a stream gets a ping."""
 
     def __init__(
         self, transports: LoginTransports, admission: Admission, max_body_bytes: int, ping_seconds: float
@@ -185,8 +182,6 @@ class Gate:
             response = await transport.handle_async_request(request)
         except httpx2.TransportError as error:
             response = error_response(_server_error(error))
-            if isinstance(error.__cause__, CLINotFoundError):  # a retry cannot fix it
-                response.headers["x-should-retry"] = "false"
         try:
             await self._send(response, send)
         finally:
@@ -298,8 +293,6 @@ def _refusal(error: Exception, body: RequestBody) -> httpx2.Response:
         logger.error("Serving a request failed", exc_info=error)
         error = APIError(status=500, message="The server failed; its log says more")
     response = error_response(error)
-    if isinstance(error, BudgetSpentError):
-        response.headers["x-should-retry"] = "false"
     if body.is_ambiguous:  # so that the rest is not parsed as another request
         response.headers["connection"] = "close"
     return response
@@ -309,5 +302,6 @@ def _server_error(error: httpx2.TransportError) -> APIError:
     """Return the error between this server and the API."""
     # Without the text, which can be the API's and quote the request.
     logger.warning("A request failed: %s", type(error.__cause__ or error).__name__)
-    status = 500 if isinstance(error.__cause__, CLINotFoundError) else 502
-    return APIError(status=status, message=str(error), error_type="api_error")
+    if isinstance(error.__cause__, CLINotFoundError):
+        return FinalError(status=500, message=str(error))
+    return APIError(status=502, message=str(error))

@@ -153,7 +153,7 @@ def _of_limits(limits: RateLimits) -> Iterator[Metric]:
 
 
 def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Mapping[Any, float | None]) -> Metric:
-    """Return a gauge with a sample for each value that is not None, by the values of its labels."""
+    """Return a gauge with a sample for each value that is not None, by label values."""
     gauge = GaugeMetricFamily(f"cc_messages_{name}", text, labels=labels)
     for values, number in samples.items():
         if number is not None:

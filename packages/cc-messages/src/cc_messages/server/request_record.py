@@ -60,7 +60,7 @@ class RequestRecord:
         """The model that the request names, if it was parsed."""
         self.usage = Usage()
         self.response: Mapping[str, JsonValue] = {}
-        """The API's message without its content, if there is one."""
+        """The API's message without content, if there is one."""
         self.has_begun = False
         """True if a response has begun."""
         self.has_ended = False

@@ -1,4 +1,4 @@
-"""Usage: of a request, as the API's counts grow with its message; and by client and UTC day.
+"""Usage: of a request, as the API's counts grow with the message; and by client and UTC day.
 
 The usage of a day is in SQLite, so that it survives a restart and several servers may share it.
 
@@ -11,13 +11,14 @@ locked or slow delays only requests that need it, for a bounded time.
 import asyncio
 import logging
 import math
+import operator
 import os
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,29 +88,19 @@ class Usage:
         return UsageTotal(self.requests, self.all_input + self.output, self.dollars)
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.requests - other.requests,
-            self.input - other.input,
-            self.output - other.output,
-            self.cache_read - other.cache_read,
-            self.cache_write - other.cache_write,
-            0.0 if math.isinf(other.dollars) else self.dollars - other.dollars,
-        )
+        dollars = 0.0 if math.isinf(other.dollars) else self.dollars - other.dollars
+        return Usage(*map(operator.sub, astuple(self)[:-1], astuple(other)[:-1]), dollars=dollars)
 
 
 class UsageMeter:
-    """Reports the usage of a request, piece by piece.
-
-    Args:
-        report: Called with each amount that is added.
-    """
+    """Reports the usage of a request, with a call of `report` for each amount that is added."""
 
     def __init__(self, report: Callable[[Usage], None]) -> None:
         self._report = report
         self.reported = Usage()
         """The request's usage so far."""
         self.message: Mapping[str, JsonValue] = {}
-        """The API's last message that had counts, without its content."""
+        """The API's last message that had counts, without content."""
 
     def __call__(self, message: Mapping[str, JsonValue]) -> None:
         """Report how much usage a message adds to that of the last call."""
