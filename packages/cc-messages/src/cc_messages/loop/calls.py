@@ -208,10 +208,7 @@ def _mcp_tool(schema: ToolSchema) -> Tool:
 
 
 class Approvals:
-    """The calls in a request that need an approval by `policy`, or wait; the last message has approvals for others.
-
-    Each approval is good for one call.
-    """
+    """A request's calls that `policy` asks about; an approval in the last message is good for one call."""
 
     def __init__(self, policy: Policy, messages: Iterable[HistoryMessage]) -> None:
         *history, last = messages

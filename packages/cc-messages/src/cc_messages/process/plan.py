@@ -296,10 +296,7 @@ class LaunchBuilder:
         """True if processes for these launches end as soon as no request waits for them."""
 
     def whole(self, request: MessagesRequest | None = None) -> RequestLaunch:
-        """Return the launch for a request whose body goes to the API as a whole.
-
-        Without a request it is for any request without betas, as far as the login allows.
-        """
+        """Return the launch for a request whose body goes to the API as a whole; without one, for any without betas."""
         cloud = _CLOUD_ENV if login_of(self._env) in (Login.BEDROCK, Login.FOUNDRY, Login.VERTEX) else {}
         options = logged(self.sealed(request, {**_LIMIT_ENV, **cloud}))
         if self.abilities.can_rewind:  # without it, a command clears the conversation

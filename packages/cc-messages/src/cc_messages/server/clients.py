@@ -1,7 +1,4 @@
-"""The server's clients: names, tokens and limits, from a private TOML file that is read again when it has changed.
-
-A single token is a table with one row.
-"""
+"""The server's clients: names, tokens and limits, from a private TOML file that is read again when it has changed."""
 
 import asyncio
 import hashlib
@@ -93,10 +90,7 @@ class ClientFileError(ValueError):
 
 
 class ClientFile:
-    """The clients of a file. If the file is broken later, the clients stay as they were.
-
-    Whenever the file was read, `check` is called with the clients; its `ValueError` refuses them.
-    """
+    """The clients of a file. Each reading calls `check`, which may raise `ValueError`; later errors change nothing."""
 
     def __init__(self, path: Path, check: Callable[[ClientTable], None]) -> None:
         self._path, self._check = path, check

@@ -1,7 +1,4 @@
-"""`python -m cc_messages serve`: the server for the shell.
-
-The outermost layer: arguments, the token, the socket, signals and printing.
-"""
+"""`python -m cc_messages serve`: the server for the shell, with arguments, token, socket, signals and printing."""
 
 import argparse
 import asyncio

@@ -1,7 +1,4 @@
-"""All that knows uvicorn: the limits of a server's connections, and the run from a bound socket to a signal.
-
-Connections have limited time for a request's head, and a limited number without the token.
-"""
+"""All that knows uvicorn: the limits of a server's connections, and the run from a bound socket to a signal."""
 
 import asyncio
 import signal

@@ -272,10 +272,7 @@ def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
 
 
 def _check_price(client: Client, body: bytes) -> None:
-    """Refuse a model without a list price to a client with a budget in dollars.
-
-    Aliases are not on the price list, but the models in their answers are.
-    """
+    """Refuse a model without a list price to a client with a budget in dollars; an alias's answers name the model."""
     try:
         model = from_json(body).get("model")
     except (ValueError, AttributeError):  # the transport refuses such a body
