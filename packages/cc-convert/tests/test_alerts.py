@@ -62,6 +62,23 @@ def test_alerts_on_windows_and_costs_are_parsed() -> None:
             parse_alert(text)
 
 
+def test_an_alert_for_nothing_names_the_probable_project(run: Run, log: Any) -> None:
+    """LOG-100: also the folder's name alone, as users write it; a day without requests is no mistake."""
+    log.project = "/home/user/shop"
+    log.answer(timestamp=datetime.now(UTC).isoformat())
+    path = log.write()
+
+    for alert, name in (("project:*/shp>$5", "/home/user/shop"), ("project:shop>$5", "/home/user/shop"),
+                        ("model:claude-sonet-5>$5", "claude-sonnet-5")):  # fmt: skip
+        note = f"note: the alert {alert!r} matches no {alert.partition(':')[0]}; did you mean {name}?\n"
+        done = run("report", path, "--alert", alert)
+        assert (done.code, done.err) == (0, note)
+        assert run("watch", path, "--once", "--alert", alert).out.endswith(f"{note}\n")
+    assert run("report", path, "--alert", "agent:qq>1").err == "note: the alert 'agent:qq>1' matches no agent\n"
+    for alert in ("project:*/shop>$5", "day:2020-01-01>$1", "total>$5"):
+        assert run("report", path, "--alert", alert).err == ""
+
+
 def test_watch_runs_a_command_for_an_alert(log: Any, tmp_path: Path) -> None:
     """LOG-98: with the value in its environment; a project's name is never a part of the command."""
     log.project = "/home/user/$(touch owned)`touch owned`"

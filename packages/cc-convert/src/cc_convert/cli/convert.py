@@ -11,7 +11,7 @@ from ..log_files.rows import Row
 from ..logs import Logs
 from ..redaction import Redaction
 from ..table import COLUMNS, duckdb_with, record_of
-from .inputs import chosen_zone, load_rows, load_titles, mention, overview, with_costs
+from .inputs import chosen_zone, load_rows, load_titles, mention, overview
 from .output import RefusedError, check_free, is_device, say, write_output, write_records
 from .page_folder import PageFolder
 
@@ -39,7 +39,7 @@ def run(options: Namespace) -> int:
                 file.writelines(f"{to_archive(row, clean(titles.pop(row.session, '')))}\n" for row in rows)
     if options.output != "-" and form != "md":
         say(f"{len(rows):,} rows written to {options.output}")
-    return mention(overview(logs, with_costs(rows)))
+    return mention(overview(logs, rows))
 
 
 def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
@@ -107,4 +107,4 @@ def write_page(options: Namespace, *, transcripts: bool) -> int:
         say(f"{len({row.session for row in rows}):,} sessions written to {options.output}{others}")
     if transcripts and not renders_markdown():
         say('note: answers are shown as plain text; pip install "cc-convert[html]" renders their Markdown')
-    return mention(overview(logs, with_costs(rows)))
+    return mention(overview(logs, rows))

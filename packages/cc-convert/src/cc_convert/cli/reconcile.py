@@ -8,7 +8,7 @@ from ..reconcile import Comparison, reconcile
 from ..report.sums import spell_cost
 from . import FINDINGS, OK
 from .inputs import chosen_prices, load_logs, mention, overview
-from .output import say, spell_count, without_empty, write_records, write_table
+from .output import say, without_empty, write_records, write_table
 
 
 def run(options: Namespace) -> int:
@@ -32,9 +32,8 @@ def run(options: Namespace) -> int:
         )
     if without:
         say(f"{len(without)} sessions have no total to compare with")
-    if logs.lost:
-        mention(overview(logs, ()))
-    return FINDINGS if differing or doubtful or logs.lost else OK
+    code = mention(overview(logs, ())) if logs.lost else OK
+    return FINDINGS if differing or doubtful else code
 
 
 def _record(comparison: Comparison) -> dict[str, Any]:
@@ -61,9 +60,9 @@ def _table(compared: list[Comparison]) -> list[list[str]]:
         name = comparison.session
         for kind, requests, unlogged, stated, difference, outside in comparison.by_kind():
             if requests or stated or difference or outside:
-                cells = [spell_count(number) for number in (requests, unlogged, stated)]
+                cells = [f"{number:,}" for number in (requests, unlogged, stated)]
                 spelled = f"{difference:+,}" if difference else "0"
-                table.append([name, kind, *cells, spelled, spell_count(outside) if outside else ""])
+                table.append([name, kind, *cells, spelled, f"{outside:,}" if outside else ""])
                 name = ""
         off = comparison.cost_difference
         table.append(["", "cost", spell_cost(comparison.cost), "", spell_cost(comparison.stated_cost), _off(off), ""])

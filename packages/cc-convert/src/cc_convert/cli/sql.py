@@ -9,7 +9,7 @@ from typing import Any
 
 from ..log_files.rows import Row
 from ..table import COLUMNS, duckdb_with, values_of
-from .inputs import chosen_prices, load_logs, mention, overview, with_costs
+from .inputs import chosen_prices, load_logs, mention, overview
 from .output import RefusedError, write_records
 
 
@@ -22,7 +22,7 @@ def run(options: Namespace) -> int:
     names = _unique(headings)
     records = [dict(zip(names, values, strict=True)) for values in table]
     write_records(sys.stdout, records, options.format, names)
-    return mention(overview(logs, with_costs(rows)))
+    return mention(overview(logs, rows))
 
 
 def _sqlite(rows: list[Row], query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
