@@ -13,7 +13,6 @@ from ..redaction import Redaction
 from ..table import COLUMNS, duckdb_with, record_of
 from .inputs import chosen_zone, load_rows, load_titles, mention, overview
 from .output import RefusedError, check_free, is_device, say, write_output, write_records
-from .page_folder import PageFolder
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "html", ".htm": "html", ".md": "md"}
 
@@ -93,6 +92,7 @@ def write_page(options: Namespace, *, transcripts: bool) -> int:
     """Write the page with charts, optionally with transcripts, and the further pages that these need."""
     from ..html.answer import renders_markdown
     from ..html.page import write_html
+    from ..html.page_folder import PageFolder
 
     rows, logs, clean = _load(options)
     with ExitStack() as stack:

@@ -64,17 +64,13 @@ def _uses(info: dict[str, JsonValue], now: datetime) -> list[WindowUse]:
 
 def store_uses(uses: Sequence[WindowUse], earlier: Iterable[WindowUse]) -> None:
     """Store observations and those in the day before them, if the cache can be written."""
-    newest = max(use.time for use in uses)
-    entries: list[WindowUse] = []
-    for kind in dict.fromkeys(use.kind for use in (*earlier, *uses)):
-        steps: list[WindowUse] = []
-        for use in sorted((use for use in (*earlier, *uses) if use.kind == kind), key=lambda use: use.time):
-            # In each step only the newest observation, after the first.
-            if len(steps) > 1 and use.time - steps[-2].time < _STEP:
-                steps.pop()
-            if use.time > newest - _KEPT:
-                steps.append(use)
-        entries += steps
+    both = sorted((*earlier, *uses), key=lambda use: use.time)
+    # In each step only the first observation, and the newest of all.
+    firsts: dict[tuple[str, float], WindowUse] = {}
+    for use in both:
+        if use.time > both[-1].time - _KEPT:
+            firsts.setdefault((use.kind, use.time // _STEP), use)
+    entries = dict.fromkeys((*firsts.values(), *newest_uses(both)))
     with suppress(OSError):
         Cache().store(_ENTRY, (list(map(tuple, entries)),))
 

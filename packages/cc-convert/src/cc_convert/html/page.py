@@ -1,9 +1,12 @@
 """The report in HTML: the page with the charts, and transcripts, on further pages if a page would be too large."""
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, tzinfo
-from typing import NamedTuple, Protocol, TextIO
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple, TextIO
 
 from ..log_files.events import Event, read_events
 from ..log_files.rows import Row
@@ -12,37 +15,20 @@ from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
 from ..report.groups import NO_TIME, group, total
 from ..report.sums import Line
-from .assets import SCRIPT, STYLE, policy
-from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, period_of
+from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, periods
 from .lists import facts_list, labels_of, project_table, session_table, span, unpriced_note
+from .page_folder import PageFolder
 from .safe import text
 from .timeline import context_chart, timeline_chart
 from .transcript import entries, search_box
 
-__all__ = ["MorePages", "write_html"]
+__all__ = ["write_html"]
 
 # Bytes. A page has at most the first size and a list of sessions; a session's parts have the second.
 _PAGE, _PART = 3_000_000, 1_500_000
 _ROW_BYTES = 450
 _MOST_LISTED = 5000
-
-
-class MorePages(Protocol):
-    """Place for the pages after the first one."""
-
-    @property
-    def folder_link(self) -> str:
-        """The folder, as the first page links to it."""
-        ...
-
-    @property
-    def first_link(self) -> str:
-        """The first page, as the others link to it."""
-        ...
-
-    def open(self, number: int) -> TextIO:
-        """Create a page's file, from number 2 on; it is complete when the next one is created."""
-        ...
+_STYLE, _SCRIPT = (Path(__file__).with_name(name).read_text("utf-8") for name in ("page.css", "page.js"))
 
 
 class _Part(NamedTuple):
@@ -61,7 +47,7 @@ def write_html(
     *,
     zone: tzinfo | None = None,
     transcripts: bool = True,
-    more: MorePages | None = None,
+    more: PageFolder | None = None,
     clean: Callable[[str], str] = str,
 ) -> None:
     """Write the report.
@@ -86,14 +72,11 @@ def write_html(
         for number, line in enumerate(sessions):
             book.add(line, list(_parts(line, f"s{number}", logs.places.get(line.key, []), zone, clean)))
     sections = book.end()
-    file.write(_head())
-    file.write('<main><div id="overview">\n')
-    file.write(_overview(buckets, zone))
+    file.write(f'{_head()}<main><div id="overview">\n{_overview(buckets, zone)}')
     listed, note = sessions[:_MOST_LISTED], ""
     if unlisted := len(sessions) - len(listed):
         note = f'<p class="dim">{unlisted:,} older sessions are on the last pages: {book.page_links()}</p>'
-    file.write(session_table(listed, book.links, zone, note))
-    file.write("</div>\n")
+    file.write(session_table(listed, book.links, zone, note) + "</div>\n")
     file.writelines(sections)
     file.write(_end(_foot(logs, zone)))
 
@@ -101,7 +84,7 @@ def write_html(
 class _Book:
     """Divides the transcripts among pages. A page is written when it is full; the first one stays in memory."""
 
-    def __init__(self, more: MorePages | None, list_size: int, foot: str, zone: tzinfo | None) -> None:
+    def __init__(self, more: PageFolder | None, list_size: int, foot: str, zone: tzinfo | None) -> None:
         self.links: dict[str, str] = {}
         """Links from the first page to the sessions."""
         self._more, self._foot, self._zone = more, foot, zone
@@ -147,8 +130,8 @@ class _Book:
             lines = [line for line, _ in self._lines.values()]
             links = {key: link for key, (_, link) in self._lines.items()}
             file = self._more.open(self._number)
-            file.write(_head())
-            file.write(f'<main><div id="overview"><header><a href="{self._link(2, 1, "overview")}">All sessions</a>')
+            file.write(f'{_head()}<main><div id="overview"><header>')
+            file.write(f'<a href="{self._link(2, 1, "overview")}">All sessions</a>')
             file.write(f"<h1>Claude Code usage, page {self._number:,}</h1></header>\n")
             file.write(session_table(lines, links, self._zone) + "</div>\n")
             file.writelines(self._sections)
@@ -169,15 +152,9 @@ def _parts(
 ) -> Iterator[_Part]:
     """Yield a session's transcript, in parts that fit a page."""
     events = sorted(_events(paths, line.key), key=lambda event: event.time or 0.0)
-    charts = [
-        ("Timeline", timeline_chart(events, zone)),
-        ("Context", context_chart(events)),
-    ]
-    top = (
-        facts_list(line)
-        + '<div class="card">'
-        + "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts if chart)
-    )
+    charts = {"Timeline": timeline_chart(events, zone), "Context": context_chart(events)}
+    top = f'{facts_list(line)}<div class="card">'
+    top += "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts.items() if chart)
     number, pieces, size = 1, list[str](), 0
     for entry in entries(events, zone, clean):
         if size + len(entry) > _PART and pieces:
@@ -208,29 +185,36 @@ def _events(paths: list[str], session: str) -> Iterator[Event]:
 
 
 def _head() -> str:
+    """Return a page's begin; its policy allows no loading, and only our own style and script, by their hashes."""
+    style, script = (b64encode(sha256(content.encode()).digest()).decode() for content in (_STYLE, _SCRIPT))
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{text(policy())}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>Claude Code usage</title>\n<style>{STYLE}</style></head><body>\n"
+        f"<title>Claude Code usage</title>\n<style>{_STYLE}</style></head><body>\n"
     )
 
 
 def _end(foot: str) -> str:
-    return f"</main>\n{foot}<script>{SCRIPT}</script></body></html>\n"
+    return f"</main>\n{foot}<script>{_SCRIPT}</script></body></html>\n"
 
 
 def _overview(buckets: list[Bucket], zone: tzinfo | None) -> str:
     models = group(buckets, "model", zone)
     whole, classes = total(models), model_classes(buckets)
-    charts = (
-        (f"Cost per {period_of(buckets, zone)}", cost_chart(buckets, zone, classes) + legend(classes)),
-        ("Input from the cache", hit_chart(buckets, zone)),
-        ("Hours of the week", hour_chart(buckets, zone)),
-        ("Five-hour blocks", block_chart(buckets, zone, time.time())),
-    )
-    cards = "".join(f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts)
+    name, lines = periods(buckets, zone)
+    charts = {
+        f"Cost per {name}": cost_chart(name, lines, classes) + legend(classes),
+        "Input from the cache": hit_chart(name, lines),
+        "Hours of the week": hour_chart(buckets, zone),
+        "Five-hour blocks": block_chart(buckets, zone, time.time()),
+    }
+    cards = "".join(f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts.items())
     return (
         f"<header><h1>Claude Code usage</h1>{span(whole, zone)}</header>\n{facts_list(whole)}{unpriced_note(models)}"
         f"{cards}{project_table(group(buckets, 'project', zone)[:_MOST_LISTED])}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 
 from ..log_files.events import Event
-from .svg import PLOT, WIDTH, Spell, axis, circle, label, line, nice_ceiling, path, picture, rect
+from .svg import PLOT, WIDTH, axis, circle, label, line, nice_ceiling, path, picture, rect
 
 __all__ = ["context_chart", "timeline_chart"]
 
@@ -43,8 +43,7 @@ def timeline_chart(events: Sequence[Event], zone: tzinfo | None) -> str:
     timed = [event for event in events if event.time is not None][:_MOST_MARKS]
     if not timed:
         return ""
-    agents = list(dict.fromkeys(event.agent for event in timed))
-    agents = ["", *[agent for agent in agents if agent]]
+    agents = list(dict.fromkeys(["", *(event.agent for event in timed)]))
     lanes = {agent: min(number, _MOST_LANES - 1) for number, agent in enumerate(agents)}
     scale = _Scale(event.time or 0.0 for event in timed)
     top, height = PLOT[1], _LANE * (max(lanes.values()) + 1)
@@ -54,9 +53,7 @@ def timeline_chart(events: Sequence[Event], zone: tzinfo | None) -> str:
         if lane < _MOST_LANES - 1 or agent == agents[_MOST_LANES - 1]:
             parts.append(line(PLOT[0], y + _LANE / 2, PLOT[2], y + _LANE / 2, "grid"))
             parts.append(label(PLOT[0] - 6, y + _LANE / 2 + 4, agent[:6] if agent else "main", "end"))
-    parts += [
-        line(scale(time), top, scale(time), top + height, "pause", "a pause was cut short") for time in scale.pauses
-    ]
+    parts += [line(at, top, at, top + height, "pause", "a pause was cut short") for at in map(scale, scale.pauses)]
     parts += _marks(timed, lanes, scale, top, height)
     parts += _times(scale, top + height + 18, zone)
     return picture(parts, "Timeline with sub-agents and tools", int(top + height + 30))
@@ -76,9 +73,8 @@ def _marks(timed: Sequence[Event], lanes: dict[str, int], scale: _Scale, top: fl
                 tip = f"{event.name}: {took:.2f} s" if result else f"{event.name}: no result"
                 parts.append(rect(at, y - 5, max(2.0, scale(end or 0.0) - at), 10, kind, tip))
             case "text" | "thinking" | "error":
-                parts.append(
-                    circle(at, y, 2.5, "failed" if event.kind == "error" else "said", event.name or event.kind)
-                )
+                kind = "failed" if event.kind == "error" else "said"
+                parts.append(circle(at, y, 2.5, kind, event.name or event.kind))
             case "prompt":
                 parts.append(line(at, y - _LANE / 2, at, y + _LANE / 2, "prompt", "prompt"))
             case "compaction":
@@ -115,11 +111,10 @@ def context_chart(events: Sequence[Event]) -> str:
     x0, y0, x1, y1 = PLOT
     top = nice_ceiling(max(event.tokens for event in points))
     width = (x1 - x0) / (len(points) - 1)
-    parts = axis(top, Spell())
+    parts = axis(top)
     places = [(x0 + width * number, y1 - (y1 - y0) * event.tokens / top) for number, event in enumerate(points)]
-    parts.append(
-        path([place for place, event in zip(places, points, strict=True) if event.kind != "compaction"], "curve c0s")
-    )
+    curve = [place for place, event in zip(places, points, strict=True) if event.kind != "compaction"]
+    parts.append(path(curve, "curve c0s"))
     for (x, _), event in zip(places, points, strict=True):
         if event.kind == "compaction":
             parts.append(line(x, y0, x, y1, "compaction", f"compaction of {event.tokens:,} tokens"))

@@ -48,10 +48,8 @@ def is_assistant(message: object) -> TypeGuard[AssistantMessageLike | Mapping[st
 
 def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bool:
     """Return true if a message is from a subagent."""
-    parent = (
-        message.get("parent_tool_use_id") if is_json_object(message) else getattr(message, "parent_tool_use_id", None)
-    )
-    return isinstance(parent, str)
+    name = "parent_tool_use_id"
+    return isinstance(message.get(name) if is_json_object(message) else getattr(message, name, None), str)
 
 
 def result_fields(message: object) -> dict[str, object]:
@@ -67,8 +65,11 @@ def result_fields(message: object) -> dict[str, object]:
 def texts(message: AssistantMessageLike | Mapping[str, object]) -> Iterator[str]:
     """Yield an assistant message's text blocks, in order."""
     for block in _blocks(message):
-        text = _text(block)
-        if text is not None:
+        if is_json_object(block):
+            text = block.get("text") if block.get("type") == "text" else None
+        else:
+            text = getattr(block, "text", None)
+        if isinstance(text, str):
             yield text
 
 
@@ -92,11 +93,3 @@ def _blocks(message: AssistantMessageLike | Mapping[str, object]) -> Sequence[ob
     else:
         content = message.content
     return cast("list[object]", content) if isinstance(content, list | tuple) else ()
-
-
-def _text(block: object) -> str | None:
-    if is_json_object(block):
-        text = block.get("text") if block.get("type") == "text" else None
-    else:
-        text = getattr(block, "text", None)
-    return text if isinstance(text, str) else None

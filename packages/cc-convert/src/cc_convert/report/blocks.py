@@ -27,7 +27,8 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
     for bucket in sorted((bucket for bucket in buckets if bucket.quarter is not None), key=lambda bucket: bucket.first):
         if not lines or bucket.first >= start + BLOCK or bucket.first - last > BLOCK:
             if lines and bucket.first - last > BLOCK:
-                lines.append(_gap(last, bucket.first, zone))
+                lines.append(_line(last, bucket.first, GAP, zone))
+                lines[-1].first, lines[-1].last = last, bucket.first
             start = float(bucket.first // _HOUR * _HOUR)
             lines.append(_line(start, start + BLOCK, "block", zone))
             last = 0.0
@@ -44,17 +45,6 @@ def burn_rate(line: Line, now: float) -> tuple[float, float] | None:
     return None if seconds < _LEAST_SPAN else (line.tokens * _HOUR / seconds, line.cost * _HOUR / seconds)
 
 
-def _gap(start: float, end: float, zone: tzinfo | None) -> Line:
-    line = _line(start, end, GAP, zone)
-    line.first, line.last = start, end
-    return line
-
-
 def _line(start: float, end: float, kind: str, zone: tzinfo | None) -> Line:
-    line = Line(_name(start, zone))
-    line.about = {"kind": kind, "ends": _name(end, zone)}
-    return line
-
-
-def _name(time: float, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(time, zone).strftime("%Y-%m-%d %H:%M")
+    name, until = (datetime.fromtimestamp(time, zone).strftime("%Y-%m-%d %H:%M") for time in (start, end))
+    return Line(name, about={"kind": kind, "ends": until})

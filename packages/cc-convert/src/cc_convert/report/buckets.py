@@ -51,6 +51,11 @@ class Bucket(NamedTuple):
     last: float
     """Time of the last request."""
 
+    @property
+    def tokens(self) -> int:
+        """Return all tokens."""
+        return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
+
 
 _FIRST_LABEL = Row._fields.index(LABELS[0])
 _LABELS = slice(_FIRST_LABEL, _FIRST_LABEL + len(LABELS))

@@ -7,8 +7,6 @@ from types import TracebackType
 from typing import Self, TextIO
 from urllib.parse import quote
 
-from .output import RefusedError
-
 __all__ = ["PageFolder"]
 
 _PAGE = re.compile(r"\d+\.html")
@@ -24,25 +22,29 @@ class PageFolder:
         force: True if an earlier report's pages may be replaced.
 
     Raises:
-        RefusedError: There are such pages and no `force`, or other files are beside them.
+        FileExistsError: There are such pages and no `force`, or other files are beside them.
     """
 
     def __init__(self, path: str, *, force: bool) -> None:
         self.path: str = f"{os.path.splitext(path)[0]}-pages"
         self.folder_link: str = quote(os.path.basename(self.path))
+        """The folder, as the first page links to it."""
         self.first_link: str = f"../{quote(os.path.basename(path))}"
+        """The first page, as the others link to it."""
         self.count: int = 0
         """Number of pages."""
         self._temporary = f"{self.path}.{os.getpid()}"
         self._file: TextIO | None = None
         if os.path.lexists(self.path):
             if not force:
-                raise RefusedError(f"{self.path} exists; --force overwrites it")
+                raise FileExistsError(f"{self.path} exists; --force overwrites it")
             if not os.path.isdir(self.path) or not all(map(_PAGE.fullmatch, os.listdir(self.path))):
-                raise RefusedError(f"{self.path} has other files than a report's pages; move it, or use another name")
+                raise FileExistsError(
+                    f"{self.path} has other files than a report's pages; move it, or use another name"
+                )
 
     def open(self, number: int) -> TextIO:
-        """Create a page, and close the one before."""
+        """Create a page, from number 2 on, and close the one before."""
         self._close()
         if not self.count:
             os.mkdir(self._temporary, 0o700)
