@@ -1,7 +1,6 @@
 """`cc-convert convert`: write requests or transcripts to a file."""
 
 import os
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -9,6 +8,7 @@ from contextlib import ExitStack
 from ..log_files.archive import to_archive
 from ..log_files.rows import Row
 from ..logs import Logs
+from ..markdown import write_markdown
 from ..redaction import Redaction
 from ..table import COLUMNS, duckdb_with, record_of
 from .inputs import chosen_zone, load_rows, load_titles, mention, overview
@@ -24,7 +24,8 @@ def run(options: Namespace) -> int:
         return write_page(options, transcripts=True)
     rows, logs, clean = _load(options)
     if form == "md":
-        _write_transcripts(rows, logs, clean, options)
+        with write_output(options.output, force=options.force) as file:
+            write_markdown(file, logs.files, {row.session for row in rows}, clean=clean)
     elif form == "parquet":
         _write_parquet(rows, options)
     else:
@@ -48,10 +49,8 @@ def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
         return rows, logs, str
     clean = Redaction({row.project for row in rows})
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
-    cleaned = [
-        row._replace(key=clean(row.key), uuid=clean(row.uuid), project=clean(row.project), host="") for row in rows
-    ]
-    return cleaned, logs, clean
+    texts = ("key", "uuid", "project")
+    return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
 
 
 def _form_of(output: str) -> str:
@@ -66,26 +65,14 @@ def _form_of(output: str) -> str:
 def _write_parquet(rows: list[Row], options: Namespace) -> None:
     if options.output == "-":
         raise RefusedError("parquet needs a file: -o NAME.parquet")
-    check_free(options.output, force=options.force)
-    target = os.path.abspath(options.output)
-    # DuckDB creates a file that all users may read, so it writes to a private folder.
     with (
         duckdb_with(rows, "Writing Parquet") as database,
-        tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as private,
+        write_output(options.output, force=options.force) as file,
     ):
-        temporary = os.path.join(private, "rows.parquet")
-        quoted = temporary.replace("'", "''")
-        database.execute(f"copy requests to '{quoted}' (format parquet)")
-        os.chmod(temporary, 0o600)
-        os.replace(temporary, target)
-
-
-def _write_transcripts(rows: list[Row], logs: Logs, clean: Callable[[str], str], options: Namespace) -> None:
-    from ..markdown import write_markdown
-
-    sessions = {row.session for row in rows}
-    with write_output(options.output, force=options.force) as file:
-        write_markdown(file, logs.files, sessions, clean=clean)
+        # DuckDB would create a file that all users may read, so it overwrites a private one.
+        file.close()
+        quoted = file.name.replace("'", "''")
+        database.execute(f"copy requests to '{quoted}' (format parquet, use_tmp_file false)")
 
 
 def write_page(options: Namespace, *, transcripts: bool) -> int:

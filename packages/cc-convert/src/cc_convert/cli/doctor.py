@@ -24,7 +24,8 @@ def run(options: Namespace) -> int:
         _tell("places", ", ".join(default_folders()) or "none")
     logs, prices = load_logs(options, strict=True), chosen_prices(options)
     _tell("files", f"{len(logs.files):,} with {logs.size / 1e6:,.1f} MB")
-    _tell("rows", _kinds(logs))
+    kinds = Counter(row.kind for row in logs.rows).most_common()
+    _tell("rows", ", ".join(f"{number:,} {kind}" for kind, number in kinds) or "none")
     _tell("cache", Cache().folder)
     _tell("extras", ", ".join(f"{module} {'is' if has_extra(module) else 'not'} installed" for module in EXTRAS))
     return int(_problems(logs, show_all=options.all) | _doubts(logs, prices))
@@ -34,15 +35,9 @@ def _tell(what: str, text: str) -> None:
     print(f"{what:<12}{text}")  # noqa: T201 - the command's output
 
 
-def _kinds(logs: Logs) -> str:
-    counted = Counter(row.kind for row in logs.rows)
-    return ", ".join(f"{number:,} {kind}" for kind, number in counted.most_common()) or "none"
-
-
 def _problems(logs: Logs, *, show_all: bool) -> bool:
-    _tell(
-        "lines", f"{len(logs.lost):,} cannot be read, {len(logs.problems) - len(logs.lost):,} are damaged but were read"
-    )
+    lost = len(logs.lost)
+    _tell("lines", f"{lost:,} cannot be read, {len(logs.problems) - lost:,} are damaged but were read")
     for path in logs.unfinished:
         _tell("unfinished", f"{path}: the last line is still being written")
     if not logs.problems:
@@ -50,10 +45,8 @@ def _problems(logs: Logs, *, show_all: bool) -> bool:
     shown = logs.problems if show_all else logs.problems[:_SHOWN]
     lines = line_numbers([(problem.path, problem.offset) for problem in shown])
     table = [["File", "Line", "", "Reason"]]
-    table += [
-        [problem.path, str(line) if line else "", "lost" if problem.lost else "read", problem.reason]
-        for problem, line in zip(shown, lines, strict=True)
-    ]
+    for problem, line in zip(shown, lines, strict=True):
+        table.append([problem.path, str(line or ""), "lost" if problem.lost else "read", problem.reason])
     print(f"\n{text_of(table)}")  # noqa: T201 - the command's output
     if len(shown) < len(logs.problems):
         _tell("", f"and {len(logs.problems) - len(shown):,} more; --all lists them")
@@ -68,10 +61,8 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
     if partial:
         _tell("partial", f"{partial:,} requests of streams that ended without a result; their output is not known")
     differing = [comparison for comparison in reconcile(logs, prices) if not comparison.agrees or comparison.doubtful]
-    if differing:
-        _tell("totals", f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile")
-    else:
-        _tell("totals", f"{len(logs.totals):,} sessions agree with the CLI's total")
+    text = f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile"
+    _tell("totals", text if differing else f"{len(logs.totals):,} sessions agree with the CLI's total")
     return bool(unknown or differing)
 
 

@@ -43,7 +43,7 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     written = target if as_device else f"{target}.{os.getpid()}"
     handle = _open(written, path)
     try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
+        with open(written, "w", encoding="utf-8", newline="", opener=lambda *_: handle) as file:
             yield file
         if not as_device:
             os.replace(written, target)

@@ -13,7 +13,7 @@ from ..log_files.cache import Cache
 from ..log_files.files import Progress
 from ..log_files.sources import is_packed, open_log
 from ..log_files.streams import lines_with_offsets
-from ..report.filters import Filter
+from ..report.filters import Filter, FilterError
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
 from .texts import LogText, Table, TextCache, read_text
 
@@ -23,7 +23,7 @@ __all__ = ["Match", "Query", "QueryError", "SearchResult", "find_passages", "pas
 _WORTH_A_PROCESS = 4_000_000
 
 
-class QueryError(ValueError):
+class QueryError(FilterError):
     """Raised for an empty text and for an invalid regular expression."""
 
 
