@@ -12,7 +12,7 @@ import pytest
 from cc_convert.cli.alerts import AlertCommand
 from cc_convert.report.alerts import AlertError, excesses, parse_alert
 from cc_convert.report.forecast import WindowUse
-from cc_convert.report.sums import Line
+from cc_convert.report.lines import Line
 
 Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]

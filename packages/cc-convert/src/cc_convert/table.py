@@ -6,24 +6,20 @@ import tempfile
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_type_hints
 
 from .extras import need
 from .log_files.rows import Row
 
 __all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
 
-_TEXTS = frozenset(
-    "key kind session parent project agent agent_type model tier geo speed message_id request_id uuid "
-    "branch host entrypoint version".split()
-)
-_SPECIAL = {"time": ("text", "timestamp"), "tools": ("text", "varchar"), "final": ("integer", "boolean")}
-_COSTS = frozenset({"cost", "logged_cost"})
+_TYPES: dict[object, tuple[str, str]] = {
+    int: ("integer", "bigint"), bool: ("integer", "boolean"), float | None: ("real", "double"),
+}  # fmt: skip
 
 COLUMNS: dict[str, tuple[str, str]] = {
-    name: _SPECIAL.get(name)
-    or (("text", "varchar") if name in _TEXTS else ("real", "double") if name in _COSTS else ("integer", "bigint"))
-    for name in Row._fields
+    name: ("text", "timestamp") if name == "time" else _TYPES.get(kind, ("text", "varchar"))
+    for name, kind in get_type_hints(Row).items()
     if name != "steps"
 }
 """The columns, with their types in SQLite and in DuckDB. Times are in UTC."""

@@ -55,7 +55,7 @@ def _run(options: "Namespace") -> int:
     from ..log_files.sources import LogsNotFoundError
     from ..prices import PriceFileError
     from ..report.filters import FilterError
-    from .late_cache import write_late
+    from .inputs import write_late
     from .output import RefusedError
 
     try:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 
 from ..report.alerts import NAMED, Alert, Excess
-from ..report.sums import Line
+from ..report.lines import Line
 from .output import say, visible
 from .parser import did_you_mean
 

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections import Counter
+from contextlib import suppress
 
 from ..extras import EXTRAS, has_extra
 from ..log_files.cache import Cache
@@ -68,19 +69,14 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
 
 def line_numbers(places: list[tuple[str, int]]) -> list[int | None]:
     """Return the line number, from 1, for each file and offset; `None` if unknown."""
-    numbers: list[int | None] = []
-    for path, offset in places:
-        try:
-            numbers.append(None if offset < 0 or path == STDIN else _number(path, offset))
-        except OSError:
-            numbers.append(None)
-    return numbers
+    return [None if offset < 0 or path == STDIN else _line_number(path, offset) for path, offset in places]
 
 
-def _number(path: str, offset: int) -> int:
+def _line_number(path: str, offset: int) -> int | None:
     number, piece = 1, bytearray(1 << 20)
-    with open_log(path) as stream:
+    with suppress(OSError), open_log(path) as stream:
         while offset > 0 and (came := stream.readinto(memoryview(piece)[: min(len(piece), offset)])):
             number += piece.count(b"\n", 0, came)
             offset -= came
-    return number
+        return number
+    return None

@@ -5,12 +5,13 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, tzinfo
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from ..log_files.cache import Cache, Identity
+from ..log_files.cache import Cache, Identity, Packed
 from ..log_files.files import Progress, identities_of, read_files
 from ..log_files.rows import FileScan, Row
 from ..log_files.sources import default_folders, find_logs, hosts_of
@@ -19,15 +20,13 @@ from ..prices import Prices
 from ..report.blocks import blocks
 from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
-from ..report.groups import group
-from ..report.sums import Line
+from ..report.lines import Line, group
 from . import FINDINGS, OK
-from .late_cache import LateCache
 from .output import RefusedError, say
 
 __all__ = [
     "Overview", "buckets_of_day", "chosen_filter", "chosen_prices", "chosen_zone", "current_lines", "load_buckets",
-    "load_logs", "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_progress",
+    "load_logs", "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_progress", "write_late",
 ]  # fmt: skip
 
 # Seconds. Shorter work needs no progress line; it is redrawn at intervals.
@@ -38,6 +37,29 @@ _RECENT = 2 * 86400
 
 _LogFiles: TypeAlias = tuple[Mapping[str, str], Mapping[str, Identity]]
 """Each file's machine, and the accessible files' identities."""
+
+
+_waiting: list[Callable[[], None]] = []
+
+
+class _LateCache(Cache):
+    """A cache that is written after the output, so that a first report is there as early as without a cache."""
+
+    def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
+        """Store scans by path, as `Cache.put` does, but later."""
+        _waiting.append(partial(super().put, scans))
+
+    def store(self, name: str, value: Packed) -> None:
+        """Store a value, as `Cache.store` does, but later, and without an error if the folder cannot be written."""
+        _waiting.append(partial(super().store, name, value))
+
+
+def write_late() -> None:
+    """Write the entries of all late caches."""
+    while _waiting:
+        # After a failed write the logs are read again next time.
+        with suppress(OSError):
+            _waiting.pop(0)()
 
 
 class Overview(NamedTuple):
@@ -101,7 +123,7 @@ def load_logs(options: Namespace, *, strict: bool = False, log_files: _LogFiles 
                 raise RefusedError(f"{option} is for files of this machine, and --dask reads elsewhere")
         with connect(options.dask) as client:
             return read_logs_on(client, options.sources or default_folders())
-    cache = None if strict or options.no_cache else LateCache()
+    cache = None if strict or options.no_cache else _LateCache()
     files, identities = log_files or _find_files(options)
     with with_progress() as progress:
         return read_log_files(
@@ -160,7 +182,7 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         buckets, summary = fill_buckets(logs.rows, costs), overview(logs, logs.rows, costs)
         # A file that could not be opened may be readable the next time, without any other change.
         if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
-            LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
+            _LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
     return chosen.select(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
 
 

@@ -5,7 +5,7 @@ from argparse import Namespace
 from typing import Any
 
 from ..reconcile import Comparison, reconcile
-from ..report.sums import spell_cost
+from ..report.lines import spell_cost
 from . import FINDINGS, OK
 from .inputs import chosen_prices, load_logs, mention, overview
 from .output import say, without_empty, write_records, write_table

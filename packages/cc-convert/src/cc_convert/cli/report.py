@@ -12,8 +12,7 @@ from ..log_files.sources import default_folders
 from ..report.alerts import WINDOWS, excesses
 from ..report.blocks import GAP, blocks
 from ..report.buckets import Bucket
-from ..report.groups import GroupBy, group, total
-from ..report.sums import Line, spell_cost
+from ..report.lines import GroupBy, Line, group, spell_cost, total
 from . import FINDINGS
 from .alerts import say_alerts, unmatched
 from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, load_titles, mention, overview

@@ -6,8 +6,7 @@ from math import ceil
 
 from ..report.blocks import BLOCK, GAP, blocks
 from ..report.buckets import QUARTER, Bucket
-from ..report.groups import NO_TIME, group
-from ..report.sums import Line
+from ..report.lines import NO_TIME, Line, group
 from .safe import text
 from .svg import PLOT, axis, circle, label, line, nice_ceiling, path, picture, rect
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, tzinfo
 
 from ..log_files.rows import LABELS
-from ..report.sums import Line, spell_cost
+from ..report.lines import Line, spell_cost
 from .safe import text
 from .transcript import search_box
 

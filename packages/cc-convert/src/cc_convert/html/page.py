@@ -13,8 +13,7 @@ from ..log_files.rows import Row
 from ..log_files.titles import read_titles
 from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
-from ..report.groups import NO_TIME, group, total
-from ..report.sums import Line
+from ..report.lines import NO_TIME, Line, group, total
 from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, periods
 from .lists import facts_list, labels_of, project_table, session_table, span, unpriced_note
 from .page_folder import PageFolder

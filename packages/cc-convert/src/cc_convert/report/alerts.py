@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from .forecast import WindowUse
-from .sums import Line, spell_cost
+from .lines import Line, spell_cost
 
 __all__ = ["NAMED", "WINDOWS", "Alert", "AlertError", "Excess", "excesses", "parse_alert"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime, tzinfo
 
 from .buckets import Bucket
-from .sums import Line
+from .lines import Line
 
 __all__ = ["BLOCK", "GAP", "blocks", "burn_rate"]
 
