@@ -19,7 +19,10 @@ _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "h
 
 def run(options: Namespace) -> int:
     """Write the file."""
-    form = options.format or _form_of(options.output)
+    ending = os.path.splitext(options.output)[1].lower()
+    form = options.format or ("jsonl" if options.output == "-" else _ENDINGS.get(ending))
+    if form is None:
+        raise RefusedError(f"no format has the ending of {options.output}; use {', '.join(_ENDINGS)} or --format")
     if form == "html":
         return write_page(options, transcripts=True)
     rows, logs, clean = _load(options)
@@ -51,15 +54,6 @@ def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
     texts = ("key", "uuid", "project")
     return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
-
-
-def _form_of(output: str) -> str:
-    if output == "-":
-        return "jsonl"
-    form = _ENDINGS.get(os.path.splitext(output)[1].lower())
-    if form is None:
-        raise RefusedError(f"no format has the ending of {output}; use {', '.join(_ENDINGS)} or --format")
-    return form
 
 
 def _write_parquet(rows: list[Row], options: Namespace) -> None:

@@ -41,7 +41,14 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     check_free(path, force=force)
     target, as_device = os.path.realpath(path), is_device(path)
     written = target if as_device else f"{target}.{os.getpid()}"
-    handle = _open(written, path)
+    try:
+        handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        # The user knows the file by its own name.
+        folder = os.path.dirname(path)
+        if folder and not os.path.isdir(folder):
+            raise RefusedError(f"{path}: there is no folder {folder}; create it first") from None
+        raise OSError(error.errno, error.strerror, path) from None
     try:
         with open(written, "w", encoding="utf-8", newline="", opener=lambda *_: handle) as file:
             yield file
@@ -56,17 +63,6 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
 def is_device(path: str) -> bool:
     """Return true if a path is neither a file nor a new one."""
     return os.path.exists(path) and not os.path.isfile(path)
-
-
-def _open(written: str, path: str) -> int:
-    try:
-        return os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        # The user knows the file by its own name.
-        folder = os.path.dirname(path)
-        if folder and not os.path.isdir(folder):
-            raise RefusedError(f"{path}: there is no folder {folder}; create it first") from None
-        raise OSError(error.errno, error.strerror, path) from None
 
 
 def check_free(path: str, *, force: bool) -> None:

@@ -65,9 +65,6 @@ def _table(compared: list[Comparison]) -> list[list[str]]:
                 table.append([name, kind, *cells, spelled, f"{outside:,}" if outside else ""])
                 name = ""
         off = comparison.cost_difference
-        table.append(["", "cost", spell_cost(comparison.cost), "", spell_cost(comparison.stated_cost), _off(off), ""])
+        spelled = "0" if abs(off) < 0.00005 else f"{off:+,.4f}"
+        table.append(["", "cost", spell_cost(comparison.cost), "", spell_cost(comparison.stated_cost), spelled, ""])
     return without_empty(table, "In no total")
-
-
-def _off(cost: float) -> str:
-    return "0" if abs(cost) < 0.00005 else f"{cost:+,.4f}"

@@ -59,14 +59,12 @@ def clean_model_usage(usage: object, name: str) -> object:
     """Return the usage by model, with numbers as counts."""
     if not is_json_object(usage):
         return usage
-    return {model: _clean_one_model(fields, f"{name}.{model}") for model, fields in usage.items()}
-
-
-def _clean_one_model(usage: object, name: str) -> object:
-    if not is_json_object(usage):
-        return usage
-    optional = [count for count in _OPTIONAL_MODEL_COUNTS if usage.get(count) is not None]
-    return _with_numbers(usage, (*_MODEL_COUNTS, *optional), name)
+    clean = usage.copy()
+    for model, fields in usage.items():
+        if is_json_object(fields):
+            optional = [count for count in _OPTIONAL_MODEL_COUNTS if fields.get(count) is not None]
+            clean[model] = _with_numbers(fields, (*_MODEL_COUNTS, *optional), f"{name}.{model}")
+    return clean
 
 
 def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -> dict[str, object]:

@@ -56,6 +56,16 @@ class Bucket(NamedTuple):
         """Return all tokens."""
         return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
+    @property
+    def unlogged_cost(self) -> float:
+        """Return the cost if it is in no request."""
+        return self.cost if self.unlogged else 0.0
+
+    @property
+    def models(self) -> dict[str, float]:
+        """Return the cost by model; empty for failed requests only."""
+        return {self.model: self.cost} if self.requests or self.unlogged else {}
+
 
 _FIRST_LABEL = Row._fields.index(LABELS[0])
 _LABELS = slice(_FIRST_LABEL, _FIRST_LABEL + len(LABELS))

@@ -71,22 +71,10 @@ class Line:
         all_input = self.input + self.cache_write_5m + self.cache_write_1h + self.cache_read
         return self.cache_read / all_input if all_input else None
 
-    def add(self, bucket: Bucket) -> None:
-        """Add a bucket."""
-        self._add(bucket)
-        if bucket.unlogged:
-            self.unlogged_cost += bucket.cost
-        if bucket.requests or bucket.unlogged:
-            self.models[bucket.model] = self.models.get(bucket.model, 0.0) + bucket.cost
-
-    def add_line(self, line: "Line") -> None:
-        """Add another line."""
-        self._add(line)
-        self.unlogged_cost += line.unlogged_cost
-        for model, cost in line.models.items():
+    def add(self, other: "Bucket | Line") -> None:
+        """Add a bucket, or another line."""
+        for model, cost in other.models.items():
             self.models[model] = self.models.get(model, 0.0) + cost
-
-    def _add(self, other: "Bucket | Line") -> None:
         for name in _ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first:
@@ -96,7 +84,7 @@ class Line:
 
 _ADDED = (
     "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
-    "web_searches", "cost", "unpriced",
+    "web_searches", "cost", "unpriced", "unlogged_cost",
 )  # fmt: skip
 
 
@@ -145,7 +133,7 @@ def total(lines: Iterable[Line]) -> Line:
     """Return the sum over lines."""
     whole = Line("total")
     for line in lines:
-        whole.add_line(line)
+        whole.add(line)
     return whole
 
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from operator import itemgetter
@@ -102,7 +102,7 @@ def find_passages(
     texts = TextCache(cache) if cache else None
     if texts:
         texts.prune()
-        _read_together([path for path in logs if _is_stale(path, texts)], texts, processes, progress)
+        _read_together(logs, texts, processes, progress)
     earlier_ids: set[int] = set()
     newest: list[tuple[float, int, _Place]] = []
     failed: list[str] = []
@@ -201,16 +201,13 @@ def _allowed(contexts: list[Context], chosen: Filter) -> set[int]:
 # --- reading by several processes
 
 
-def _is_stale(path: str, texts: TextCache) -> bool:
-    try:
-        return not texts.is_whole(path)
-    except OSError:
-        return False  # reported during the search
-
-
-def _read_together(stale: list[str], texts: TextCache, processes: int, progress: Progress | None) -> None:
-    """Read logs into the cache, by several processes if that pays."""
-    sizes = {path: os.path.getsize(path) for path in stale if os.path.exists(path)}
+def _read_together(logs: Iterable[str], texts: TextCache, processes: int, progress: Progress | None) -> None:
+    """Read new and changed logs into the cache, by several processes if that pays."""
+    sizes: dict[str, int] = {}
+    for path in logs:
+        with suppress(OSError):  # reported during the search
+            if not texts.is_whole(path):
+                sizes[path] = os.path.getsize(path)
     total = sum(sizes.values())
     groups = group_by_size(sorted(sizes.items(), key=lambda item: -item[1]), 1)
     # Each job, with the bytes done after it.
