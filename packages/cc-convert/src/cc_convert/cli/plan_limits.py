@@ -109,9 +109,9 @@ def _spell(window: WindowUse, prediction: Forecast | None, now: datetime, zone: 
         return text
     span = f"{prediction.span / 3600:.0f} h" if prediction.span >= _LONG_SPAN else f"{prediction.span / 60:.0f} min"
     then = (
-        f"{prediction.at_reset * 100:.0f}% at the reset"
-        if prediction.full is None
-        else f"full at {_moment(prediction.full, now, zone)}"
+        f"full at {_moment(prediction.full, now, zone)}"
+        if prediction.full
+        else f"{prediction.at_reset:.0%} at the reset"
     )
     return f"{text}, at this pace {then}, from the last {span}"
 

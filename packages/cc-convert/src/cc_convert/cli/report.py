@@ -171,18 +171,11 @@ def _part(name: str) -> str:
 
 
 def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:
-    hits = line.cache_hits
-    return [
-        spell(line.requests),
-        spell(line.errors) if line.errors else "",
-        spell(line.input),
-        spell(line.output),
-        spell(line.cache_write_5m + line.cache_write_1h),
-        spell(line.cache_read),
-        "" if hits is None else f"{hits:.0%}",
-        spell_cost(line.cost, line.unpriced),
-        spell_cost(line.unlogged_cost) if line.unlogged_cost else "",
-    ]
+    counts = (line.input, line.output, line.cache_write_5m + line.cache_write_1h, line.cache_read)
+    errors = spell(line.errors) if line.errors else ""
+    hits = "" if line.cache_hits is None else f"{line.cache_hits:.0%}"
+    unlogged = spell_cost(line.unlogged_cost) if line.unlogged_cost else ""
+    return [spell(line.requests), errors, *map(spell, counts), hits, spell_cost(line.cost, line.unpriced), unlogged]
 
 
 def _models(models: dict[str, float]) -> str:
@@ -216,10 +209,7 @@ def _tools(options: Namespace) -> int:
 
 def _tool_record(line: "ToolLine") -> dict[str, Any]:
     return {
-        "key": line.key,
-        "calls": line.calls,
-        "failures": line.failures,
-        "unanswered": line.unanswered,
+        **{name: getattr(line, name) for name in ("key", "calls", "failures", "unanswered")},
         "seconds": round(sum(line.seconds), 3),
         "seconds_median": line.quantile(0.5),
         "seconds_p95": line.quantile(0.95),

@@ -77,13 +77,10 @@ def _attributes(message: object) -> dict[str, object]:
     # An SDK message is a dataclass and may have new fields; other objects are read by the known field names.
     names = cast("Mapping[str, object]", getattr(type(message), "__dataclass_fields__", CLIResponse.model_fields))
     values = {name: getattr(message, name) for name in names if hasattr(message, name)}
-    return {name: value if type(value) in _JSON_TYPES else _plain(value) for name, value in values.items()}
-
-
-def _plain(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return value
+    for name, value in values.items():
+        if type(value) not in _JSON_TYPES and dataclasses.is_dataclass(value) and not isinstance(value, type):
+            values[name] = dataclasses.asdict(value)
+    return values
 
 
 def _blocks(message: AssistantMessageLike | Mapping[str, object]) -> Sequence[object]:

@@ -23,7 +23,7 @@ MAIN = "main"
 
 @dataclass
 class Line:
-    """The sums over some buckets."""
+    """The sums over some buckets; the counts are those of `Row`."""
 
     key: str
     """Key that all buckets share, such as a day."""
@@ -32,19 +32,12 @@ class Line:
     errors: int = 0
     """Requests that failed."""
     input: int = 0
-    """Input tokens that were neither read from the cache nor written to it."""
     output: int = 0
-    """Output tokens, thinking included."""
     cache_write_5m: int = 0
-    """Tokens written to the cache for five minutes."""
     cache_write_1h: int = 0
-    """Tokens written to the cache for an hour."""
     cache_read: int = 0
-    """Tokens read from the cache."""
     thinking: int = 0
-    """Thinking tokens, already counted in the output."""
     web_searches: int = 0
-    """Web searches."""
     cost: float = 0.0
     """US dollars, for all requests with a price."""
     unpriced: int = 0
