@@ -17,10 +17,9 @@ from ..log_files.rows import FileScan, Row
 from ..log_files.sources import default_folders, find_logs, hosts_of
 from ..logs import Logs, read_log_files
 from ..prices import Prices
-from ..report.blocks import blocks
 from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
-from ..report.lines import Line, group
+from ..report.lines import Line, blocks, group
 from . import FINDINGS, OK
 from .output import RefusedError, say
 

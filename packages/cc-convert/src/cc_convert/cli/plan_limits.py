@@ -64,11 +64,13 @@ def _uses(info: dict[str, JsonValue], now: datetime) -> list[WindowUse]:
 
 def store_uses(uses: Sequence[WindowUse], earlier: Iterable[WindowUse]) -> None:
     """Store observations and those in the day before them, if the cache can be written."""
-    both = sorted((*earlier, *uses), key=lambda use: use.time)
+    kinds = list(dict.fromkeys(use.kind for use in (*earlier, *uses)))
+    both = sorted((*earlier, *uses), key=lambda use: (kinds.index(use.kind), use.time))
+    oldest = max(use.time for use in both) - _KEPT
     # In each step only the first observation, and the newest of all.
     firsts: dict[tuple[str, float], WindowUse] = {}
     for use in both:
-        if use.time > both[-1].time - _KEPT:
+        if use.time > oldest:
             firsts.setdefault((use.kind, use.time // _STEP), use)
     entries = dict.fromkeys((*firsts.values(), *newest_uses(both)))
     with suppress(OSError):

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from ..log_files.rows import LABELS
 from ..log_files.sources import default_folders
 from ..report.alerts import WINDOWS, excesses
-from ..report.blocks import GAP, blocks
 from ..report.buckets import Bucket
-from ..report.lines import GroupBy, Line, group, spell_cost, total
+from ..report.lines import GAP, GroupBy, Line, blocks, group, spell_cost, total
 from . import FINDINGS
 from .alerts import say_alerts, unmatched
 from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, load_titles, mention, overview

@@ -14,9 +14,8 @@ from typing import cast
 from ..log_files.cache import Cache
 from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
-from ..report.blocks import BLOCK
 from ..report.buckets import Bucket, fill_buckets
-from ..report.lines import spell_cost
+from ..report.lines import BLOCK, spell_cost
 from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
 from .plan_limits import spell_windows, status_line_uses, store_uses, stored_uses
 

@@ -13,10 +13,9 @@ from ..log_files.rows import FileScan
 from ..logs import merge
 from ..prices import Prices
 from ..report.alerts import NAMED, Excess, excesses
-from ..report.blocks import burn_rate
 from ..report.buckets import fill_buckets
 from ..report.forecast import WindowUse
-from ..report.lines import GroupBy, Line, group, spell_cost, total
+from ..report.lines import GroupBy, Line, burn_rate, group, spell_cost, total
 from . import FINDINGS, OK
 from .alerts import AlertCommand, say_alerts, unmatched
 from .inputs import buckets_of_day, chosen_prices, chosen_zone, current_lines, recent_scans

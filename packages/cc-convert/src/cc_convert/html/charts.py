@@ -4,9 +4,8 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
 from math import ceil
 
-from ..report.blocks import BLOCK, GAP, blocks
 from ..report.buckets import QUARTER, Bucket
-from ..report.lines import NO_TIME, Line, group
+from ..report.lines import BLOCK, GAP, NO_TIME, Line, blocks, group
 from .safe import text
 from .svg import PLOT, axis, circle, label, line, nice_ceiling, path, picture, rect
 

@@ -2,7 +2,7 @@
 
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from hashlib import sha256
 from pathlib import Path
@@ -154,23 +154,26 @@ def _parts(
     charts = {"Timeline": timeline_chart(events, zone), "Context": context_chart(events)}
     top = f'{facts_list(line)}<div class="card">'
     top += "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts.items() if chart)
-    number, pieces, size = 1, list[str](), 0
-    for entry in entries(events, zone, clean):
-        if size + len(entry) > _PART and pieces:
-            yield _part(line, place, number, top, pieces, zone)
-            number, pieces, size, top = number + 1, [], 0, '<div class="card">'
-        pieces.append(entry)
+    facts = f'<div class="dim">{text(line.about["project"])}<br>{text(labels_of(line))}</div>{span(line, zone)}'
+    for number, transcript in enumerate(_pieces(entries(events, zone, clean)), start=1):
+        here, more = (place, "") if number == 1 else (f"{place}p{number}", f", part {number}")
+        heading = f"<h1>{text(line.about['title'] or f'Session {line.key}')}{more}</h1>"
+        box = search_box(f"{here}t", "Search this transcript")
+        body = f'{top}<h3>Transcript</h3>{box}<div id="{here}t">{transcript}</div></div>'
+        yield _Part(here, heading + facts, body)
+        top = '<div class="card">'
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """Join texts to pieces that fit a page; yield at least one."""
+    piece, size = list[str](), 0
+    for entry in texts:
+        if size + len(entry) > _PART and piece:
+            yield "".join(piece)
+            piece, size = [], 0
+        piece.append(entry)
         size += len(entry.encode())
-    yield _part(line, place, number, top, pieces, zone)
-
-
-def _part(line: Line, place: str, number: int, top: str, pieces: list[str], zone: tzinfo | None) -> _Part:
-    place = place if number == 1 else f"{place}p{number}"
-    heading = text(line.about["title"] or f"Session {line.key}") + (f", part {number}" if number > 1 else "")
-    facts = f'<div class="dim">{text(line.about["project"])}<br>{text(labels_of(line))}</div>'
-    box = search_box(f"{place}t", "Search this transcript")
-    body = f'{top}<h3>Transcript</h3>{box}<div id="{place}t">{"".join(pieces)}</div></div>'
-    return _Part(place, f"<h1>{heading}</h1>{facts}{span(line, zone)}", body)
+    yield "".join(piece)
 
 
 def _events(paths: list[str], session: str) -> Iterator[Event]:

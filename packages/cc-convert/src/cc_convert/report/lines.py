@@ -1,4 +1,4 @@
-"""Report lines: sums over buckets by day, week, month, session, model, project or agent."""
+"""Report lines: sums over buckets by day, week, month, session, model, project or agent, and five-hour blocks."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -8,7 +8,9 @@ from typing import Literal, TypeAlias
 from ..log_files.rows import LABELS
 from .buckets import QUARTER, Bucket
 
-__all__ = ["MAIN", "NO_TIME", "GroupBy", "Line", "group", "spell_cost", "total"]
+__all__ = [
+    "BLOCK", "GAP", "MAIN", "NO_TIME", "GroupBy", "Line", "blocks", "burn_rate", "group", "spell_cost", "total",
+]  # fmt: skip
 
 GroupBy: TypeAlias = Literal[
     "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version"
@@ -19,6 +21,12 @@ NO_TIME = "unknown"
 """The period for buckets without a time, such as results that were printed as JSON."""
 MAIN = "main"
 """The agent for requests by no sub-agent."""
+BLOCK = 5 * 3600.0
+"""Seconds in a block."""
+GAP = "gap"
+"""`about["kind"]` in a line that covers time without requests."""
+_HOUR = 3600
+_LEAST_SPAN = 600.0
 
 
 @dataclass
@@ -158,3 +166,37 @@ def _period(zone: tzinfo | None, name: Callable[[date], str]) -> Callable[[Bucke
         return names[quarter]
 
     return key
+
+
+def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float | None = None) -> list[Line]:
+    """Cut time into blocks, without buckets that have no time; the block around `now` is marked as `active`.
+
+    A block starts at the full UTC hour of its first request. It ends five hours later, or with its last request if
+    a gap longer than five hours follows; the gap has a separate line.
+    """
+    lines: list[Line] = []
+    start = last = 0.0
+    for bucket in sorted((bucket for bucket in buckets if bucket.quarter is not None), key=lambda bucket: bucket.first):
+        if not lines or bucket.first >= start + BLOCK or bucket.first - last > BLOCK:
+            if lines and bucket.first - last > BLOCK:
+                lines.append(_line(last, bucket.first, GAP, zone))
+                lines[-1].first, lines[-1].last = last, bucket.first
+            start = float(bucket.first // _HOUR * _HOUR)
+            lines.append(_line(start, start + BLOCK, "block", zone))
+            last = 0.0
+        lines[-1].add(bucket)
+        last = max(last, bucket.last)
+    if lines and now is not None and now < start + BLOCK and now - last <= BLOCK:
+        lines[-1].about["kind"] = "active"
+    return lines
+
+
+def burn_rate(line: Line, now: float) -> tuple[float, float] | None:
+    """Return a block's tokens and US dollars per hour so far; `None` in its first ten minutes, which say too little."""
+    seconds = now - line.first
+    return None if seconds < _LEAST_SPAN else (line.tokens * _HOUR / seconds, line.cost * _HOUR / seconds)
+
+
+def _line(start: float, end: float, kind: str, zone: tzinfo | None) -> Line:
+    name, until = (datetime.fromtimestamp(time, zone).strftime("%Y-%m-%d %H:%M") for time in (start, end))
+    return Line(name, about={"kind": kind, "ends": until})
