@@ -63,7 +63,7 @@ def test_alerts_on_windows_and_costs_are_parsed() -> None:
 
 
 def test_an_alert_for_nothing_names_the_probable_project(run: Run, log: Any) -> None:
-    """LOG-100: also the folder's name alone, as users write it; a day without requests is no mistake."""
+    """LOG-100: also the folder's name alone, as users write it; days may come later."""
     log.project = "/home/user/shop"
     log.answer(timestamp=datetime.now(UTC).isoformat())
     path = log.write()

@@ -4,7 +4,7 @@ import csv
 import os
 import tempfile
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any, get_type_hints
 
@@ -46,21 +46,15 @@ def duckdb_with(rows: Iterable[Row], purpose: str) -> Generator[Any]:
     """Open a DuckDB connection with the rows as the table `requests`."""
     duckdb = need("duckdb", purpose)
     # Through a file, much faster than single values; only this user can read it.
-    handle, path = tempfile.mkstemp(suffix=".csv")
-    try:
-        with open(handle, "w", encoding="utf-8", errors="replace", newline="") as file:
+    with tempfile.TemporaryDirectory() as folder, closing(duckdb.connect(":memory:")) as connection:
+        path = os.path.join(folder, "rows.csv")
+        with open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
             csv.writer(file).writerows(map(values_of, rows))
-        connection = duckdb.connect(":memory:")
-        try:
-            columns = {name: kind.upper() for name, (_, kind) in COLUMNS.items()}
-            connection.execute(
-                "create table requests as select * from "
-                f"read_csv(?, header=false, columns={columns!r}, quote='\"', escape='\"', auto_detect=false, "
-                "strict_mode=false, nullstr='', allow_quoted_nulls=false)",
-                [path],
-            )
-            yield connection
-        finally:
-            connection.close()
-    finally:
-        os.unlink(path)
+        columns = {name: kind.upper() for name, (_, kind) in COLUMNS.items()}
+        connection.execute(
+            "create table requests as select * from "
+            f"read_csv(?, header=false, columns={columns!r}, quote='\"', escape='\"', auto_detect=false, "
+            "strict_mode=false, nullstr='', allow_quoted_nulls=false)",
+            [path],
+        )
+        yield connection

@@ -265,9 +265,10 @@ def _add_questions(add: _Add) -> None:
         "--role", action="append", choices=("prompt", "answer", "thinking", "call", "result", "error", "title"),
         help="look only there; may be repeated (default: everywhere)",
     )  # fmt: skip
-    lines = {"type": _number_from(0), "metavar": "N"}
-    search.add_argument("-C", "--context", **lines, default=0, help="show N lines before and behind (default: 0)")
-    search.add_argument("--limit", **lines, default=30, help="show the newest N matches; 0 shows all (default: 30)")
+    around = "show N lines before and behind (default: 0)"
+    search.add_argument("-C", "--context", type=_number_from(0), default=0, metavar="N", help=around)
+    newest = "show the newest N matches; 0 shows all (default: 30)"
+    search.add_argument("--limit", type=_number_from(0), default=30, metavar="N", help=newest)
     search.add_argument("--format", choices=("text", "json"), default="text")
     _add_output(search)
     _add_filters(search)

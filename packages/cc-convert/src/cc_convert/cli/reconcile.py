@@ -39,14 +39,9 @@ def run(options: Namespace) -> int:
 def _record(comparison: Comparison) -> dict[str, Any]:
     record: dict[str, Any] = {"session": comparison.session, "project": comparison.project, "agrees": comparison.agrees}
     record["doubtful"] = comparison.doubtful
-    for kind, requests, unlogged, stated, difference, outside in comparison.by_kind():
-        record |= {
-            f"{kind}_requests": requests,
-            f"{kind}_unlogged": unlogged,
-            f"{kind}_stated": stated,
-            f"{kind}_difference": difference,
-            f"{kind}_outside": outside,
-        }
+    names = ("requests", "unlogged", "stated", "difference", "outside")
+    for kind, *numbers in comparison.by_kind():
+        record |= {f"{kind}_{name}": number for name, number in zip(names, numbers, strict=True)}
     return record | {
         "cost": round(comparison.cost, 9),
         "cost_stated": round(comparison.stated_cost, 9),

@@ -15,7 +15,7 @@ from ..log_files.sources import is_packed, open_log
 from ..log_files.streams import lines_with_offsets
 from ..report.filters import Filter, FilterError
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
-from .texts import LogText, Table, TextCache, read_text
+from .texts import Table, TextCache, read_text
 
 __all__ = ["Match", "Query", "QueryError", "SearchResult", "find_passages", "passage_of"]
 
@@ -109,7 +109,7 @@ def find_passages(
     lost = total = 0
     for path, host in logs.items():
         try:
-            text = _text_of(path, texts)
+            text = texts.read(path) if texts else read_text(path)
         except OSError as error:
             failed.append(f"{path}: {error.strerror or type(error).__name__}")
             continue
@@ -142,16 +142,6 @@ def passage_of(match: Match) -> Passage | None:
             passages = passages_of(line)[match.ordinal : match.ordinal + 1]
             return passages[0] if passages and passages[0].role == match.role else None
     return None
-
-
-def _text_of(path: str, texts: TextCache | None) -> LogText:
-    if texts is None:
-        return read_text(path)
-    entry, whole = texts.get(path)
-    if entry is None or not whole:
-        entry = read_text(path, entry)
-        texts.put(entry)
-    return entry
 
 
 class _Place:
@@ -217,7 +207,7 @@ def _read_together(logs: Iterable[str], texts: TextCache, processes: int, progre
         paths, done = job
         for path in paths:
             with suppress(OSError):
-                _text_of(path, texts)
+                texts.read(path)
         if progress:
             progress(done, total)
 
