@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_convert.html.page import write_html
-from cc_convert.html.safe import text
 from cc_convert.html.svg import spell
+from cc_convert.html.texts import text
 from cc_convert.logs import read_logs
 
 Maker: TypeAlias = Callable[..., Any]

@@ -71,9 +71,8 @@ def _write_parquet(rows: list[Row], options: Namespace) -> None:
 
 def write_page(options: Namespace, *, transcripts: bool) -> int:
     """Write the page with charts, optionally with transcripts, and the further pages that these need."""
-    from ..html.answer import renders_markdown
-    from ..html.page import write_html
-    from ..html.page_folder import PageFolder
+    from ..html.page import PageFolder, write_html
+    from ..html.texts import renders_markdown
 
     rows, logs, clean = _load(options)
     with ExitStack() as stack:

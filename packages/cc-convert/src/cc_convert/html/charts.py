@@ -6,8 +6,8 @@ from math import ceil
 
 from ..report.buckets import QUARTER, Bucket
 from ..report.lines import BLOCK, GAP, NO_TIME, Line, blocks, group
-from .safe import text
 from .svg import PLOT, axis, circle, label, line, nice_ceiling, path, picture, rect
+from .texts import text
 
 __all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes", "periods"]
 

@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 
 from ..log_files.rows import LABELS
 from ..report.lines import Line, spell_cost
-from .safe import text
+from .texts import text
 from .transcript import search_box
 
 __all__ = ["facts_list", "labels_of", "moment", "project_table", "session_table", "span", "unpriced_note"]

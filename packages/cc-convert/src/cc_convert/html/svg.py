@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from .safe import text
+from .texts import text
 
 __all__ = ["PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_ceiling", "path", "picture", "rect", "spell"]
 

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
+from itertools import accumulate, pairwise
 
 from ..log_files.events import Event
 from .svg import PLOT, WIDTH, axis, circle, label, line, nice_ceiling, path, picture, rect
@@ -24,15 +25,13 @@ class _Scale:
 
     def __init__(self, times: Iterable[float]) -> None:
         self.times = sorted(set(times))
-        self._at = [0.0]
-        for before, now in zip(self.times, self.times[1:], strict=False):
-            self._at.append(self._at[-1] + min(now - before, _PAUSE))
-        self.pauses = [now for before, now in zip(self.times, self.times[1:], strict=False) if now - before > _PAUSE]
+        self._at = list(accumulate((min(now - before, _PAUSE) for before, now in pairwise(self.times)), initial=0.0))
+        self.pauses = [now for before, now in pairwise(self.times) if now - before > _PAUSE]
 
     def __call__(self, time: float) -> float:
         x0, _, x1, _ = PLOT
         after = bisect_right(self.times, time)
-        place = self._at[max(0, after - 1)] if self._at else 0.0
+        place = self._at[max(0, after - 1)]
         if 0 < after < len(self.times):
             place += min(time - self.times[after - 1], _PAUSE)
         return x0 + (x1 - x0) * (place / self._at[-1] if self._at[-1] else 0.5)

@@ -5,8 +5,7 @@ from datetime import datetime, tzinfo
 from typing import cast
 
 from ..log_files.events import KIND_NAMES, Event
-from .answer import answer_html
-from .safe import shortened, text
+from .texts import answer_html, shortened, text
 
 __all__ = ["entries", "search_box"]
 
