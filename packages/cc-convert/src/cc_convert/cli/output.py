@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TextIO, TypeAlias
 
 from ..extras import has_extra, need
@@ -42,7 +43,7 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     target, as_device = os.path.realpath(path), is_device(path)
     written = target if as_device else f"{target}.{os.getpid()}"
     try:
-        handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        file = open(written, "w", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
     except OSError as error:
         # The user knows the file by its own name.
         folder = os.path.dirname(path)
@@ -50,7 +51,7 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
             raise RefusedError(f"{path}: there is no folder {folder}; create it first") from None
         raise OSError(error.errno, error.strerror, path) from None
     try:
-        with open(written, "w", encoding="utf-8", newline="", opener=lambda *_: handle) as file:
+        with file:
             yield file
         if not as_device:
             os.replace(written, target)

@@ -7,6 +7,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -72,8 +73,8 @@ class PageFolder:
         if not self.count:
             os.mkdir(self._temporary, 0o700)
         self.count += 1
-        handle = os.open(os.path.join(self._temporary, f"{number}.html"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        self._file = open(handle, "w", encoding="utf-8", newline="")
+        path = os.path.join(self._temporary, f"{number}.html")
+        self._file = open(path, "x", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
         return self._file
 
     def __enter__(self) -> Self:
@@ -254,7 +255,7 @@ def _events(paths: list[str], session: str) -> Iterator[Event]:
 
 
 def _head() -> str:
-    """Return a page's begin; its policy allows no loading, and only our own style and script, by their hashes."""
+    """Return a page's head; its policy allows no loading, and only our own style and script, by their hashes."""
     style, script = (b64encode(sha256(content.encode()).digest()).decode() for content in (_STYLE, _SCRIPT))
     policy = (
         f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; "

@@ -55,11 +55,10 @@ class Line:
     first: float = 0.0
     """Time of the first request, in seconds since 1970; 0 if no time is known."""
     last: float = 0.0
-    """Time of the last request."""
     models: dict[str, float] = field(default_factory=dict[str, float])
     """Cost by model."""
     about: dict[str, str] = field(default_factory=dict[str, str])
-    """Other facts about the line."""
+    """More names, such as a session's project and title, or a block's end."""
 
     @property
     def tokens(self) -> int:

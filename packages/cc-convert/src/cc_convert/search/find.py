@@ -62,7 +62,6 @@ class Match(NamedTuple):
     time: float
     """In seconds since 1970; 0 if none is known."""
     path: str
-    """The log."""
     offset: int
     """Start of the line in the log, in unpacked bytes."""
     ordinal: int
