@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any, TextIO, TypeAlias
 
 from ..extras import has_extra, need
 
 __all__ = [
-    "RefusedError", "Table", "check_free", "fit_table", "is_device", "is_too_wide", "say", "shortened",
+    "RefusedError", "Table", "check_free", "fit_table", "is_device", "is_too_wide", "iso_time", "say", "shortened",
     "spell_short", "terminal_size", "text_of", "visible", "without_empty", "write_output",
     "write_records", "write_table",
 ]  # fmt: skip
@@ -220,6 +221,11 @@ def spell_short(number: int) -> str:
         if number >= size:
             return f"{number / size:.1f}{letter}"
     return str(number)
+
+
+def iso_time(time: float, zone: tzinfo | None) -> str | None:
+    """Format a time for programs, to the second; `None` if it is 0."""
+    return datetime.fromtimestamp(time, zone).astimezone(zone).isoformat(timespec="seconds") if time else None
 
 
 def shortened(text: str, most: int) -> str:

@@ -18,6 +18,7 @@ from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_row
 from .output import (
     RefusedError,
     is_too_wide,
+    iso_time,
     say,
     shortened,
     spell_short,
@@ -123,14 +124,10 @@ def _record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
         "cost": round(line.cost, 9),
         "unlogged_cost": round(line.unlogged_cost, 9),
         "unpriced_tokens": line.unpriced,
-        "first": _moment(line.first, zone),
-        "last": _moment(line.last, zone),
+        "first": iso_time(line.first, zone),
+        "last": iso_time(line.last, zone),
         "models": {model: round(cost, 9) for model, cost in line.models.items()},
     }
-
-
-def _moment(time: float, zone: tzinfo | None) -> str | None:
-    return datetime.fromtimestamp(time, zone).astimezone(zone).isoformat(timespec="seconds") if time else None
 
 
 def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:

@@ -17,7 +17,7 @@ from ..search.find import Match, Query, SearchResult, find_passages, passage_of
 from ..search.passages import ROLES, Passage
 from .doctor import line_numbers
 from .inputs import chosen_filter, chosen_zone, with_progress
-from .output import RefusedError, say, shortened, visible, write_output, write_records
+from .output import RefusedError, iso_time, say, shortened, visible, write_output, write_records
 
 _WIDTH = 160
 """Characters in an excerpt line, around the match."""
@@ -161,11 +161,10 @@ def _records(shown: list[_Shown], query: Query, context: int, zone: tzinfo | Non
     numbers = line_numbers([(hit.match.path, hit.match.offset) for hit in shown])
     for hit, number in zip(shown, numbers, strict=True):
         match = hit.match
-        time = datetime.fromtimestamp(match.time, zone).astimezone(zone) if match.time else None
         yield {
             **match.context._asdict(),
             "title": hit.title,
-            "time": time.isoformat(timespec="seconds") if time else None,
+            "time": iso_time(match.time, zone),
             "role": match.role,
             "tool": hit.passage.tool if hit.passage else "",
             "excerpt": _excerpt(hit.passage, query, context),

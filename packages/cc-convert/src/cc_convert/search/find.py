@@ -158,11 +158,8 @@ class _Place:
     def passes(self, number: int) -> bool:
         """Return true if the passage passes the filters."""
         table = self._table
-        return (
-            self._since <= table.times[number] < self._until
-            and table.contexts[number] in self._allowed
-            and table.roles[number] in self._roles
-        )
+        is_chosen = table.contexts[number] in self._allowed and table.roles[number] in self._roles
+        return is_chosen and self._since <= table.times[number] < self._until
 
     def match(self, number: int) -> Match:
         """Return the match for a passage."""
