@@ -59,9 +59,10 @@ class CommandParser(argparse.ArgumentParser):
         """Print the usage and the error, and exit."""
         hint = ""
         if match := _UNKNOWN.search(message):
-            word = match[1] or match[2]
-            words = [other for parser in (self, *self.commands.values()) for other in parser.words()]
-            hint = did_you_mean(word, (other for other in words if other.startswith("-") == word.startswith("-")))
+            # A command's unknown options are an error of the whole parser.
+            parsers = (self, *self.commands.values()) if match[2] else (self,)
+            words = [word for parser in parsers for word in parser.words() if word.startswith("-") == bool(match[2])]
+            hint = did_you_mean(match[1] or match[2], words)
         super().error(f"{message}{hint}")
 
     def words(self) -> Iterator[str]:
