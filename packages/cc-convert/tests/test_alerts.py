@@ -79,6 +79,18 @@ def test_an_alert_for_nothing_names_the_probable_project(run: Run, log: Any) -> 
         assert run("report", path, "--alert", alert).err == ""
 
 
+@pytest.mark.parametrize("alert", ["project>$0.001", "project:*/shap>$5"])
+def test_alerts_and_notes_show_no_control_characters(run: Run, log: Any, alert: str) -> None:
+    """LOG-98, LOG-100"""
+    log.project = "/home/user\x1b[2J/shop"
+    log.answer(timestamp=datetime.now(UTC).isoformat())
+    path = log.write()
+
+    for done in (run("watch", path, "--once", "--alert", alert), run("report", path, "--alert", alert)):
+        assert "/home/user\N{REPLACEMENT CHARACTER}[2J/shop" in done.out + done.err
+        assert "\x1b" not in done.out + done.err
+
+
 def test_watch_runs_a_command_for_an_alert(log: Any, tmp_path: Path) -> None:
     """LOG-98: with the value in its environment; a project's name is never a part of the command."""
     log.project = "/home/user/$(touch owned)`touch owned`"

@@ -69,7 +69,7 @@ def is_device(path: str) -> bool:
 
 def check_free(path: str, *, force: bool) -> None:
     """Raise `RefusedError` if a file exists that must not be overwritten."""
-    if not force and os.path.exists(path) and os.path.isfile(path):
+    if not force and os.path.isfile(path):
         raise RefusedError(f"{path} exists; --force overwrites it")
 
 

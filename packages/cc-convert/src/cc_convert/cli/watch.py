@@ -19,7 +19,7 @@ from ..report.lines import GroupBy, Line, burn_rate, group, spell_cost, total
 from . import FINDINGS, OK
 from .alerts import AlertCommand, say_alerts, unmatched
 from .inputs import buckets_of_day, chosen_prices, chosen_zone, current_lines, recent_scans
-from .output import RefusedError, fit_table, say, shortened, spell_short, terminal_size, text_of
+from .output import RefusedError, fit_table, say, shortened, spell_short, terminal_size, text_of, visible
 from .plan_limits import logged_uses, running_uses, spell_windows, stored_uses
 
 # Seconds. Below this, a scan takes longer than the pause.
@@ -92,9 +92,9 @@ def picture(
     lines = {"day": [day], "block": [block] if block else [], "total": [total([day])]}
     lines |= {subject: group(today, cast("GroupBy", subject), zone) for subject in NAMED}
     above = excesses(options.alerts, lines.__getitem__, windows)
-    parts += [f"ALERT {excess.message}\n" for excess in above]
     notes = unmatched(options.alerts, lambda subject: group(buckets, cast("GroupBy", subject), zone))
-    return Picture("".join([*parts, *(f"{note}\n" for note in notes)]), above)
+    parts += [f"{visible(line)}\n" for line in (*(f"ALERT {excess.message}" for excess in above), *notes)]
+    return Picture("".join(parts), above)
 
 
 def _sums(day: Line, block: Line | None, now: float, columns: int | None) -> str:

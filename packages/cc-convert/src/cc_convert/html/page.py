@@ -167,8 +167,7 @@ class _Book:
             if number != self._number:
                 self._turn(number)
             self._lines.setdefault(line.key, (line, f"#{part.place}"))
-            overview = "#overview" if number == 1 else self._link(number, 1, "overview")
-            ways = f'<a href="{overview}">All sessions</a>'
+            ways = f'<a href="{self._link(number, 1, "overview")}">All sessions</a>'
             for name, other in (("Part before", at - 1), ("Next part", at + 1)):
                 if 0 <= other < len(parts):
                     ways += f' <a href="{self._link(number, numbers[other], parts[other].place)}">{name}</a>'
