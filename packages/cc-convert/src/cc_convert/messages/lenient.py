@@ -45,16 +45,14 @@ def _unusable_paths(fields: dict[str, object], error: ValidationError) -> set[_P
 
 def _existing_path(fields: object, wanted: _Path) -> _Path:
     """Return a path's existing part. An error may point deeper, naming the kind of value that was tried last."""
-    path: list[int | str] = []
-    for step in wanted:
+    for length, step in enumerate(wanted):
         if isinstance(fields, Mapping) and step in fields:
             fields = cast("Mapping[object, object]", fields)[step]
         elif isinstance(fields, list) and isinstance(step, int):
             fields = cast("list[object]", fields)[step]
         else:
-            break
-        path.append(step)
-    return tuple(path)
+            return wanted[:length]
+    return wanted
 
 
 def _without(value: object, paths: Collection[_Path], where: str, path: _Path = ()) -> object:
