@@ -12,7 +12,7 @@ import pytest
 from cc_convert.cli.alerts import AlertCommand
 from cc_convert.report.alerts import AlertError, excesses, parse_alert
 from cc_convert.report.forecast import WindowUse
-from cc_convert.report.sums import Line
+from cc_convert.report.lines import Line
 
 Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]
@@ -60,6 +60,35 @@ def test_alerts_on_windows_and_costs_are_parsed() -> None:
     for text in ("", "5h", "5h>$80", "day>80%", "5h:x>80%", "year>3", "day>-3", "day<3"):
         with pytest.raises(AlertError, match="is not an alert"):
             parse_alert(text)
+
+
+def test_an_alert_for_nothing_names_the_probable_project(run: Run, log: Any) -> None:
+    """LOG-100: also the folder's name alone, as users write it; days may come later."""
+    log.project = "/home/user/shop"
+    log.answer(timestamp=datetime.now(UTC).isoformat())
+    path = log.write()
+
+    for alert, name in (("project:*/shp>$5", "/home/user/shop"), ("project:shop>$5", "/home/user/shop"),
+                        ("model:claude-sonet-5>$5", "claude-sonnet-5")):  # fmt: skip
+        note = f"note: the alert {alert!r} matches no {alert.partition(':')[0]}; did you mean {name}?\n"
+        done = run("report", path, "--alert", alert)
+        assert (done.code, done.err) == (0, note)
+        assert run("watch", path, "--once", "--alert", alert).out.endswith(f"{note}\n")
+    assert run("report", path, "--alert", "agent:qq>1").err == "note: the alert 'agent:qq>1' matches no agent\n"
+    for alert in ("project:*/shop>$5", "day:2020-01-01>$1", "total>$5"):
+        assert run("report", path, "--alert", alert).err == ""
+
+
+@pytest.mark.parametrize("alert", ["project>$0.001", "project:*/shap>$5"])
+def test_alerts_and_notes_show_no_control_characters(run: Run, log: Any, alert: str) -> None:
+    """LOG-98, LOG-100"""
+    log.project = "/home/user\x1b[2J/shop"
+    log.answer(timestamp=datetime.now(UTC).isoformat())
+    path = log.write()
+
+    for done in (run("watch", path, "--once", "--alert", alert), run("report", path, "--alert", alert)):
+        assert "/home/user\N{REPLACEMENT CHARACTER}[2J/shop" in done.out + done.err
+        assert "\x1b" not in done.out + done.err
 
 
 def test_watch_runs_a_command_for_an_alert(log: Any, tmp_path: Path) -> None:

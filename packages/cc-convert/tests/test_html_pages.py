@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import pytest
 
 from cc_convert.html import page as page_module
-from cc_convert.html.answer import answer_html
 from cc_convert.html.page import write_html
+from cc_convert.html.texts import answer_html
 from cc_convert.logs import read_logs
 
 Maker: TypeAlias = Callable[..., Any]
@@ -117,7 +117,7 @@ def test_no_markdown_runs_or_loads_anything(attack: str) -> None:
 
 def test_without_the_extra_answers_are_plain_text(log: Any, run: Run, tmp_path: Path, monkeypatch: Any) -> None:
     """LOG-90, LOG-48: the command says what to install."""
-    monkeypatch.setattr("cc_convert.html.answer.renders_markdown", lambda: False)
+    monkeypatch.setattr("cc_convert.html.texts.renders_markdown", lambda: False)
     log.answer(content=[{"type": "text", "text": "# Done <b>"}])
 
     done = run("convert", log.write(), "-o", tmp_path / "report.html")

@@ -10,10 +10,9 @@ import pytest
 
 from cc_convert.log_files.events import read_events
 from cc_convert.logs import read_logs
-from cc_convert.report.blocks import GAP, blocks, burn_rate
 from cc_convert.report.buckets import Bucket, fill_buckets
 from cc_convert.report.filters import Filter, FilterError, last_days, moment
-from cc_convert.report.groups import GroupBy, group, total
+from cc_convert.report.lines import GAP, GroupBy, blocks, burn_rate, group, total
 from cc_convert.report.tools import tool_lines
 
 Maker: TypeAlias = Callable[..., Any]

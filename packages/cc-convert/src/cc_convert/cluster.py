@@ -5,15 +5,16 @@ another worker reads its files again.
 """
 
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from .extras import need
 from .forks import group_by_size
 from .log_files.cache import Packed, pack_scan, unpack_scan
-from .log_files.rows import FileScan, unreadable
+from .log_files.rows import unreadable
 from .log_files.scan import scan_stream
 from .log_files.sources import ENDINGS, LogsNotFoundError
 from .log_files.streams import Blocks, Readable, begins_packed, open_packed
@@ -53,11 +54,7 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
         LogsNotFoundError: A source does not exist.
         MissingExtraError: The extra `dask` is not installed.
     """
-    options = dict(storage_options or {})
-    tasks = group_by_size(_sizes(sources, options), _TASK)
-    # Not pure: the files may have grown by the next call.
-    futures = client.map(scan_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
-    return merge(unpack_scan(packed) for part in client.gather(futures) for packed in part)
+    return merge(map(unpack_scan, _run(client, scan_urls, sources, storage_options)))
 
 
 def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Packed]:
@@ -66,8 +63,8 @@ def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = N
     scans: list[Packed] = []
     for url in urls:
         try:
-            with fsspec.open(url, "rb", **(storage_options or {})) as file:
-                scans.append(pack_scan(_scan(file, url)))
+            with fsspec.open(url, "rb", **(storage_options or {})) as file, _content(file) as content:
+                scans.append(pack_scan(scan_stream(content, url)))
         except OSError as error:
             scans.append(pack_scan(unreadable(url, error)))
     return scans
@@ -80,10 +77,7 @@ def read_titles_on(
 
     Same arguments and errors as `read_logs_on`.
     """
-    options = dict(storage_options or {})
-    tasks = group_by_size(_sizes(sources, options), _TASK)
-    futures = client.map(titles_of_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
-    return best_titles(titles for part in client.gather(futures) for titles in part)
+    return best_titles(_run(client, titles_of_urls, sources, storage_options))
 
 
 def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Titles]:
@@ -97,9 +91,12 @@ def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | Non
     return titles
 
 
-def _scan(file: Any, url: str) -> FileScan:
-    with _content(file) as content:
-        return scan_stream(content, url)
+def _run(client: Any, task: Callable[..., Any], sources: Iterable[str], options: Mapping[str, Any] | None) -> Any:
+    """Return the task's results for all files, in order."""
+    groups = group_by_size(_sizes(sources, options or {}), _TASK)
+    # Not pure: the files may have grown by the next call.
+    futures = client.map(task, groups, storage_options=options, pure=False, retries=_RETRIES)
+    return chain.from_iterable(client.gather(futures))
 
 
 @contextmanager
@@ -113,7 +110,7 @@ def _content(file: Any, offset: int = 0) -> Generator[Readable]:
         yield Blocks(file.read)
 
 
-def _sizes(sources: Iterable[str], options: dict[str, Any]) -> list[tuple[str, int]]:
+def _sizes(sources: Iterable[str], options: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the selected files, each once, with their sizes."""
     fsspec = need("fsspec", "Reading from a store")
     files: dict[str, int] = {}

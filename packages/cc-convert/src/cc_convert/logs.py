@@ -156,9 +156,9 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         rows |= new
     # An archive may already contain them.
     missing, totals = find_unlogged(scans, rows)
-    missing = _copy_labels([row for row in missing if row.key not in rows], rows)
+    missing = [row for row in missing if row.key not in rows]
     return Logs(
-        rows=_sort_by_time([*rows.values(), *missing]),
+        rows=_sort_by_time([*rows.values(), *(_copy_labels(missing, rows) if missing else ())]),
         problems=[problem for scan in scans for problem in scan.problems],
         totals=totals,
         files=[scan.path for scan in scans],
@@ -170,8 +170,6 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
 
 def _copy_labels(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
     """Copy the labels from each session's last request to its unlogged rows."""
-    if not missing:
-        return missing
     last_rows = {row.session: row for row in rows.values()}
     return [
         row._replace(**{name: getattr(last, name) for name in LABELS}) if (last := last_rows.get(row.session)) else row
@@ -190,7 +188,7 @@ def _logged_costs(rows: list[Row], totals: dict[str, SessionTotal], prices: Pric
     owners = {key: session for session, total in totals.items() for key in total.covered or ()}
     sessions = [_total_of(row, totals, owners) for row in rows]
     models = [canonical_model(row.model) for row in rows]
-    weights = [_weight(row, prices) for row in rows]
+    weights = [float(row.tokens) if (cost := prices.cost(row)) is None else cost for row in rows]
     sums: dict[tuple[str, str], float] = {}
     for session, model, weight in zip(sessions, models, weights, strict=True):
         sums[session, model] = sums.get((session, model), 0.0) + weight
@@ -208,8 +206,3 @@ def _total_of(row: Row, totals: dict[str, SessionTotal], owners: dict[str, str])
     if total and (total.covered is None or row.kind == "unlogged"):
         return row.session
     return owners.get(row.key, "")
-
-
-def _weight(row: Row, prices: Prices) -> float:
-    cost = prices.cost(row)
-    return float(row.tokens) if cost is None else cost

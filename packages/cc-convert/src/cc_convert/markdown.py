@@ -1,5 +1,6 @@
 """Transcripts as Markdown."""
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from typing import TextIO
@@ -33,14 +34,6 @@ def _entry(event: Event) -> str:
         return f"{head}{event.tokens:,} tokens were replaced by a summary.\n\n"
     if event.kind in ("prompt", "text"):
         return f"{head}{event.text}\n\n"
-    fence = _fence(event.text)
+    # Longer than any in the text, so that the text cannot close it.
+    fence = max(["``", *re.findall("`+", event.text)], key=len) + "`"
     return f"{head}{fence}\n{event.text}\n{fence}\n\n"
-
-
-def _fence(text: str) -> str:
-    """Return a fence longer than any in the text, so that the text cannot close it."""
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return "`" * max(3, longest + 1)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from operator import mul
 from typing import Any, TypeAlias, cast
 
 from . import price_table
@@ -71,8 +72,8 @@ class Prices:
                 _all_rates(fields["models"]),
                 fast=_all_rates(fields.get("fast", {})),
                 long={name: (int(above), _rates(rates)) for name, (above, rates) in fields.get("long", {}).items()},
-                geo=_factors(fields.get("geo", {})),
-                tiers=_factors(fields.get("tiers", {})),
+                geo={name: float(factor) for name, factor in fields.get("geo", {}).items()},
+                tiers={name: float(factor) for name, factor in fields.get("tiers", {}).items()},
                 web_search=float(fields.get("web_search", price_table.WEB_SEARCH)),
                 as_of=str(fields.get("as_of", os.path.basename(path))),
             )
@@ -116,7 +117,9 @@ class Prices:
         amount = 0.0
         for step in steps or (tokens,):
             is_long = long is not None and step[0] + sum(step[2:5]) > long[0]
-            amount += _tokens_cost(step, long[1] if long and is_long else rates)
+            step_rates = long[1] if long and is_long else rates
+            fresh, output, read, short, hour = map(mul, step, step_rates)
+            amount += fresh + output + read + short + hour
         if steps:
             # Cache writes whose lifetime the steps do not state.
             short, hour = (counts[at] - sum(step[at] for step in steps) for at in (3, 4))
@@ -128,11 +131,6 @@ class Prices:
         return model if model in self._models else canonical_model(model)
 
 
-def _tokens_cost(part: tuple[int, ...], rates: Rates) -> float:
-    fresh, output, read, short, hour = part
-    return fresh * rates[0] + output * rates[1] + read * rates[2] + short * rates[3] + hour * rates[4]
-
-
 def _all_rates(table: dict[str, object]) -> dict[str, Rates]:
     return {name: _rates(rates) for name, rates in table.items()}
 
@@ -142,7 +140,3 @@ def _rates(rates: object) -> Rates:
     if len(numbers) != 5 or not all(0 <= number < float("inf") for number in numbers):
         raise ValueError("a model needs five prices, none of them negative")
     return (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
-
-
-def _factors(table: dict[str, float]) -> dict[str, float]:
-    return {name: float(factor) for name, factor in table.items()}

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from typing import cast
 
 from .log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 from .logs import Logs
@@ -41,8 +43,7 @@ class Comparison:
     def difference(self) -> Counts:
         """Return the rows' counts minus the CLI's counts, by kind."""
         rows = add_counts(self.requests, self.unlogged)
-        a, b, c, d, e, f, g = (mine - its for mine, its in zip(rows, self.stated, strict=True))
-        return (a, b, c, d, e, f, g)
+        return cast("Counts", tuple(mine - its for mine, its in zip(rows, self.stated, strict=True)))
 
     def by_kind(self) -> Iterable[tuple[str, int, int, int, int, int]]:
         """Return each kind with the numbers of requests, unlogged, stated, difference and outside."""
@@ -96,7 +97,4 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
 
 
 def _sum(parts: Iterable[Counts]) -> Counts:
-    total = NO_COUNTS
-    for part in parts:
-        total = add_counts(total, part)
-    return total
+    return reduce(add_counts, parts, NO_COUNTS)

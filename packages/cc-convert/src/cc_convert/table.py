@@ -4,26 +4,22 @@ import csv
 import os
 import tempfile
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_type_hints
 
 from .extras import need
 from .log_files.rows import Row
 
 __all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
 
-_TEXTS = frozenset(
-    "key kind session parent project agent agent_type model tier geo speed message_id request_id uuid "
-    "branch host entrypoint version".split()
-)
-_SPECIAL = {"time": ("text", "timestamp"), "tools": ("text", "varchar"), "final": ("integer", "boolean")}
-_COSTS = frozenset({"cost", "logged_cost"})
+_TYPES: dict[object, tuple[str, str]] = {
+    int: ("integer", "bigint"), bool: ("integer", "boolean"), float | None: ("real", "double"),
+}  # fmt: skip
 
 COLUMNS: dict[str, tuple[str, str]] = {
-    name: _SPECIAL.get(name)
-    or (("text", "varchar") if name in _TEXTS else ("real", "double") if name in _COSTS else ("integer", "bigint"))
-    for name in Row._fields
+    name: ("text", "timestamp") if name == "time" else _TYPES.get(kind, ("text", "varchar"))
+    for name, kind in get_type_hints(Row).items()
     if name != "steps"
 }
 """The columns, with their types in SQLite and in DuckDB. Times are in UTC."""
@@ -50,21 +46,15 @@ def duckdb_with(rows: Iterable[Row], purpose: str) -> Generator[Any]:
     """Open a DuckDB connection with the rows as the table `requests`."""
     duckdb = need("duckdb", purpose)
     # Through a file, much faster than single values; only this user can read it.
-    handle, path = tempfile.mkstemp(suffix=".csv")
-    try:
-        with open(handle, "w", encoding="utf-8", errors="replace", newline="") as file:
+    with tempfile.TemporaryDirectory() as folder, closing(duckdb.connect(":memory:")) as connection:
+        path = os.path.join(folder, "rows.csv")
+        with open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
             csv.writer(file).writerows(map(values_of, rows))
-        connection = duckdb.connect(":memory:")
-        try:
-            columns = {name: kind.upper() for name, (_, kind) in COLUMNS.items()}
-            connection.execute(
-                "create table requests as select * from "
-                f"read_csv(?, header=false, columns={columns!r}, quote='\"', escape='\"', auto_detect=false, "
-                "strict_mode=false, nullstr='', allow_quoted_nulls=false)",
-                [path],
-            )
-            yield connection
-        finally:
-            connection.close()
-    finally:
-        os.unlink(path)
+        columns = {name: kind.upper() for name, (_, kind) in COLUMNS.items()}
+        connection.execute(
+            "create table requests as select * from "
+            f"read_csv(?, header=false, columns={columns!r}, quote='\"', escape='\"', auto_detect=false, "
+            "strict_mode=false, nullstr='', allow_quoted_nulls=false)",
+            [path],
+        )
+        yield connection

@@ -4,9 +4,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from ..garbage import no_collections
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 __all__ = ["FINDINGS", "INTERRUPTED", "MISUSE", "OK", "main", "run"]
 
@@ -31,68 +34,56 @@ def run() -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default `sys.argv[1:]`, and return the exit code."""
-    # A command ends soon, and is done a tenth earlier.
-    with no_collections():
-        return _main(arguments)
-
-
-def _main(arguments: Sequence[str] | None) -> int:
     from .parser import make_parser, parse
 
-    parser = make_parser()
     # A letter missing in the terminal's encoding must not stop the command.
     if reconfigure := cast("Callable[..., None] | None", getattr(sys.stdout, "reconfigure", None)):
         reconfigure(errors="replace")
     try:
-        options = parse(parser, arguments)
-        code = _run(options.run, options)
+        # A command ends soon, and is done a tenth earlier.
+        with no_collections():
+            return _run(parse(make_parser(), arguments))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()  # the reader closed the pipe
         return OK
-    return code
 
 
-def _run(command: object, options: object) -> int:
+def _run(options: "Namespace") -> int:
     from ..extras import MissingExtraError
     from ..log_files.sources import LogsNotFoundError
     from ..prices import PriceFileError
     from ..report.filters import FilterError
-    from .late_cache import write_late
+    from .inputs import write_late
     from .output import RefusedError
 
-    if not callable(command):
-        raise TypeError("a command is a function")
     try:
         try:
-            code = int(str(command(options)))
+            code: int = options.run(options)
             sys.stdout.flush()
         finally:
             write_late()
         return code
     except LogsNotFoundError as error:
-        print(f"cc-convert: {error}{_hint(options)}", file=sys.stderr)  # noqa: T201 - this is where the command speaks
-        return MISUSE
+        message = f"{error}{_hint(options)}"
     except (FilterError, MissingExtraError, PriceFileError, RefusedError) as error:
-        print(f"cc-convert: {error}", file=sys.stderr)  # noqa: T201
-        return MISUSE
+        message = str(error)
     except BrokenPipeError:
         raise
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"cc-convert: {place}{error.strerror or error}", file=sys.stderr)  # noqa: T201
+        message = f"{error.filename}: " if error.filename else ""
+        message += error.strerror or str(error)
         _drop_output()
-        return MISUSE
+    print(f"cc-convert: {message}", file=sys.stderr)  # noqa: T201 - this is where the command speaks
+    return MISUSE
 
 
-def _hint(options: object) -> str:
+def _hint(options: "Namespace") -> str:
     """Return the kind of report that a missing source probably means; empty for other commands and words."""
     from .parser import BY, did_you_mean
 
-    if getattr(options, "command", "") != "report":
-        return ""
-    missing = [word for word in getattr(options, "sources", ()) if not os.path.exists(word)]
+    missing = [word for word in options.sources if options.command == "report" and not os.path.exists(word)]
     return next((hint for word in missing if (hint := did_you_mean(word, BY))), "")
 
 

@@ -1,40 +1,21 @@
 """`cc-convert completion`: generate shell completion scripts from the command's parser."""
 
-import argparse
 from argparse import Namespace
-from typing import cast
 
 from .parser import BY, make_parser
 
 
 def run(options: Namespace) -> int:
     """Print the script."""
-    commands = _commands()
-    make = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell]
-    print(make(commands))  # noqa: T201 - the command's output
-    return 0
-
-
-def _commands() -> dict[str, list[str]]:
-    """Return each command's options and fixed words."""
-    words_by_command: dict[str, list[str]] = {}
-    for action in make_parser()._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way
-        choices: object = action.choices
-        if isinstance(choices, dict):
-            commands = cast("dict[str, argparse.ArgumentParser]", choices)
-            words_by_command |= {name: _words(command) for name, command in commands.items()}
+    words = {
+        name: [word for word in command.fixed_words() if not word.startswith("-") or word.startswith("--")]
+        for name, command in make_parser().commands.items()
+    }
     # A report's `by` is parsed from the sources, so that both may come in any order.
-    words_by_command["report"] += BY
-    return words_by_command
-
-
-def _words(command: argparse.ArgumentParser) -> list[str]:
-    words: list[str] = []
-    for action in command._actions:  # pyright: ignore[reportPrivateUsage]
-        words += [option for option in action.option_strings if option.startswith("--")]
-        if not action.option_strings and action.choices:
-            words += map(str, action.choices)
-    return words
+    words["report"] += BY
+    make = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell]
+    print(make(words))  # noqa: T201 - the command's output
+    return 0
 
 
 def _bash(commands: dict[str, list[str]]) -> str:

@@ -1,7 +1,6 @@
 """`cc-convert convert`: write requests or transcripts to a file."""
 
 import os
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -9,23 +8,27 @@ from contextlib import ExitStack
 from ..log_files.archive import to_archive
 from ..log_files.rows import Row
 from ..logs import Logs
+from ..markdown import write_markdown
 from ..redaction import Redaction
 from ..table import COLUMNS, duckdb_with, record_of
-from .inputs import chosen_zone, load_rows, load_titles, mention, overview, with_costs
+from .inputs import chosen_zone, load_rows, load_titles, mention, overview
 from .output import RefusedError, check_free, is_device, say, write_output, write_records
-from .page_folder import PageFolder
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "html", ".htm": "html", ".md": "md"}
 
 
 def run(options: Namespace) -> int:
     """Write the file."""
-    form = options.format or _form_of(options.output)
+    ending = os.path.splitext(options.output)[1].lower()
+    form = options.format or ("jsonl" if options.output == "-" else _ENDINGS.get(ending))
+    if form is None:
+        raise RefusedError(f"no format has the ending of {options.output}; use {', '.join(_ENDINGS)} or --format")
     if form == "html":
         return write_page(options, transcripts=True)
     rows, logs, clean = _load(options)
     if form == "md":
-        _write_transcripts(rows, logs, clean, options)
+        with write_output(options.output, force=options.force) as file:
+            write_markdown(file, logs.files, {row.session for row in rows}, clean=clean)
     elif form == "parquet":
         _write_parquet(rows, options)
     else:
@@ -39,7 +42,7 @@ def run(options: Namespace) -> int:
                 file.writelines(f"{to_archive(row, clean(titles.pop(row.session, '')))}\n" for row in rows)
     if options.output != "-" and form != "md":
         say(f"{len(rows):,} rows written to {options.output}")
-    return mention(overview(logs, with_costs(rows)))
+    return mention(overview(logs, rows))
 
 
 def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
@@ -49,50 +52,27 @@ def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
         return rows, logs, str
     clean = Redaction({row.project for row in rows})
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
-    cleaned = [
-        row._replace(key=clean(row.key), uuid=clean(row.uuid), project=clean(row.project), host="") for row in rows
-    ]
-    return cleaned, logs, clean
-
-
-def _form_of(output: str) -> str:
-    if output == "-":
-        return "jsonl"
-    form = _ENDINGS.get(os.path.splitext(output)[1].lower())
-    if form is None:
-        raise RefusedError(f"no format has the ending of {output}; use {', '.join(_ENDINGS)} or --format")
-    return form
+    texts = ("key", "uuid", "project")
+    return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
 
 
 def _write_parquet(rows: list[Row], options: Namespace) -> None:
     if options.output == "-":
         raise RefusedError("parquet needs a file: -o NAME.parquet")
-    check_free(options.output, force=options.force)
-    target = os.path.abspath(options.output)
-    # DuckDB creates a file that all users may read, so it writes to a private folder.
     with (
         duckdb_with(rows, "Writing Parquet") as database,
-        tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as private,
+        write_output(options.output, force=options.force) as file,
     ):
-        temporary = os.path.join(private, "rows.parquet")
-        quoted = temporary.replace("'", "''")
-        database.execute(f"copy requests to '{quoted}' (format parquet)")
-        os.chmod(temporary, 0o600)
-        os.replace(temporary, target)
-
-
-def _write_transcripts(rows: list[Row], logs: Logs, clean: Callable[[str], str], options: Namespace) -> None:
-    from ..markdown import write_markdown
-
-    sessions = {row.session for row in rows}
-    with write_output(options.output, force=options.force) as file:
-        write_markdown(file, logs.files, sessions, clean=clean)
+        # DuckDB would create a file that all users may read, so it overwrites a private one.
+        file.close()
+        quoted = file.name.replace("'", "''")
+        database.execute(f"copy requests to '{quoted}' (format parquet, use_tmp_file false)")
 
 
 def write_page(options: Namespace, *, transcripts: bool) -> int:
     """Write the page with charts, optionally with transcripts, and the further pages that these need."""
-    from ..html.answer import renders_markdown
-    from ..html.page import write_html
+    from ..html.page import PageFolder, write_html
+    from ..html.texts import renders_markdown
 
     rows, logs, clean = _load(options)
     with ExitStack() as stack:
@@ -107,4 +87,4 @@ def write_page(options: Namespace, *, transcripts: bool) -> int:
         say(f"{len({row.session for row in rows}):,} sessions written to {options.output}{others}")
     if transcripts and not renders_markdown():
         say('note: answers are shown as plain text; pip install "cc-convert[html]" renders their Markdown')
-    return mention(overview(logs, with_costs(rows)))
+    return mention(overview(logs, rows))

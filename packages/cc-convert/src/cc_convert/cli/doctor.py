@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections import Counter
+from contextlib import suppress
 
 from ..extras import EXTRAS, has_extra
 from ..log_files.cache import Cache
@@ -24,7 +25,8 @@ def run(options: Namespace) -> int:
         _tell("places", ", ".join(default_folders()) or "none")
     logs, prices = load_logs(options, strict=True), chosen_prices(options)
     _tell("files", f"{len(logs.files):,} with {logs.size / 1e6:,.1f} MB")
-    _tell("rows", _kinds(logs))
+    kinds = Counter(row.kind for row in logs.rows).most_common()
+    _tell("rows", ", ".join(f"{number:,} {kind}" for kind, number in kinds) or "none")
     _tell("cache", Cache().folder)
     _tell("extras", ", ".join(f"{module} {'is' if has_extra(module) else 'not'} installed" for module in EXTRAS))
     return int(_problems(logs, show_all=options.all) | _doubts(logs, prices))
@@ -34,15 +36,9 @@ def _tell(what: str, text: str) -> None:
     print(f"{what:<12}{text}")  # noqa: T201 - the command's output
 
 
-def _kinds(logs: Logs) -> str:
-    counted = Counter(row.kind for row in logs.rows)
-    return ", ".join(f"{number:,} {kind}" for kind, number in counted.most_common()) or "none"
-
-
 def _problems(logs: Logs, *, show_all: bool) -> bool:
-    _tell(
-        "lines", f"{len(logs.lost):,} cannot be read, {len(logs.problems) - len(logs.lost):,} are damaged but were read"
-    )
+    lost = len(logs.lost)
+    _tell("lines", f"{lost:,} cannot be read, {len(logs.problems) - lost:,} are damaged but were read")
     for path in logs.unfinished:
         _tell("unfinished", f"{path}: the last line is still being written")
     if not logs.problems:
@@ -50,10 +46,8 @@ def _problems(logs: Logs, *, show_all: bool) -> bool:
     shown = logs.problems if show_all else logs.problems[:_SHOWN]
     lines = line_numbers([(problem.path, problem.offset) for problem in shown])
     table = [["File", "Line", "", "Reason"]]
-    table += [
-        [problem.path, str(line) if line else "", "lost" if problem.lost else "read", problem.reason]
-        for problem, line in zip(shown, lines, strict=True)
-    ]
+    for problem, line in zip(shown, lines, strict=True):
+        table.append([problem.path, str(line or ""), "lost" if problem.lost else "read", problem.reason])
     print(f"\n{text_of(table)}")  # noqa: T201 - the command's output
     if len(shown) < len(logs.problems):
         _tell("", f"and {len(logs.problems) - len(shown):,} more; --all lists them")
@@ -68,28 +62,21 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
     if partial:
         _tell("partial", f"{partial:,} requests of streams that ended without a result; their output is not known")
     differing = [comparison for comparison in reconcile(logs, prices) if not comparison.agrees or comparison.doubtful]
-    if differing:
-        _tell("totals", f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile")
-    else:
-        _tell("totals", f"{len(logs.totals):,} sessions agree with the CLI's total")
+    text = f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile"
+    _tell("totals", text if differing else f"{len(logs.totals):,} sessions agree with the CLI's total")
     return bool(unknown or differing)
 
 
 def line_numbers(places: list[tuple[str, int]]) -> list[int | None]:
     """Return the line number, from 1, for each file and offset; `None` if unknown."""
-    numbers: list[int | None] = []
-    for path, offset in places:
-        try:
-            numbers.append(None if offset < 0 or path == STDIN else _number(path, offset))
-        except OSError:
-            numbers.append(None)
-    return numbers
+    return [None if offset < 0 or path == STDIN else _line_number(path, offset) for path, offset in places]
 
 
-def _number(path: str, offset: int) -> int:
+def _line_number(path: str, offset: int) -> int | None:
     number, piece = 1, bytearray(1 << 20)
-    with open_log(path) as stream:
+    with suppress(OSError), open_log(path) as stream:
         while offset > 0 and (came := stream.readinto(memoryview(piece)[: min(len(piece), offset)])):
             number += piece.count(b"\n", 0, came)
             offset -= came
-    return number
+        return number
+    return None

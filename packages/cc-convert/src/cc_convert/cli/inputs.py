@@ -5,29 +5,27 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, tzinfo
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from ..log_files.cache import Cache, Identity
+from ..log_files.cache import Cache, Identity, Packed
 from ..log_files.files import Progress, identities_of, read_files
 from ..log_files.rows import FileScan, Row
 from ..log_files.sources import default_folders, find_logs, hosts_of
 from ..logs import Logs, read_log_files
 from ..prices import Prices
-from ..report.blocks import blocks
 from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
-from ..report.groups import group
-from ..report.sums import Line
+from ..report.lines import Line, blocks, group
 from . import FINDINGS, OK
-from .late_cache import LateCache
 from .output import RefusedError, say
 
 __all__ = [
     "Overview", "buckets_of_day", "chosen_filter", "chosen_prices", "chosen_zone", "current_lines", "load_buckets",
-    "load_logs", "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_costs", "with_progress",
+    "load_logs", "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_progress", "write_late",
 ]  # fmt: skip
 
 # Seconds. Shorter work needs no progress line; it is redrawn at intervals.
@@ -35,12 +33,32 @@ _PATIENCE = 1.0
 _REDRAW = 0.1
 # Older logs affect neither today nor the current block, in any time zone.
 _RECENT = 2 * 86400
-# Without references between equal objects, so that equal facts are equal bytes.
-_MARSHAL = 2
-
 
 _LogFiles: TypeAlias = tuple[Mapping[str, str], Mapping[str, Identity]]
 """Each file's machine, and the accessible files' identities."""
+
+
+_waiting: list[Callable[[], None]] = []
+
+
+class _LateCache(Cache):
+    """A cache that is written after the output, so that a first report is there as early as without a cache."""
+
+    def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
+        """Store scans by path, as `Cache.put` does, but later."""
+        _waiting.append(partial(super().put, scans))
+
+    def store(self, name: str, value: Packed) -> None:
+        """Store a value, as `Cache.store` does, but later, and without an error if the folder cannot be written."""
+        _waiting.append(partial(super().store, name, value))
+
+
+def write_late() -> None:
+    """Write the entries of all late caches."""
+    while _waiting:
+        # After a failed write the logs are read again next time.
+        with suppress(OSError):
+            _waiting.pop(0)()
 
 
 class Overview(NamedTuple):
@@ -96,35 +114,46 @@ def chosen_filter(options: Namespace) -> Filter:
 
 def load_logs(options: Namespace, *, strict: bool = False, log_files: _LogFiles | None = None) -> Logs:
     """Read the logs that the options name; `log_files` has them if they are known."""
-    if getattr(options, "dask", None):
+    if options.dask:
         from ..cluster import connect, read_logs_on
 
-        if options.hosts:
-            raise RefusedError("--from is for files of this machine, and --dask reads elsewhere")
-        if getattr(options, "strict", False):
-            raise RefusedError("--strict is for files of this machine, and --dask reads elsewhere")
+        for option, value in (("--from", options.hosts), ("--strict", options.strict)):
+            if value:
+                raise RefusedError(f"{option} is for files of this machine, and --dask reads elsewhere")
         with connect(options.dask) as client:
             return read_logs_on(client, options.sources or default_folders())
-    jobs = getattr(options, "jobs", None)
-    cache = None if strict or getattr(options, "no_cache", False) else LateCache()
-    strict = strict or getattr(options, "strict", False)
+    cache = None if strict or options.no_cache else _LateCache()
     files, identities = log_files or _find_files(options)
     with with_progress() as progress:
         return read_log_files(
-            files, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict, progress=progress,
-            identities=identities,
+            files, cache=cache, processes=options.jobs or os.cpu_count() or 1, strict=strict or options.strict,
+            progress=progress, identities=identities,
         )  # fmt: skip
 
 
 @contextmanager
 def with_progress() -> Generator[Progress | None]:
     """Show the progress of long work if stderr is a terminal."""
-    line = _ProgressLine() if sys.stderr.isatty() else None
+    if not sys.stderr.isatty():
+        yield None
+        return
+    start = last = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - start >= _PATIENCE and now - last >= _REDRAW:
+            last = now
+            share = done / total if total else 1.0
+            sys.stderr.write(f"\rreading {share:4.0%} of {total / 1e6:,.0f} MB ")
+            sys.stderr.flush()
+
     try:
-        yield line
+        yield show
     finally:
-        if line:
-            line.clear()
+        if last > start:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
@@ -139,7 +168,7 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     chosen = chosen_filter(options)
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
-        return fill_buckets(rows), overview(logs, with_costs(rows))
+        return fill_buckets(rows), overview(logs, rows)
     log_files = None if options.no_cache or options.strict or options.dask else _find_files(options)
     facts = log_files and _facts(log_files)
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
@@ -149,10 +178,10 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     else:
         logs = load_logs(options, log_files=log_files)
         costs = logs.costs(chosen_prices(options), options.cost)
-        buckets, summary = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
+        buckets, summary = fill_buckets(logs.rows, costs), overview(logs, logs.rows, costs)
         # A file that could not be opened may be readable the next time, without any other change.
         if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
-            _store(name, facts, buckets, summary)
+            _LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
     return chosen.select(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
 
 
@@ -181,7 +210,7 @@ def buckets_of_day(buckets: Iterable[Bucket], zone: tzinfo | None, now: float) -
 
 def load_titles(options: Namespace) -> dict[str, str]:
     """Return the session titles in the logs that the options name."""
-    if getattr(options, "dask", None):
+    if options.dask:
         from ..cluster import connect, read_titles_on
 
         with connect(options.dask) as client:
@@ -190,10 +219,6 @@ def load_titles(options: Namespace) -> dict[str, str]:
 
     cache = None if options.no_cache else Cache()
     return read_titles(find_logs(options.sources), cache, repr(("titles", options.sources)))
-
-
-def _store(name: str, facts: bytes, buckets: list[Bucket], summary: Overview) -> None:
-    LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
 
 
 def _find_files(options: Namespace) -> _LogFiles:
@@ -206,18 +231,14 @@ def _facts(log_files: _LogFiles) -> bytes | None:
     files, identities = log_files
     if len(identities) < len(files):  # the standard input, or a file that was just deleted
         return None
-    return marshal.dumps([(path, *identity) for path, identity in identities.items()], _MARSHAL)
+    # Version 2 has no references between equal objects, so that equal facts are equal bytes.
+    return marshal.dumps([(path, *identity) for path, identity in identities.items()], 2)
 
 
-def with_costs(rows: Iterable[Row]) -> Iterator[tuple[Row, float | None]]:
-    """Yield priced rows with their costs."""
-    return ((row, row.cost) for row in rows)
-
-
-def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
-    """Return the facts about logs, and about a report's rows with their costs."""
+def overview(logs: Logs, rows: Sequence[Row], costs: Iterable[float | None] | None = None) -> Overview:
+    """Return the facts about logs, and about a report's rows. Without costs, the rows must be priced."""
     unpriced: dict[str, int] = {}
-    for row, cost in rows:
+    for row, cost in zip(rows, (row.cost for row in rows) if costs is None else costs, strict=True):
         if cost is None:
             unpriced[row.model] = unpriced.get(row.model, 0) + row.tokens
     lost = logs.lost
@@ -236,26 +257,3 @@ def mention(summary: Overview) -> int:
     for model, tokens in sorted(summary.unpriced.items()):
         say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; add one with --prices FILE")
     return FINDINGS if summary.lost else OK
-
-
-class _ProgressLine:
-    """A line on stderr that can be cleared."""
-
-    def __init__(self) -> None:
-        self._started = self._drawn = time.monotonic()
-        self._shown = False
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._started < _PATIENCE or now - self._drawn < _REDRAW:
-            return
-        self._drawn, self._shown = now, True
-        share = done / total if total else 1.0
-        sys.stderr.write(f"\rreading {share:4.0%} of {total / 1e6:,.0f} MB ")
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Clear the line."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

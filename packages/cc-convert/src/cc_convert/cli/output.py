@@ -6,13 +6,15 @@ import os
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, tzinfo
+from functools import partial
 from typing import Any, TextIO, TypeAlias
 
 from ..extras import has_extra, need
 
 __all__ = [
-    "RefusedError", "Table", "check_free", "fit_table", "is_device", "is_too_wide", "say", "shortened",
-    "spell_count", "spell_short", "terminal_size", "text_of", "visible", "without_empty", "write_output",
+    "RefusedError", "Table", "check_free", "fit_table", "is_device", "is_too_wide", "iso_time", "say", "shortened",
+    "spell_short", "terminal_size", "text_of", "visible", "without_empty", "write_output",
     "write_records", "write_table",
 ]  # fmt: skip
 
@@ -41,9 +43,16 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     check_free(path, force=force)
     target, as_device = os.path.realpath(path), is_device(path)
     written = target if as_device else f"{target}.{os.getpid()}"
-    handle = _open(written, path)
     try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
+        file = open(written, "w", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
+    except OSError as error:
+        # The user knows the file by its own name.
+        folder = os.path.dirname(path)
+        if folder and not os.path.isdir(folder):
+            raise RefusedError(f"{path}: there is no folder {folder}; create it first") from None
+        raise OSError(error.errno, error.strerror, path) from None
+    try:
+        with file:
             yield file
         if not as_device:
             os.replace(written, target)
@@ -58,20 +67,9 @@ def is_device(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
 
 
-def _open(written: str, path: str) -> int:
-    try:
-        return os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        # The user knows the file by its own name.
-        folder = os.path.dirname(path)
-        if folder and not os.path.isdir(folder):
-            raise RefusedError(f"{path}: there is no folder {folder}; create it first") from None
-        raise OSError(error.errno, error.strerror, path) from None
-
-
 def check_free(path: str, *, force: bool) -> None:
     """Raise `RefusedError` if a file exists that must not be overwritten."""
-    if not force and os.path.exists(path) and os.path.isfile(path):
+    if not force and os.path.isfile(path):
         raise RefusedError(f"{path} exists; --force overwrites it")
 
 
@@ -104,7 +102,7 @@ def _text(value: object) -> str:
 
 
 def write_table(
-    file: TextIO, table: Table, form: str = "table", *, last: bool = False, title: str = "", drops: Sequence[str] = ()
+    file: TextIO, table: Table, form: str = "table", *, last: bool = False, drops: Sequence[str] = ()
 ) -> None:
     """Write a table: on a terminal with rich, if it is installed, otherwise in plain columns.
 
@@ -119,9 +117,9 @@ def write_table(
     clean, dropped = fit_table(clean, drops, terminal_size().columns if on_terminal else None)
     if on_terminal and has_extra("rich") and not is_too_wide(file, clean):
         # Rich truncates cells that do not fit; a truncated number would be a wrong number.
-        _write_rich(clean, title, last=last)
+        _write_rich(clean, last=last)
     else:
-        _write_plain(file, clean, title, last=last)
+        _write_plain(file, clean, last=last)
     if dropped:
         file.write(f"Not shown, for lack of room: {', '.join(dropped)}\n")
 
@@ -133,14 +131,21 @@ def fit_table(table: Table, drops: Iterable[str], columns: int | None) -> tuple[
         if columns is None or sum(_widths(table)) + 2 * (len(table[0]) - 1) <= columns:
             break
         if heading in table[0]:
-            at = list(table[0]).index(heading)
-            table = [[*row[:at], *row[at + 1 :]] for row in table]
+            table = _without(table, list(table[0]).index(heading))
             dropped.append(heading)
     return table, dropped
 
 
+def _without(table: Table, at: int) -> list[list[str]]:
+    return [[*row[:at], *row[at + 1 :]] for row in table]
+
+
+def _columns(table: Table) -> Iterable[Sequence[str]]:
+    return zip(*table, strict=True)
+
+
 def _widths(table: Table) -> list[int]:
-    return [max(_width(row[at]) for row in table) for at in range(len(table[0]))]
+    return [max(map(_width, column)) for column in _columns(table)]
 
 
 def _width(cell: str) -> int:
@@ -158,48 +163,47 @@ def visible(cell: str) -> str:
 
 
 def _write_markdown(file: TextIO, table: Table) -> None:
+    line = "".join(" --- |" if is_text else " ---: |" for is_text in _texts(table))
     for number, row in enumerate(table):
         cells = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in row]
-        file.write(f"| {' | '.join(cells)} |\n")
-        if number == 0:
-            file.write("|" + "".join(" --- |" if _is_text(table, at) else " ---: |" for at in range(len(row))) + "\n")
+        file.write(f"| {' | '.join(cells)} |\n" + (f"|{line}\n" if number == 0 else ""))
 
 
-def _is_text(table: Table, at: int) -> bool:
-    return not any(row[at][:1].isdigit() or row[at][:1] in "$-+" for row in table[1:] if row[at]) or at == 0
+def _texts(table: Table) -> list[bool]:
+    """Return true for each column with texts, which are aligned to the left; the others have numbers."""
+    numbers = [
+        any(cell[:1].isdigit() or cell[:1] in "$-+" for cell in column[1:] if cell) for column in _columns(table)
+    ]
+    return [at == 0 or not has_numbers for at, has_numbers in enumerate(numbers)]
 
 
-def _write_plain(file: TextIO, table: Table, title: str, *, last: bool) -> None:
-    widths = _widths(table)
-    if title:
-        file.write(f"{title}\n\n")
+def _write_plain(file: TextIO, table: Table, *, last: bool) -> None:
+    widths, texts = _widths(table), _texts(table)
     for number, row in enumerate(table):
         if number == 1 or (last and number == len(table) - 1 > 1):
             file.write("  ".join("-" * width for width in widths) + "\n")
-        gaps = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
         cells = [
-            cell + gap if _is_text(table, at) else gap + cell
-            for at, (cell, gap) in enumerate(zip(row, gaps, strict=True))
+            cell + " " * (width - _width(cell)) if is_text else " " * (width - _width(cell)) + cell
+            for cell, width, is_text in zip(row, widths, texts, strict=True)
         ]
         file.write("  ".join(cells).rstrip() + "\n")
 
 
-def _write_rich(table: Table, title: str, *, last: bool) -> None:
-    rich_table, box, text, console = (
-        need(f"rich.{name}", "A coloured table") for name in ("table", "box", "text", "console")
-    )
-    made = rich_table.Table(title=title or None, box=box.SIMPLE_HEAD, show_footer=last)
+def _write_rich(table: Table, *, last: bool) -> None:
+    names = ("table", "box", "text", "console")
+    tables, box, text, console = (need(f"rich.{name}", "A coloured table") for name in names)
+    shown = tables.Table(box=box.SIMPLE_HEAD, show_footer=last)
     foot = table[-1] if last else [""] * len(table[0])
-    for at, (heading, cell) in enumerate(zip(table[0], foot, strict=True)):
-        made.add_column(
-            heading, justify="left" if _is_text(table, at) else "right", footer=text.Text(cell, style="bold"),
-            no_wrap=at == 0 or not _is_text(table, at), overflow="fold",
+    for at, (heading, cell, is_text) in enumerate(zip(table[0], foot, _texts(table), strict=True)):
+        shown.add_column(
+            heading, justify="left" if is_text else "right", footer=text.Text(cell, style="bold"),
+            no_wrap=at == 0 or not is_text, overflow="fold",
         )  # fmt: skip
     for row in table[1 : len(table) - last]:
-        made.add_row(*(text.Text(cell) for cell in row))
+        shown.add_row(*map(text.Text, row))
     # Use the width that was checked before, not rich's own measurement.
     columns, lines = terminal_size()
-    console.Console(width=columns, height=lines).print(made)
+    console.Console(width=columns, height=lines).print(shown)
 
 
 def terminal_size() -> os.terminal_size:
@@ -207,11 +211,6 @@ def terminal_size() -> os.terminal_size:
     import shutil  # slow to import, and only tables need it
 
     return shutil.get_terminal_size()
-
-
-def spell_count(number: int) -> str:
-    """Format a count for people."""
-    return f"{number:,}"
 
 
 def spell_short(number: int) -> str:
@@ -224,6 +223,11 @@ def spell_short(number: int) -> str:
     return str(number)
 
 
+def iso_time(time: float, zone: tzinfo | None) -> str | None:
+    """Format a time for programs, to the second; `None` if it is 0."""
+    return datetime.fromtimestamp(time, zone).astimezone(zone).isoformat(timespec="seconds") if time else None
+
+
 def shortened(text: str, most: int) -> str:
     """Return a text with at most `most` characters, with an ellipsis if it was cut."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
@@ -231,16 +235,17 @@ def shortened(text: str, most: int) -> str:
 
 def is_too_wide(file: TextIO, table: Table) -> bool:
     """Return true if the table goes to a terminal that is too narrow for it."""
-    if not (file is sys.stdout and file.isatty()):
-        return False
     widths = _widths(table)
-    return sum(widths) + 3 * len(widths) > terminal_size().columns
+    return file is sys.stdout and file.isatty() and sum(widths) + 3 * len(widths) > terminal_size().columns
 
 
-def without_empty(table: list[list[str]], heading: str) -> list[list[str]]:
-    """Return the table without the column under a heading, if that column is empty."""
-    at = table[0].index(heading)
-    return table if any(row[at] for row in table[1:]) else [[*row[:at], *row[at + 1 :]] for row in table]
+def without_empty(table: list[list[str]], *headings: str) -> list[list[str]]:
+    """Return the table without the columns under these headings that are empty."""
+    for heading in headings:
+        at = table[0].index(heading)
+        if not any(row[at] for row in table[1:]):
+            table = _without(table, at)
+    return table
 
 
 def text_of(table: Table) -> str:

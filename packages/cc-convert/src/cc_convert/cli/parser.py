@@ -4,35 +4,27 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from typing import NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias
 
-__all__ = ["BY", "WEEKDAYS", "did_you_mean", "make_parser", "parse"]
+__all__ = ["BY", "WEEKDAYS", "CommandParser", "did_you_mean", "make_parser", "parse"]
 
 BY = (
-    "day",
-    "week",
-    "month",
-    "session",
-    "model",
-    "project",
-    "agent",
-    "branch",
-    "host",
-    "entrypoint",
-    "version",
-    "block",
+    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version", "block",
     "tool",
-)
-_Add: TypeAlias = Callable[..., argparse.ArgumentParser]
-
+)  # fmt: skip
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_TABLES = ("table", "json", "csv", "md")
+
+_Add: TypeAlias = Callable[[str, str], "CommandParser"]
+_Options: TypeAlias = argparse._ActionsContainer  # pyright: ignore[reportPrivateUsage]
 
 _BY_HELP = f"meaning of a line ({', '.join(BY)}; default: day)"
 _SOURCES_HELP = "files, folders, patterns, or - for standard input (default: Claude Code's own transcripts)"
-_FORCE_HELP = "overwrite an existing file"
+_OUTPUT_HELP = "write to a file (default: standard output)"
 _ZONE_HELP = "time zone for days, such as Europe/Berlin (default: this machine's)"
 _EXAMPLES = """\
 examples:
@@ -52,76 +44,76 @@ exit codes: 0 done, 1 done with findings, 2 not done, 130 interrupted
 _UNKNOWN = re.compile(r"invalid choice: '([^']+)'|unrecognized arguments: (-\S+)")
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal; argparse would import `shutil` for the width, and create help for each option."""
+class CommandParser(argparse.ArgumentParser):
+    """Names the word that was probably meant, below an error, and formats help as wide as the terminal."""
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
+    commands: Mapping[str, "CommandParser"] = {}
 
-
-class _Parser(argparse.ArgumentParser):
-    """Names the word that was probably meant, below an error."""
+    def __init__(self, **settings: Any) -> None:
+        # Without a width, argparse imports `shutil` for each option.
+        super().__init__(
+            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=_columns() - 2), **settings
+        )
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the error, and exit."""
-        word = _UNKNOWN.search(message)
-        hint = word and did_you_mean(word[1] or word[2], _words(self, options=bool(word[2])))
-        super().error(f"{message}{hint or ''}")
+        hint = ""
+        if match := _UNKNOWN.search(message):
+            # A command's unknown options are an error of the whole parser.
+            parsers = (self, *self.commands.values()) if match[2] else (self,)
+            words = [word for parser in parsers for word in parser.words() if word.startswith("-") == bool(match[2])]
+            hint = did_you_mean(match[1] or match[2], words)
+        super().error(f"{message}{hint}")
+
+    def words(self) -> Iterator[str]:
+        """Yield the options, their choices, and the fixed words."""
+        for action in self._actions:
+            yield from action.option_strings
+            yield from map(str, action.choices or ())
+
+    def fixed_words(self) -> Iterator[str]:
+        """Yield the options without their choices, and the fixed words."""
+        for action in self._actions:
+            yield from action.option_strings or map(str, action.choices or ())
 
 
-def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Return the question for the most similar word; empty if none is similar."""
+def did_you_mean(word: str, words: Iterable[str], key: Callable[[str], str] = str) -> str:
+    """Return the question for the word whose `key` is most similar; empty if none is similar."""
     from difflib import get_close_matches  # slow to import
 
-    match = get_close_matches(word, words, 1)
-    return f"; did you mean {match[0]}?" if match else ""
-
-
-def _words(parser: argparse.ArgumentParser, *, options: bool) -> list[str]:
-    words = list[str]()
-    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
-        words += action.option_strings if options else map(str, action.choices or ())
-        choices: object = action.choices
-        if options and isinstance(choices, dict):
-            for command in cast("dict[str, argparse.ArgumentParser]", choices).values():
-                words += _words(command, options=True)
-    return words
+    words_by_key = {key(other): other for other in words}
+    match = get_close_matches(word, words_by_key, 1)
+    return f"; did you mean {words_by_key[match[0]]}?" if match else ""
 
 
 def _columns() -> int:
-    with suppress(KeyError, ValueError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
     with suppress(OSError, ValueError):
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns) or 80
     return 80
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
     """Return the parser for the whole command."""
-    parser = _Parser(
+    parser = CommandParser(
         prog="cc-convert",
         description="Logs of Claude Code and the Agent SDK: read, summed up, converted.",
         epilog=_EXAMPLES,
-        formatter_class=_Help,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     # Without `prog`, argparse formats a usage to find it.
-    add = parser.add_subparsers(title="commands", prog=parser.prog, required=True, metavar="COMMAND").add_parser
+    commands = parser.add_subparsers(title="commands", prog=parser.prog, required=True, metavar="COMMAND")
+    parser.commands = commands.choices
+    add = partial(_command, commands.add_parser)
     _add_report(add)
-    _add_convert(add)
-    _add_responses(add)
-    _add_reconcile(add)
+    _add_conversions(add)
     _add_live(add)
-    _add_doctor(add)
-    _add_sql(add)
-    _add_search(add)
-    shell = _command(add, "completion", "completion", "print a script that completes this command in a shell")
+    _add_questions(add)
+    shell = add("completion", "print a script that completes this command in a shell")
     shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
 
 
-def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
+def parse(parser: CommandParser, words: Sequence[str] | None) -> argparse.Namespace:
     """Parse a command line. Sources may come before, between and after the options."""
     options, more = parser.parse_known_args(words)
     unknown = [word for word in more if word.startswith("-") and word != "-"]
@@ -131,13 +123,13 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argpa
         options.sources = [*options.sources, *more]
     if options.command == "report":
         options.by, options.sources = _by_and_sources(parser, options.sources)
-    options.hosts = {path: host for host, path in getattr(options, "origins", ())}
+    options.hosts = {path: host for host, path in options.origins}
     if options.hosts:
         options.sources = [*options.sources, *options.hosts]
     return options
 
 
-def _by_and_sources(parser: argparse.ArgumentParser, words: list[str]) -> tuple[str, list[str]]:
+def _by_and_sources(parser: CommandParser, words: list[str]) -> tuple[str, list[str]]:
     """Return the kind of report, usually the first word, and the sources; after a source, the word names a file."""
     at = [place for place, word in enumerate(words) if word in BY and (not place or not os.path.exists(word))]
     if len(at) > 1:
@@ -185,27 +177,24 @@ class _Version(argparse.Action):
         parser.exit(message=f"cc-convert {import_module('importlib.metadata').version('cc-convert')}\n")
 
 
-def _imported_on_use(module: str) -> Callable[[argparse.Namespace], int]:
+def _command(add: Callable[..., CommandParser], name: str, help: str) -> CommandParser:
+    command = add(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+
     def run(options: argparse.Namespace) -> int:
-        return import_module(f".{module}", __package__).run(options)
+        return import_module(f".{name}", __package__).run(options)
 
-    return run
-
-
-def _command(add: _Add, name: str, module: str, help: str) -> argparse.ArgumentParser:
-    command = add(name, help=help, description=f"{help[0].upper()}{help[1:]}.", formatter_class=_Help)
-    command.set_defaults(run=_imported_on_use(module), command=name)
+    command.set_defaults(run=run, command=name, origins=[], dask=None, strict=False, no_cache=False, jobs=None)
     return command
 
 
 def _add_report(add: _Add) -> None:
-    report = _command(add, "report", "report", "sum up tokens and cost")
+    report = add("report", "sum up tokens and cost")
     report.add_argument("sources", nargs="*", metavar="BY|PATH", help=f"{_BY_HELP}, then {_SOURCES_HELP}")
     _add_origins(report)
     _add_filters(report)
     _add_prices(report)
     form = report.add_argument_group("form")
-    form.add_argument("--format", choices=("table", "json", "csv", "md", "html"), default="table")
+    form.add_argument("--format", choices=(*_TABLES, "html"), default="table")
     _add_output(form)
     _add_alerts(form, "exit with 1 if a cost is above a limit: 'day>$20', 'project:*/shop>$5'; may be repeated")
     form.add_argument("--week-start", choices=WEEKDAYS, default="monday", metavar="DAY", help="default: monday")
@@ -213,126 +202,98 @@ def _add_report(add: _Add) -> None:
     report.add_argument("--dask", metavar="ADDRESS", help="read on a Dask cluster; sources may be URLs")
 
 
-def _add_convert(add: _Add) -> None:
-    convert = _command(add, "convert", "convert", "write requests or transcripts to a file")
+def _add_conversions(add: _Add) -> None:
+    convert = add("convert", "write requests or transcripts to a file")
     _add_sources(convert)
-    convert.add_argument(
-        "-o", "--output", metavar="FILE", default="-", help="the ending tells the form; - is standard output"
-    )
+    _add_output(convert, "the ending tells the form; - is standard output", default="-")
     convert.add_argument("--format", choices=("jsonl", "csv", "parquet", "html", "md"), help="in place of the ending")
-    convert.add_argument("--force", action="store_true", help=_FORCE_HELP)
-    convert.add_argument(
-        "--redact", action="store_true", help="replace secrets and the folders of paths, and leave hosts out"
-    )
+    redacted = "replace secrets and the folders of paths, and leave hosts out"
+    convert.add_argument("--redact", action="store_true", help=redacted)
     _add_filters(convert)
     _add_prices(convert)
     _add_reading(convert)
 
-
-def _add_responses(add: _Add) -> None:
-    responses = _command(add, "responses", "responses", "turn stream-json into one CLIResponse per line")
+    responses = add("responses", "turn stream-json into one CLIResponse per line")
     responses.add_argument("sources", nargs="*", metavar="PATH", help="files, or - (default)")
     responses.add_argument("--text", action="store_true", help="print the final texts alone")
 
-
-def _add_reconcile(add: _Add) -> None:
-    compare = _command(add, "reconcile", "reconcile", "compare requests with the CLI's own totals")
+    compare = add("reconcile", "compare requests with the CLI's own totals")
     _add_sources(compare)
     compare.add_argument("--prices", metavar="FILE", help="a price list in JSON")
     compare.add_argument("--all", action="store_true", help="show the sessions that agree, too")
-    compare.add_argument("--format", choices=("table", "json", "csv", "md"), default="table")
+    compare.add_argument("--format", choices=_TABLES, default="table")
     _add_reading(compare)
 
 
 def _add_live(add: _Add) -> None:
-    watch = _command(add, "watch", "watch", "show today and the current block, and keep them up to date")
+    watch = add("watch", "show today and the current block, and keep them up to date")
     _add_sources(watch)
     watch.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between refreshes (default: 2)")
     watch.add_argument("--once", action="store_true", help="show once")
     watch.add_argument("--tz", metavar="ZONE", help=_ZONE_HELP)
     _add_alerts(watch, "tell when a window or a cost of today is above a limit: '5h>80%%', 'day>$20'; may be repeated")
-    watch.add_argument(
-        "--run", dest="run_command", metavar="CMD", help="shell command to run for each alert; see CC_CONVERT_ALERT"
-    )
+    run = "shell command to run for each alert; see CC_CONVERT_ALERT"
+    watch.add_argument("--run", dest="run_command", metavar="CMD", help=run)
     _add_prices(watch)
-    line = _command(
-        add, "statusline", "statusline", "print the line for Claude Code's status line, from its JSON on stdin"
-    )
+
+    line = add("statusline", "print the line for Claude Code's status line, from its JSON on stdin")
     line.add_argument("--tz", metavar="ZONE", help=argparse.SUPPRESS)
     _add_prices(line)
 
 
-def _add_doctor(add: _Add) -> None:
-    doctor = _command(add, "doctor", "doctor", "read every line and report defects")
+def _add_questions(add: _Add) -> None:
+    doctor = add("doctor", "read every line and report defects")
     _add_sources(doctor)
     doctor.add_argument("--all", action="store_true", help="list every defect, not only the first ones")
     doctor.add_argument("--clear-cache", action="store_true", help="clear the cache first")
     doctor.add_argument("--prices", metavar="FILE", help="a price list in JSON")
     doctor.add_argument("--jobs", type=_number_from(1), metavar="N", help=argparse.SUPPRESS)
 
-
-def _add_sql(add: _Add) -> None:
-    sql = _command(add, "sql", "sql", "ask the table `requests` in SQL")
+    sql = add("sql", "ask the table `requests` in SQL")
     sql.add_argument("query", help="such as: select model, sum(cost) from requests group by model")
     _add_sources(sql)
     sql.add_argument("--engine", choices=("sqlite", "duckdb"), default="sqlite", help="default: sqlite")
-    sql.add_argument("--format", choices=("table", "json", "csv", "md"), default="table")
+    sql.add_argument("--format", choices=_TABLES, default="table")
     _add_prices(sql)
     _add_reading(sql)
 
-
-def _add_search(add: _Add) -> None:
-    search = _command(
-        add, "search", "search", "find a text in prompts, answers and tool calls, and the session it is in"
-    )
-    search.add_argument(
-        "text", metavar="TEXT", help="text to search for, ignoring case; put -- before a text that begins with -"
-    )
+    search = add("search", "find a text in prompts, answers and tool calls, and the session it is in")
+    text = "text to search for, ignoring case; put -- before a text that begins with -"
+    search.add_argument("text", metavar="TEXT", help=text)
     _add_sources(search)
     search.add_argument("-E", "--regex", action="store_true", help="TEXT is a regular expression, as Python has them")
     search.add_argument(
         "--role", action="append", choices=("prompt", "answer", "thinking", "call", "result", "error", "title"),
         help="look only there; may be repeated (default: everywhere)",
     )  # fmt: skip
-    search.add_argument(
-        "-C",
-        "--context",
-        type=_number_from(0),
-        default=0,
-        metavar="N",
-        help="show N lines before and behind (default: 0)",
-    )
-    search.add_argument(
-        "--limit",
-        type=_number_from(0),
-        default=30,
-        metavar="N",
-        help="show the newest N matches; 0 shows all (default: 30)",
-    )
+    around = "show N lines before and behind (default: 0)"
+    search.add_argument("-C", "--context", type=_number_from(0), default=0, metavar="N", help=around)
+    newest = "show the newest N matches; 0 shows all (default: 30)"
+    search.add_argument("--limit", type=_number_from(0), default=30, metavar="N", help=newest)
     search.add_argument("--format", choices=("text", "json"), default="text")
     _add_output(search)
     _add_filters(search)
     _add_reading(search, strict=False)
 
 
-def _add_sources(parser: argparse.ArgumentParser) -> None:
+def _add_sources(parser: _Options) -> None:
     parser.add_argument("sources", nargs="*", metavar="PATH", help=_SOURCES_HELP)
     _add_origins(parser)
 
 
-def _add_origins(parser: argparse.ArgumentParser) -> None:
+def _add_origins(parser: _Options) -> None:
     parser.add_argument(
         "--from", dest="origins", metavar="HOST:PATH", type=_origin, action="append", default=[],
         help="logs that were copied from another machine, with its name; may be repeated",
     )  # fmt: skip
 
 
-def _add_output(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file (default: standard output)")
-    parser.add_argument("--force", action="store_true", help=_FORCE_HELP)
+def _add_output(parser: _Options, help: str = _OUTPUT_HELP, default: str | None = None) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", default=default, help=help)
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
-def _add_alerts(parser: argparse._ActionsContainer, help: str) -> None:  # pyright: ignore[reportPrivateUsage]
+def _add_alerts(parser: _Options, help: str) -> None:
     parser.add_argument("--alert", dest="alerts", metavar="ALERT", type=_alert, action="append", default=[], help=help)
 
 
@@ -363,8 +324,7 @@ def _add_prices(parser: argparse.ArgumentParser) -> None:
 def _add_reading(parser: argparse.ArgumentParser, *, strict: bool = True) -> None:
     reading = parser.add_argument_group("reading")
     reading.add_argument("--no-cache", action="store_true", help="read all lines again, and store nothing")
-    reading.add_argument(
-        "--jobs", type=_number_from(1), metavar="N", help="processes (default: one for each processor)"
-    )
+    jobs = "processes (default: one for each processor)"
+    reading.add_argument("--jobs", type=_number_from(1), metavar="N", help=jobs)
     if strict:
         reading.add_argument("--strict", action="store_true", help="decode every line, also those that count nothing")

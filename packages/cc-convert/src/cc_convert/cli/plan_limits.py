@@ -64,17 +64,15 @@ def _uses(info: dict[str, JsonValue], now: datetime) -> list[WindowUse]:
 
 def store_uses(uses: Sequence[WindowUse], earlier: Iterable[WindowUse]) -> None:
     """Store observations and those in the day before them, if the cache can be written."""
-    newest = max(use.time for use in uses)
-    entries: list[WindowUse] = []
-    for kind in dict.fromkeys(use.kind for use in (*earlier, *uses)):
-        steps: list[WindowUse] = []
-        for use in sorted((use for use in (*earlier, *uses) if use.kind == kind), key=lambda use: use.time):
-            # In each step only the newest observation, after the first.
-            if len(steps) > 1 and use.time - steps[-2].time < _STEP:
-                steps.pop()
-            if use.time > newest - _KEPT:
-                steps.append(use)
-        entries += steps
+    kinds = list(dict.fromkeys(use.kind for use in (*earlier, *uses)))
+    both = sorted((*earlier, *uses), key=lambda use: (kinds.index(use.kind), use.time))
+    oldest = max(use.time for use in both) - _KEPT
+    # In each step only the first observation, and the newest of all.
+    firsts: dict[tuple[str, float], WindowUse] = {}
+    for use in both:
+        if use.time > oldest:
+            firsts.setdefault((use.kind, use.time // _STEP), use)
+    entries = dict.fromkeys((*firsts.values(), *newest_uses(both)))
     with suppress(OSError):
         Cache().store(_ENTRY, (list(map(tuple, entries)),))
 
@@ -113,9 +111,9 @@ def _spell(window: WindowUse, prediction: Forecast | None, now: datetime, zone: 
         return text
     span = f"{prediction.span / 3600:.0f} h" if prediction.span >= _LONG_SPAN else f"{prediction.span / 60:.0f} min"
     then = (
-        f"{prediction.at_reset * 100:.0f}% at the reset"
-        if prediction.full is None
-        else f"full at {_moment(prediction.full, now, zone)}"
+        f"full at {_moment(prediction.full, now, zone)}"
+        if prediction.full
+        else f"{prediction.at_reset:.0%} at the reset"
     )
     return f"{text}, at this pace {then}, from the last {span}"
 

@@ -5,10 +5,10 @@ from argparse import Namespace
 from typing import Any
 
 from ..reconcile import Comparison, reconcile
-from ..report.sums import spell_cost
+from ..report.lines import spell_cost
 from . import FINDINGS, OK
 from .inputs import chosen_prices, load_logs, mention, overview
-from .output import say, spell_count, without_empty, write_records, write_table
+from .output import say, without_empty, write_records, write_table
 
 
 def run(options: Namespace) -> int:
@@ -32,22 +32,16 @@ def run(options: Namespace) -> int:
         )
     if without:
         say(f"{len(without)} sessions have no total to compare with")
-    if logs.lost:
-        mention(overview(logs, ()))
-    return FINDINGS if differing or doubtful or logs.lost else OK
+    code = mention(overview(logs, ())) if logs.lost else OK
+    return FINDINGS if differing or doubtful else code
 
 
 def _record(comparison: Comparison) -> dict[str, Any]:
     record: dict[str, Any] = {"session": comparison.session, "project": comparison.project, "agrees": comparison.agrees}
     record["doubtful"] = comparison.doubtful
-    for kind, requests, unlogged, stated, difference, outside in comparison.by_kind():
-        record |= {
-            f"{kind}_requests": requests,
-            f"{kind}_unlogged": unlogged,
-            f"{kind}_stated": stated,
-            f"{kind}_difference": difference,
-            f"{kind}_outside": outside,
-        }
+    names = ("requests", "unlogged", "stated", "difference", "outside")
+    for kind, *numbers in comparison.by_kind():
+        record |= {f"{kind}_{name}": number for name, number in zip(names, numbers, strict=True)}
     return record | {
         "cost": round(comparison.cost, 9),
         "cost_stated": round(comparison.stated_cost, 9),
@@ -61,14 +55,11 @@ def _table(compared: list[Comparison]) -> list[list[str]]:
         name = comparison.session
         for kind, requests, unlogged, stated, difference, outside in comparison.by_kind():
             if requests or stated or difference or outside:
-                cells = [spell_count(number) for number in (requests, unlogged, stated)]
+                cells = [f"{number:,}" for number in (requests, unlogged, stated)]
                 spelled = f"{difference:+,}" if difference else "0"
-                table.append([name, kind, *cells, spelled, spell_count(outside) if outside else ""])
+                table.append([name, kind, *cells, spelled, f"{outside:,}" if outside else ""])
                 name = ""
         off = comparison.cost_difference
-        table.append(["", "cost", spell_cost(comparison.cost), "", spell_cost(comparison.stated_cost), _off(off), ""])
+        spelled = "0" if abs(off) < 0.00005 else f"{off:+,.4f}"
+        table.append(["", "cost", spell_cost(comparison.cost), "", spell_cost(comparison.stated_cost), spelled, ""])
     return without_empty(table, "In no total")
-
-
-def _off(cost: float) -> str:
-    return "0" if abs(cost) < 0.00005 else f"{cost:+,.4f}"

@@ -3,35 +3,24 @@
 import json
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ..log_files.rows import LABELS
 from ..log_files.sources import default_folders
 from ..report.alerts import WINDOWS, excesses
-from ..report.blocks import GAP, blocks
 from ..report.buckets import Bucket
-from ..report.groups import GroupBy, group, total
-from ..report.sums import Line, spell_cost
+from ..report.lines import GAP, GroupBy, Line, blocks, group, spell_cost, total
 from . import FINDINGS
-from .alerts import say_alerts
-from .inputs import (
-    Overview,
-    chosen_prices,
-    chosen_zone,
-    load_buckets,
-    load_rows,
-    load_titles,
-    mention,
-    overview,
-    with_costs,
-)
+from .alerts import say_alerts, unmatched
+from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, load_titles, mention, overview
 from .output import (
     RefusedError,
     is_too_wide,
+    iso_time,
+    say,
     shortened,
-    spell_count,
     spell_short,
     without_empty,
     write_output,
@@ -48,33 +37,14 @@ _TITLE, _SHORT_TITLE = 50, 24
 _SHORT = {"Requests": "Reqs", "Cache write": "Write", "Cache read": "Read"}
 # The least important columns first: a narrow terminal has no room for them.
 _DROPS = (
-    "Models",
-    "Hits",
-    "Write",
-    "Read",
-    "Project",
-    "Last",
-    "Unlogged",
-    "Errors",
-    "Title",
-    "Reqs",
-    "Input",
-    "Output",
-)
+    "Models", "Hits", "Write", "Read", "Project", "Last", "Unlogged", "Errors", "Title", "Reqs", "Input", "Output",
+)  # fmt: skip
 _TOOL_DROPS = ("Result size", "95 %", "In all", "Median", "Cost of the answers")
 _COUNTS = (
     "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
     "web_searches", "tokens", "cache_hits",
 )  # fmt: skip
-_TITLES = {
-    "day": "Day",
-    "week": "Week from",
-    "month": "Month",
-    "session": "Session",
-    "model": "Model",
-    "version": "CLI version",
-    "entrypoint": "Entry point",
-}
+_TITLES = {"week": "Week from", "version": "CLI version", "entrypoint": "Entry point"}
 
 
 def run(options: Namespace) -> int:
@@ -98,8 +68,14 @@ def run(options: Namespace) -> int:
             line.about["title"] = titles.get(line.key, "")
     with write_output(options.output, force=options.force) as file:
         _write(file, lines, options, zone, summary)
-    above = excesses(options.alerts, lambda subject: _lines(subject, buckets, options, zone))
+
+    def lines_of(subject: str) -> list[Line]:
+        return _lines(subject, buckets, options, zone)
+
+    above = excesses(options.alerts, lines_of)
     say_alerts(above)
+    for note in unmatched(options.alerts, lines_of):
+        say(note)
     code = mention(summary)
     return FINDINGS if above else code
 
@@ -118,8 +94,8 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
     if options.format == "json":
         document = {
             "by": options.by,
-            "lines": [record(line, zone) for line in lines],
-            "total": record(whole, zone),
+            "lines": [_record(line, zone) for line in lines],
+            "total": _record(whole, zone),
             "prices_as_of": chosen_prices(options).as_of,
             "files": summary.files,
             "lines_lost": summary.lost,
@@ -129,7 +105,7 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
         }
         file.write(json.dumps(document, indent=1) + "\n")
     elif options.format == "csv":
-        write_records(file, [record(line, zone) for line in lines], "csv", None if lines else record(whole, zone))
+        write_records(file, [_record(line, zone) for line in lines], "csv", None if lines else _record(whole, zone))
     elif not lines:
         file.write(f"No requests in {summary.files:,} logs; read: {', '.join(options.sources or default_folders())}\n")
     else:
@@ -139,46 +115,36 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
         write_table(file, table, options.format, last=True, drops=_DROPS)
 
 
-def record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
+def _record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
     """Return a line as a record for programs."""
-    fields = vars(line) | {"tokens": line.tokens, "cache_hits": line.cache_hits}
-    return (
-        {"key": line.key, **line.about}
-        | {name: fields[name] for name in _COUNTS}
-        | {
-            "cost": round(line.cost, 9),
-            "unlogged_cost": round(line.unlogged_cost, 9),
-            "unpriced_tokens": line.unpriced,
-            "first": _moment(line.first, zone),
-            "last": _moment(line.last, zone),
-            "models": {model: round(cost, 9) for model, cost in line.models.items()},
-        }
-    )
-
-
-def _moment(time: float, zone: tzinfo | None) -> str | None:
-    return datetime.fromtimestamp(time, zone).astimezone(zone).isoformat(timespec="seconds") if time else None
+    return {
+        "key": line.key,
+        **line.about,
+        **{name: getattr(line, name) for name in _COUNTS},
+        "cost": round(line.cost, 9),
+        "unlogged_cost": round(line.unlogged_cost, 9),
+        "unpriced_tokens": line.unpriced,
+        "first": iso_time(line.first, zone),
+        "last": iso_time(line.last, zone),
+        "models": {model: round(cost, 9) for model, cost in line.models.items()},
+    }
 
 
 def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:
     """Return the table for people; for a narrow terminal with rounded counts and shortened names."""
-    heading = _TITLES.get(by, by.capitalize())
     labels = [] if short else ["Branch", "Host", "Entry point", "CLI version"]
     extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
     models = [] if by == "model" or short else ["Models"]
     sums = ["Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", "Unlogged"]
-    table = [[heading, *extra, *sums, *models]]
+    table = [[_TITLES.get(by, by.capitalize()), *extra, *sums, *models]]
     for line in [*lines, whole]:
-        is_total = line is whole
         if line.about.get("kind") == GAP:
             table.append([line.key, line.about["ends"], *[""] * 7, "gap", "", *[""] * len(models)])
             continue
-        more = [""] * len(extra) if is_total else _more(line, by, zone, short=short)
-        name, *more = [_part(cell) for cell in (line.key, *more)] if short else [line.key, *more]
-        names = [_models(line.models)] if models else []
-        table.append([name, *more, *_numbers(line, spell_short if short else spell_count), *names])
-    for name in ("Errors", "Unlogged", *extra):
-        table = without_empty(table, name)
+        names = [line.key, *([""] * len(extra) if line is whole else _more(line, by, zone, short=short))]
+        numbers = _numbers(line, spell_short if short else "{:,}".format)
+        table.append([*map(_part if short else str, names), *numbers, *(_models(line.models) for _ in models)])
+    table = without_empty(table, "Errors", "Unlogged", *extra)
     if short:
         table[0] = [_SHORT.get(heading, heading) for heading in table[0]]
     return table
@@ -188,10 +154,8 @@ def _more(line: Line, by: str, zone: tzinfo | None, *, short: bool) -> list[str]
     if by == "session":
         last = datetime.fromtimestamp(line.last, zone).strftime("%Y-%m-%d %H:%M") if line.last else ""
         title = shortened(line.about["title"], _SHORT_TITLE if short else _TITLE)
-        return [title, last, line.about["project"], *([] if short else (line.about[name] for name in LABELS))]
-    if by == "block":
-        return [line.about["ends"] + (" (now)" if line.about["kind"] == "active" else "")]
-    return []
+        return [title, last, line.about["project"], *(line.about[name] for name in LABELS if not short)]
+    return [line.about["ends"] + (" (now)" if line.about["kind"] == "active" else "")] if by == "block" else []
 
 
 def _part(name: str) -> str:
@@ -203,18 +167,11 @@ def _part(name: str) -> str:
 
 
 def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:
-    hits = line.cache_hits
-    return [
-        spell(line.requests),
-        spell(line.errors) if line.errors else "",
-        spell(line.input),
-        spell(line.output),
-        spell(line.cache_write_5m + line.cache_write_1h),
-        spell(line.cache_read),
-        "" if hits is None else f"{hits:.0%}",
-        spell_cost(line.cost, line.unpriced),
-        spell_cost(line.unlogged_cost) if line.unlogged_cost else "",
-    ]
+    counts = (line.input, line.output, line.cache_write_5m + line.cache_write_1h, line.cache_read)
+    errors = spell(line.errors) if line.errors else ""
+    hits = "" if line.cache_hits is None else f"{line.cache_hits:.0%}"
+    unlogged = spell_cost(line.unlogged_cost) if line.unlogged_cost else ""
+    return [spell(line.requests), errors, *map(spell, counts), hits, spell_cost(line.cost, line.unpriced), unlogged]
 
 
 def _models(models: dict[str, float]) -> str:
@@ -243,15 +200,12 @@ def _tools(options: Namespace) -> int:
             file.write("No tool calls.\n")
         else:
             write_table(file, _tool_table(lines), options.format, drops=_TOOL_DROPS)
-    return mention(overview(logs, with_costs(rows)))
+    return mention(overview(logs, rows))
 
 
 def _tool_record(line: "ToolLine") -> dict[str, Any]:
     return {
-        "key": line.key,
-        "calls": line.calls,
-        "failures": line.failures,
-        "unanswered": line.unanswered,
+        **{name: getattr(line, name) for name in ("key", "calls", "failures", "unanswered")},
         "seconds": round(sum(line.seconds), 3),
         "seconds_median": line.quantile(0.5),
         "seconds_p95": line.quantile(0.95),
@@ -261,19 +215,11 @@ def _tool_record(line: "ToolLine") -> dict[str, Any]:
     }
 
 
-def _tool_table(lines: "Iterable[ToolLine]") -> Sequence[Sequence[str]]:
+def _tool_table(lines: "list[ToolLine]") -> list[list[str]]:
     table = [["Tool", "Calls", "Failed", "Median", "95 %", "In all", "Result size", "Cost of the answers"]]
     for line in lines:
-        middle, high = line.quantile(0.5), line.quantile(0.95)
-        table.append(
-            [
-                line.key, spell_count(line.calls), spell_count(line.failures), _seconds(middle), _seconds(high),
-                _seconds(sum(line.seconds)), spell_count(line.result_characters),
-                spell_cost(line.cost, line.unpriced),
-            ]
-        )  # fmt: skip
+        times = (line.quantile(0.5), line.quantile(0.95), sum(line.seconds))
+        seconds = ["" if value is None else f"{value:,.2f} s" for value in times]
+        cost = spell_cost(line.cost, line.unpriced)
+        table.append([line.key, f"{line.calls:,}", f"{line.failures:,}", *seconds, f"{line.result_characters:,}", cost])
     return table
-
-
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:,.2f} s"

@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
-from cc_types import MessageParseError
+from cc_types import CLIResponse, MessageParseError
 
 from ..log_files.decode import decode_line
 from ..log_files.sources import STDIN, find_logs, open_log
@@ -22,8 +22,8 @@ def run(options: Namespace) -> int:
             with open_log(path) as stream:
                 failed |= _convert(lines_of(stream), path, text_only=options.text)
         except DamagedLogError as error:
-            say(f"cc-convert: {path}: {error}")
             failed = True
+            say(f"cc-convert: {path}: {error}")
     return int(failed)
 
 
@@ -37,11 +37,14 @@ def _convert(lines: Iterable[bytes], path: str, *, text_only: bool) -> bool:
             wrong = True
             say(f"cc-convert: {path}, line {number}: {decoded.problem}")
         for message in decoded.records:
-            kind = message.get("type")
-            if kind == "assistant":
+            if message.get("type") in ("assistant", "result"):
                 turn.append(message)
-            elif kind == "result":
-                wrong |= not _print([*turn, message], path, number, text_only=text_only)
+            if message.get("type") == "result":
+                try:
+                    _print(convert_sdk_messages_to_cli_response(turn), text_only=text_only)
+                except MessageParseError as error:
+                    wrong = True
+                    say(f"cc-convert: {path}, line {number}: {error.reason}")
                 turn, results = [], results + 1
     if not results:
         say(f"cc-convert: {path}: no result; the CLI stopped before a turn was over")
@@ -50,13 +53,7 @@ def _convert(lines: Iterable[bytes], path: str, *, text_only: bool) -> bool:
     return wrong or not results or bool(turn)
 
 
-def _print(messages: list[dict[str, Any]], path: str, number: int, *, text_only: bool) -> bool:
-    try:
-        response = convert_sdk_messages_to_cli_response(messages)
-    except MessageParseError as error:
-        say(f"cc-convert: {path}, line {number}: {error.reason}")
-        return False
+def _print(response: CLIResponse, *, text_only: bool) -> None:
     line = response.result if text_only else json.dumps(response.model_dump(mode="json", exclude_unset=True))
     # Flush after the turn: a pipe's reader may wait for it.
     print(line, flush=True)  # noqa: T201 - the command's output
-    return True

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from ..log_files.cache import Cache
 from ..log_files.sources import STDIN, hosts_of
 from ..log_files.titles import read_titles
-from ..search.find import Match, Query, QueryError, SearchResult, find_passages, passage_of
+from ..search.find import Match, Query, SearchResult, find_passages, passage_of
 from ..search.passages import ROLES, Passage
 from .doctor import line_numbers
 from .inputs import chosen_filter, chosen_zone, with_progress
-from .output import RefusedError, say, shortened, visible, write_output, write_records
+from .output import RefusedError, iso_time, say, shortened, visible, write_output, write_records
 
 _WIDTH = 160
 """Characters in an excerpt line, around the match."""
@@ -37,10 +37,7 @@ class _Shown(NamedTuple):
 
 def run(options: Namespace) -> int:
     """Search; return 1 if nothing was found."""
-    try:
-        query = Query(options.text, regex=options.regex, chosen=chosen_filter(options), roles=options.role or ROLES)
-    except QueryError as error:
-        raise RefusedError(str(error)) from None
+    query = Query(options.text, regex=options.regex, chosen=chosen_filter(options), roles=options.role or ROLES)
     logs = hosts_of(options.sources, options.hosts)
     if STDIN in logs:
         raise RefusedError("standard input cannot be searched: matches are read a second time; write it to a file")
@@ -95,23 +92,21 @@ def _lines(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None)
         facts = (first.match.folder or place.project, place.branch, place.host, f"session {place.session}")
         yield f"  {' · '.join(fact for fact in facts if fact)}"
         for hit in reversed(hits):
-            yield f"  {' · '.join(_facts(hit, zone))}"
+            yield f"  {_facts(hit, zone)}"
             yield from (f"    {line}" for line in _excerpt(hit.passage, query, context))
-        if command := resume_command(first.match):
+        if command := _resume_command(first.match):
             yield f"  resume: {command}"
 
 
-def _facts(hit: _Shown, zone: tzinfo | None) -> Iterator[str]:
-    if hit.match.time:
-        yield datetime.fromtimestamp(hit.match.time, zone).strftime("%Y-%m-%d %H:%M:%S")
-    yield _NAMES.get(hit.match.role, hit.match.role)
-    if hit.passage and hit.passage.tool:
-        yield hit.passage.tool
-    if hit.match.context.agent:
-        yield f"sub-agent {hit.match.context.agent}"
+def _facts(hit: _Shown, zone: tzinfo | None) -> str:
+    match = hit.match
+    time = datetime.fromtimestamp(match.time, zone).strftime("%Y-%m-%d %H:%M:%S") if match.time else ""
+    agent = match.context.agent and f"sub-agent {match.context.agent}"
+    facts = (time, _NAMES.get(match.role, match.role), hit.passage.tool if hit.passage else "", agent)
+    return " · ".join(fact for fact in facts if fact)
 
 
-def resume_command(match: Match) -> str:
+def _resume_command(match: Match) -> str:
     """Return the shell command that resumes the session; empty for an id with other characters than Claude Code's."""
     if not _SESSION.fullmatch(match.context.session):
         return ""
@@ -166,16 +161,15 @@ def _records(shown: list[_Shown], query: Query, context: int, zone: tzinfo | Non
     numbers = line_numbers([(hit.match.path, hit.match.offset) for hit in shown])
     for hit, number in zip(shown, numbers, strict=True):
         match = hit.match
-        time = datetime.fromtimestamp(match.time, zone).astimezone(zone) if match.time else None
         yield {
             **match.context._asdict(),
             "title": hit.title,
-            "time": time.isoformat(timespec="seconds") if time else None,
+            "time": iso_time(match.time, zone),
             "role": match.role,
             "tool": hit.passage.tool if hit.passage else "",
             "excerpt": _excerpt(hit.passage, query, context),
             "file": match.path,
             "line": number,
             "folder": match.folder,
-            "resume": resume_command(match),
+            "resume": _resume_command(match),
         }

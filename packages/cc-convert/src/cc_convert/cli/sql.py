@@ -3,13 +3,14 @@
 import sqlite3
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from itertools import chain, count
 from typing import Any
 
 from ..log_files.rows import Row
 from ..table import COLUMNS, duckdb_with, values_of
-from .inputs import chosen_prices, load_logs, mention, overview, with_costs
+from .inputs import chosen_prices, load_logs, mention, overview
 from .output import RefusedError, write_records
 
 
@@ -17,38 +18,26 @@ def run(options: Namespace) -> int:
     """Run a query."""
     logs = load_logs(options)
     rows = logs.priced(chosen_prices(options), options.cost)
-    ask = _duckdb if options.engine == "duckdb" else _sqlite
-    headings, table = ask(rows, options.query)
-    names = _unique(headings)
-    records = [dict(zip(names, values, strict=True)) for values in table]
+    open_database = duckdb_with if options.engine == "duckdb" else _sqlite_with
+    with open_database(rows, f"The engine {options.engine}") as database:
+        try:
+            cursor = database.execute(options.query)
+            names = _unique([column[0] for column in cursor.description or ()])
+            records = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+        except Exception as error:  # DuckDB's error class is untyped
+            raise RefusedError(f"SQL: {error}") from None
     write_records(sys.stdout, records, options.format, names)
-    return mention(overview(logs, with_costs(rows)))
+    return mention(overview(logs, rows))
 
 
-def _sqlite(rows: list[Row], query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    with sqlite3.connect(":memory:") as database:
+@contextmanager
+def _sqlite_with(rows: list[Row], _: str) -> Generator[Any]:
+    with closing(sqlite3.connect(":memory:")) as database:
         columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in COLUMNS.items())
         database.execute(f"create table requests ({columns})")
         marks = ", ".join("?" for _ in COLUMNS)
         database.executemany(f"insert into requests values ({marks})", map(values_of, rows))
-        try:
-            cursor = database.execute(query)
-            return _names(cursor.description), cursor.fetchall()
-        except sqlite3.Error as error:
-            raise RefusedError(f"SQL: {error}") from None
-
-
-def _duckdb(rows: list[Row], query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    with duckdb_with(rows, "The engine duckdb") as database:
-        try:
-            cursor = database.execute(query)
-            return _names(cursor.description), cursor.fetchall()
-        except Exception as error:  # DuckDB's error class, which is untyped
-            raise RefusedError(f"SQL: {error}") from None
-
-
-def _names(description: Sequence[Sequence[Any]] | None) -> list[str]:
-    return [column[0] for column in description or ()]
+        yield database
 
 
 def _unique(names: Sequence[str]) -> list[str]:

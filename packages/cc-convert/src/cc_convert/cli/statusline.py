@@ -9,14 +9,13 @@ import sys
 import time
 from argparse import Namespace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import cast
 
 from ..log_files.cache import Cache
 from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
-from ..report.blocks import BLOCK
 from ..report.buckets import Bucket, fill_buckets
-from ..report.sums import spell_cost
+from ..report.lines import BLOCK, spell_cost
 from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
 from .plan_limits import spell_windows, status_line_uses, store_uses, stored_uses
 
@@ -31,9 +30,10 @@ def run(options: Namespace) -> int:
         buckets = []
     zone, now = chosen_zone(options), time.time()
     day, block = current_lines(buckets, zone, now)
+    context = _value(payload, "context_window", "used_percentage")
     parts = [
         _text(payload, "model", "display_name"),
-        _share("context", payload, "context_window", "used_percentage"),
+        f"context {context:.0f}%" if isinstance(context, int | float) else "",
         _session(payload, buckets),
         f"today {spell_cost(day.cost, day.unpriced)}",
     ]
@@ -41,7 +41,7 @@ def run(options: Namespace) -> int:
         minutes = int(block.first // 3600 * 3600 + BLOCK - now) // 60
         parts.append(f"block {spell_cost(block.cost, block.unpriced)}, {minutes // 60}h{minutes % 60:02} left")
     moment = datetime.now(UTC)
-    if uses := status_line_uses(payload.get("rate_limits"), moment):
+    if uses := status_line_uses(_value(payload, "rate_limits"), moment):
         earlier = stored_uses()
         parts += spell_windows(uses, [*earlier, *uses], moment, zone, brief=True)
         store_uses(uses, earlier)
@@ -49,34 +49,26 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _read_payload() -> dict[str, Any]:
-    if sys.stdin.isatty():
-        return {}
+def _read_payload() -> object:
     try:
-        payload: object = json.loads(sys.stdin.buffer.read())
+        return None if sys.stdin.isatty() else json.loads(sys.stdin.buffer.read())
     except ValueError:
-        return {}
-    return cast("dict[str, Any]", payload) if isinstance(payload, dict) else {}
+        return None
 
 
-def _value(payload: dict[str, Any], *path: str) -> object:
-    value: object = payload
+def _value(payload: object, *path: str) -> object:
+    value = payload
     for name in path:
         value = cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
     return value
 
 
-def _share(name: str, payload: dict[str, Any], *path: str) -> str:
-    value = _value(payload, *path)
-    return f"{name} {value:.0f}%" if isinstance(value, int | float) else ""
-
-
-def _text(payload: dict[str, Any], *path: str) -> str:
+def _text(payload: object, *path: str) -> str:
     value = _value(payload, *path)
     return "".join(character for character in value if character.isprintable()) if isinstance(value, str) else ""
 
 
-def _session(payload: dict[str, Any], buckets: list[Bucket]) -> str:
+def _session(payload: object, buckets: list[Bucket]) -> str:
     """Prefer Claude Code's own figure, if given; it includes requests that are not in the log yet."""
     stated = _value(payload, "cost", "total_cost_usd")
     if isinstance(stated, int | float):

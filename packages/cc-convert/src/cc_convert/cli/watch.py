@@ -6,22 +6,20 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..log_files.cache import MemoryCache
 from ..log_files.rows import FileScan
 from ..logs import merge
 from ..prices import Prices
-from ..report.alerts import Excess, excesses
-from ..report.blocks import burn_rate
-from ..report.buckets import Bucket, fill_buckets
+from ..report.alerts import NAMED, Excess, excesses
+from ..report.buckets import fill_buckets
 from ..report.forecast import WindowUse
-from ..report.groups import group, total
-from ..report.sums import Line, spell_cost
+from ..report.lines import GroupBy, Line, burn_rate, group, spell_cost, total
 from . import FINDINGS, OK
-from .alerts import AlertCommand, say_alerts
+from .alerts import AlertCommand, say_alerts, unmatched
 from .inputs import buckets_of_day, chosen_prices, chosen_zone, current_lines, recent_scans
-from .output import RefusedError, fit_table, say, shortened, spell_count, spell_short, terminal_size, text_of
+from .output import RefusedError, fit_table, say, shortened, spell_short, terminal_size, text_of, visible
 from .plan_limits import logged_uses, running_uses, spell_windows, stored_uses
 
 # Seconds. Below this, a scan takes longer than the pause.
@@ -91,24 +89,12 @@ def picture(
         parts.append("\n" + _models(models, columns))
     if windows:
         parts.append("\n" + _plan(windows, uses, stored, zone, columns))
-    above = excesses(options.alerts, lambda subject: _lines(subject, day, block, today, zone), windows)
-    parts += [f"ALERT {excess.message}\n" for excess in above]
+    lines = {"day": [day], "block": [block] if block else [], "total": [total([day])]}
+    lines |= {subject: group(today, cast("GroupBy", subject), zone) for subject in NAMED}
+    above = excesses(options.alerts, lines.__getitem__, windows)
+    notes = unmatched(options.alerts, lambda subject: group(buckets, cast("GroupBy", subject), zone))
+    parts += [f"{visible(line)}\n" for line in (*(f"ALERT {excess.message}" for excess in above), *notes)]
     return Picture("".join(parts), above)
-
-
-def _lines(subject: str, day: Line, block: Line | None, today: list[Bucket], zone: tzinfo | None) -> list[Line]:
-    """Return today's lines for an alert."""
-    match subject:
-        case "day":
-            return [day]
-        case "block":
-            return [block] if block else []
-        case "total":
-            return [total([day])]
-        case "session" | "project" | "model" | "agent":
-            return group(today, subject, zone)
-        case _:
-            return []
 
 
 def _sums(day: Line, block: Line | None, now: float, columns: int | None) -> str:
@@ -116,31 +102,26 @@ def _sums(day: Line, block: Line | None, now: float, columns: int | None) -> str
     rate = ""
     if block:
         table.append(_cells(f"block until {block.about['ends'][11:]}", block))
-        tokens, cost = spell_count(block.tokens), spell_cost(block.cost, block.unpriced)
-        if pace := burn_rate(block, now):
-            rate = (
-                f"{spell_count(int(pace[0]))} tokens and {spell_cost(pace[1], block.unpriced)} per hour in this block\n"
-            )
-        else:
-            rate = (
-                f"{tokens} tokens and {cost} in the first {max(1, int((now - block.first) / 60))} min of this block\n"
-            )
+        pace = burn_rate(block, now)
+        tokens, cost = pace or (block.tokens, block.cost)
+        span = "per hour in" if pace else f"in the first {max(1, int((now - block.first) / 60))} min of"
+        rate = f"{int(tokens):,} tokens and {spell_cost(cost, block.unpriced)} {span} this block\n"
     return text_of(fit_table(table, _DROPS, columns)[0]) + rate
 
 
 def _cells(name: str, line: Line) -> list[str]:
     written = line.cache_write_5m + line.cache_write_1h
     counts = (line.requests, line.input, line.output, written, line.cache_read)
-    return [name, *map(spell_count, counts), spell_cost(line.cost, line.unpriced)]
+    return [name, *(f"{count:,}" for count in counts), spell_cost(line.cost, line.unpriced)]
 
 
 def _models(models: Sequence[Line], columns: int | None) -> str:
     table = [["Today by model", "Requests", "Tokens", "Cost"]]
     for line in models:
-        name = shortened(line.key, _MOST_NAME)
-        table.append([name, spell_count(line.requests), spell_short(line.tokens), spell_cost(line.cost, line.unpriced)])
+        cost = spell_cost(line.cost, line.unpriced)
+        table.append([shortened(line.key, _MOST_NAME), f"{line.requests:,}", spell_short(line.tokens), cost])
     unpriced = sum(line.unpriced for line in models)
-    note = f"* without {spell_count(unpriced)} tokens that have no price\n" if unpriced else ""
+    note = f"* without {unpriced:,} tokens that have no price\n" if unpriced else ""
     return text_of(fit_table(table, ("Requests", "Tokens"), columns)[0]) + note
 
 
@@ -150,10 +131,8 @@ def _plan(
     """Return the plan's windows, which the status line received, or a stream-json log notes."""
     now = datetime.now(UTC)
     newest = max(windows, key=lambda use: use.time)
-    source = "told to the status line" if newest in stored else "logged"
     age = int(max(0.0, now.timestamp() - newest.time) // 60)
+    source = f"({'told to the status line' if newest in stored else 'logged'} {age} min ago)"
     parts = spell_windows(windows, uses, now, zone, brief=False)
-    line = f"{' | '.join(parts)} ({source} {age} min ago)\n"
-    if columns is None or len(line) <= columns:
-        return line
-    return "".join(f"{part}\n" for part in (*parts, f"({source} {age} min ago)"))
+    line = f"{' | '.join(parts)} {source}\n"
+    return line if columns is None or len(line) <= columns else "\n".join([*parts, source, ""])

@@ -4,14 +4,12 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
 from math import ceil
 
-from ..report.blocks import BLOCK, GAP, blocks
 from ..report.buckets import QUARTER, Bucket
-from ..report.groups import NO_TIME, group
-from ..report.sums import Line
-from .safe import text
-from .svg import PLOT, Spell, axis, circle, label, line, nice_ceiling, path, picture, rect
+from ..report.lines import BLOCK, GAP, NO_TIME, Line, blocks, group
+from .svg import PLOT, axis, circle, label, line, nice_ceiling, path, picture, rect
+from .texts import text
 
-__all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes", "period_of"]
+__all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes", "periods"]
 
 # More days would be thinner than a pixel on a phone; then a column is a week.
 _MOST_DAYS = 92
@@ -37,19 +35,19 @@ def legend(classes: dict[str, str]) -> str:
     return f'<ul class="legend">{"".join(items)}</ul>\n'
 
 
-def _periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line]]:
-    """Return each day from the first to the last, or each week, including empty ones."""
+def periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line]]:
+    """Return `day` or `week`, and each from the first to the last, including empty ones."""
     days = [line for line in group(buckets, "day", zone) if line.key != NO_TIME]
     if not days:
         return "day", []
     first, last = date.fromisoformat(days[0].key), date.fromisoformat(days[-1].key)
     step, name = (1, "day") if (last - first).days < _MOST_DAYS else (7, "week")
-    lines = days if step == 1 else [period for period in group(buckets, "week", zone) if period.key != NO_TIME]
-    by_key = {period.key: period for period in lines}
-    start, count = date.fromisoformat(lines[0].key), (last - date.fromisoformat(lines[0].key)).days // step + 1
+    lines = {period.key: period for period in group(buckets, name, zone) if period.key != NO_TIME}
+    start = date.fromisoformat(next(iter(lines)))
+    count = (last - start).days // step + 1
     # A wrong clock must not produce a page with years.
-    keys = [(start + timedelta(step * number)).isoformat() for number in range(count)] if count < 600 else list(by_key)
-    return name, [by_key.get(key) or Line(key) for key in keys]
+    keys = [(start + timedelta(step * number)).isoformat() for number in range(count)] if count < 600 else lines
+    return name, [lines.get(key) or Line(key) for key in keys]
 
 
 def _columns(count: int) -> tuple[float, Callable[[int], float]]:
@@ -58,29 +56,22 @@ def _columns(count: int) -> tuple[float, Callable[[int], float]]:
     return width, lambda number: x0 + width * number
 
 
-def _dates(keys: list[str]) -> list[str]:
-    width, at = _columns(len(keys))
-    one_year = not keys or keys[0][:4] == keys[-1][:4]
+def _dates(lines: list[Line]) -> list[str]:
+    width, at = _columns(len(lines))
+    one_year = not lines or lines[0].key[:4] == lines[-1].key[:4]
     step = max(1, ceil((_DATE if one_year else _MOMENT) / width))
-    y1 = PLOT[3]
     return [
-        label(at(number) + width / 2, y1 + 20, keys[number][5 if one_year else 0 :], "middle")
-        for number in range(0, len(keys), step)
+        label(at(number) + width / 2, PLOT[3] + 20, lines[number].key[5 if one_year else 0 :], "middle")
+        for number in range(0, len(lines), step)
     ]
 
 
-def period_of(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    """Return a column's period: `day` or `week`."""
-    return _periods(buckets, zone)[0]
-
-
-def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, str]) -> str:
+def cost_chart(name: str, lines: list[Line], classes: dict[str, str]) -> str:
     """Draw the cost per day or week, stacked by model."""
-    name, lines = _periods(buckets, zone)
     top = nice_ceiling(max((period.cost for period in lines), default=0.0))
     width, at = _columns(len(lines))
     _, y0, _, y1 = PLOT
-    parts = axis(top, Spell("$"))
+    parts = axis(top, "$")
     for number, period in enumerate(lines):
         y = y1
         for model, kind in classes.items():
@@ -90,12 +81,11 @@ def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, st
                 y -= height
                 tip = f"{period.key}: ${cost:,.2f} {model}; ${period.cost:,.2f} in all"
                 parts.append(rect(at(number) + width * 0.1, y, width * 0.8, height, kind, tip))
-    return picture([*parts, *_dates([period.key for period in lines])], f"Cost per {name} by model")
+    return picture([*parts, *_dates(lines)], f"Cost per {name} by model")
 
 
-def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    """Draw the input's share from the cache, per day."""
-    name, lines = _periods(buckets, zone)
+def hit_chart(name: str, lines: list[Line]) -> str:
+    """Draw the input's share from the cache, per day or week."""
     width, at = _columns(len(lines))
     _, y0, _, y1 = PLOT
     points = [
@@ -103,10 +93,10 @@ def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
         for number, period in enumerate(lines)
         if period.cache_hits is not None
     ]
-    parts = [*axis(100, Spell("", " %")), path([(x, y) for x, y, _ in points], "curve c0s")]
+    parts = [*axis(100, after=" %"), path([(x, y) for x, y, _ in points], "curve c0s")]
     for x, y, period in points:
         parts.append(circle(x, y, 3, "c0", f"{period.key}: {period.cache_hits or 0:.1%} of the input"))
-    return picture([*parts, *_dates([period.key for period in lines])], f"Share of input from the cache per {name}")
+    return picture([*parts, *_dates(lines)], f"Share of input from the cache per {name}")
 
 
 def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
@@ -115,8 +105,7 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
     for bucket in buckets:
         if bucket.quarter is not None:
             when = datetime.fromtimestamp(bucket.quarter * QUARTER, zone)
-            counts = (bucket.input, bucket.output, bucket.cache_read, bucket.cache_write_5m, bucket.cache_write_1h)
-            sums[when.weekday()][when.hour] += sum(counts)
+            sums[when.weekday()][when.hour] += bucket.tokens
     top = max(map(max, sums)) or 1
     x0, y0, x1, y1 = PLOT
     width, height = (x1 - x0) / 24, (y1 - y0) / 7
@@ -139,18 +128,17 @@ def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
     top = nice_ceiling(max((block.cost for block in lines), default=0.0))
     width, at = _columns(len(lines))
     _, y0, _, y1 = PLOT
-    parts = axis(top, Spell("$"))
+    parts = axis(top, "$")
     for number, block in enumerate(lines):
         height = (y1 - y0) * block.cost / top
         share = min(1.0, (block.last - block.first) / BLOCK)
         active = block.about["kind"] == "active"
         counts = f"${block.cost:,.2f}, {block.tokens:,} tokens, {block.requests:,} requests"
         tip = f"{block.key} to {block.about['ends']}: {counts}"
-        parts.append(rect(at(number) + width * 0.12, y1 - height, width * 0.76, height, "c1" if active else "c0", tip))
+        x = at(number) + width * 0.12
+        parts.append(rect(x, y1 - height, width * 0.76, height, "c1" if active else "c0", tip))
         # The used part of the five hours.
-        parts.append(
-            line(at(number) + width * 0.12, y1 + 3, at(number) + width * (0.12 + 0.76 * share), y1 + 3, "used")
-        )
+        parts.append(line(x, y1 + 3, x + width * 0.76 * share, y1 + 3, "used"))
     step = max(1, ceil(_MOMENT / width))
     parts += [
         label(at(number), y1 + 20, block.key[5:])

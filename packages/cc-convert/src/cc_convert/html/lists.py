@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, tzinfo
 
 from ..log_files.rows import LABELS
-from ..report.sums import Line, spell_cost
-from .safe import text
+from ..report.lines import Line, spell_cost
+from .texts import text
 from .transcript import search_box
 
 __all__ = ["facts_list", "labels_of", "moment", "project_table", "session_table", "span", "unpriced_note"]

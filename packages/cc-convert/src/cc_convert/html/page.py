@@ -1,48 +1,101 @@
 """The report in HTML: the page with the charts, and transcripts, on further pages if a page would be too large."""
 
+import os
+import re
+import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
-from typing import NamedTuple, Protocol, TextIO
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self, TextIO
+from urllib.parse import quote
 
 from ..log_files.events import Event, read_events
 from ..log_files.rows import Row
 from ..log_files.titles import read_titles
 from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
-from ..report.groups import NO_TIME, group, total
-from ..report.sums import Line
-from .assets import SCRIPT, STYLE, policy
-from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, period_of
+from ..report.lines import NO_TIME, Line, group, total
+from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, periods
 from .lists import facts_list, labels_of, project_table, session_table, span, unpriced_note
-from .safe import text
+from .texts import text
 from .timeline import context_chart, timeline_chart
 from .transcript import entries, search_box
 
-__all__ = ["MorePages", "write_html"]
+__all__ = ["PageFolder", "write_html"]
 
 # Bytes. A page has at most the first size and a list of sessions; a session's parts have the second.
 _PAGE, _PART = 3_000_000, 1_500_000
 _ROW_BYTES = 450
 _MOST_LISTED = 5000
+_NAME = re.compile(r"\d+\.html")
+_STYLE, _SCRIPT = (Path(__file__).with_name(name).read_text("utf-8") for name in ("page.css", "page.js"))
 
 
-class MorePages(Protocol):
-    """Place for the pages after the first one."""
+class PageFolder:
+    """Folder `report-pages` for `report.html`, which only this user can read. It exists only if there are more pages.
 
-    @property
-    def folder_link(self) -> str:
+    If the report fails, the pages of an earlier report stay.
+
+    Args:
+        path: The first page.
+        force: True if an earlier report's pages may be replaced.
+
+    Raises:
+        FileExistsError: There are such pages and no `force`, or other files are beside them.
+    """
+
+    def __init__(self, path: str, *, force: bool) -> None:
+        self.path: str = f"{os.path.splitext(path)[0]}-pages"
+        self.folder_link: str = quote(os.path.basename(self.path))
         """The folder, as the first page links to it."""
-        ...
-
-    @property
-    def first_link(self) -> str:
+        self.first_link: str = f"../{quote(os.path.basename(path))}"
         """The first page, as the others link to it."""
-        ...
+        self.count: int = 0
+        """Number of pages."""
+        self._temporary = f"{self.path}.{os.getpid()}"
+        self._file: TextIO | None = None
+        if os.path.lexists(self.path):
+            if not force:
+                raise FileExistsError(f"{self.path} exists; --force overwrites it")
+            if not os.path.isdir(self.path) or not all(map(_NAME.fullmatch, os.listdir(self.path))):
+                raise FileExistsError(
+                    f"{self.path} has other files than a report's pages; move it, or use another name"
+                )
 
     def open(self, number: int) -> TextIO:
-        """Create a page's file, from number 2 on; it is complete when the next one is created."""
-        ...
+        """Create a page, from number 2 on, and close the one before."""
+        self._close()
+        if not self.count:
+            os.mkdir(self._temporary, 0o700)
+        self.count += 1
+        path = os.path.join(self._temporary, f"{number}.html")
+        self._file = open(path, "x", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
+        return self._file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+        if error is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            return
+        if os.path.isdir(self.path):
+            shutil.rmtree(self.path)
+        if self.count:
+            os.rename(self._temporary, self.path)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class _Part(NamedTuple):
@@ -61,7 +114,7 @@ def write_html(
     *,
     zone: tzinfo | None = None,
     transcripts: bool = True,
-    more: MorePages | None = None,
+    more: PageFolder | None = None,
     clean: Callable[[str], str] = str,
 ) -> None:
     """Write the report.
@@ -86,14 +139,11 @@ def write_html(
         for number, line in enumerate(sessions):
             book.add(line, list(_parts(line, f"s{number}", logs.places.get(line.key, []), zone, clean)))
     sections = book.end()
-    file.write(_head())
-    file.write('<main><div id="overview">\n')
-    file.write(_overview(buckets, zone))
+    file.write(f'{_head()}<main><div id="overview">\n{_overview(buckets, zone)}')
     listed, note = sessions[:_MOST_LISTED], ""
     if unlisted := len(sessions) - len(listed):
         note = f'<p class="dim">{unlisted:,} older sessions are on the last pages: {book.page_links()}</p>'
-    file.write(session_table(listed, book.links, zone, note))
-    file.write("</div>\n")
+    file.write(session_table(listed, book.links, zone, note) + "</div>\n")
     file.writelines(sections)
     file.write(_end(_foot(logs, zone)))
 
@@ -101,7 +151,7 @@ def write_html(
 class _Book:
     """Divides the transcripts among pages. A page is written when it is full; the first one stays in memory."""
 
-    def __init__(self, more: MorePages | None, list_size: int, foot: str, zone: tzinfo | None) -> None:
+    def __init__(self, more: PageFolder | None, list_size: int, foot: str, zone: tzinfo | None) -> None:
         self.links: dict[str, str] = {}
         """Links from the first page to the sessions."""
         self._more, self._foot, self._zone = more, foot, zone
@@ -117,8 +167,7 @@ class _Book:
             if number != self._number:
                 self._turn(number)
             self._lines.setdefault(line.key, (line, f"#{part.place}"))
-            overview = "#overview" if number == 1 else self._link(number, 1, "overview")
-            ways = f'<a href="{overview}">All sessions</a>'
+            ways = f'<a href="{self._link(number, 1, "overview")}">All sessions</a>'
             for name, other in (("Part before", at - 1), ("Next part", at + 1)):
                 if 0 <= other < len(parts):
                     ways += f' <a href="{self._link(number, numbers[other], parts[other].place)}">{name}</a>'
@@ -147,8 +196,8 @@ class _Book:
             lines = [line for line, _ in self._lines.values()]
             links = {key: link for key, (_, link) in self._lines.items()}
             file = self._more.open(self._number)
-            file.write(_head())
-            file.write(f'<main><div id="overview"><header><a href="{self._link(2, 1, "overview")}">All sessions</a>')
+            file.write(f'{_head()}<main><div id="overview"><header>')
+            file.write(f'<a href="{self._link(2, 1, "overview")}">All sessions</a>')
             file.write(f"<h1>Claude Code usage, page {self._number:,}</h1></header>\n")
             file.write(session_table(lines, links, self._zone) + "</div>\n")
             file.writelines(self._sections)
@@ -169,32 +218,29 @@ def _parts(
 ) -> Iterator[_Part]:
     """Yield a session's transcript, in parts that fit a page."""
     events = sorted(_events(paths, line.key), key=lambda event: event.time or 0.0)
-    charts = [
-        ("Timeline", timeline_chart(events, zone)),
-        ("Context", context_chart(events)),
-    ]
-    top = (
-        facts_list(line)
-        + '<div class="card">'
-        + "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts if chart)
-    )
-    number, pieces, size = 1, list[str](), 0
-    for entry in entries(events, zone, clean):
-        if size + len(entry) > _PART and pieces:
-            yield _part(line, place, number, top, pieces, zone)
-            number, pieces, size, top = number + 1, [], 0, '<div class="card">'
-        pieces.append(entry)
+    charts = {"Timeline": timeline_chart(events, zone), "Context": context_chart(events)}
+    top = f'{facts_list(line)}<div class="card">'
+    top += "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts.items() if chart)
+    facts = f'<div class="dim">{text(line.about["project"])}<br>{text(labels_of(line))}</div>{span(line, zone)}'
+    for number, transcript in enumerate(_pieces(entries(events, zone, clean)), start=1):
+        here, more = (place, "") if number == 1 else (f"{place}p{number}", f", part {number}")
+        heading = f"<h1>{text(line.about['title'] or f'Session {line.key}')}{more}</h1>"
+        box = search_box(f"{here}t", "Search this transcript")
+        body = f'{top}<h3>Transcript</h3>{box}<div id="{here}t">{transcript}</div></div>'
+        yield _Part(here, heading + facts, body)
+        top = '<div class="card">'
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """Join texts to pieces that fit a page; yield at least one."""
+    piece, size = list[str](), 0
+    for entry in texts:
+        if size + len(entry) > _PART and piece:
+            yield "".join(piece)
+            piece, size = [], 0
+        piece.append(entry)
         size += len(entry.encode())
-    yield _part(line, place, number, top, pieces, zone)
-
-
-def _part(line: Line, place: str, number: int, top: str, pieces: list[str], zone: tzinfo | None) -> _Part:
-    place = place if number == 1 else f"{place}p{number}"
-    heading = text(line.about["title"] or f"Session {line.key}") + (f", part {number}" if number > 1 else "")
-    facts = f'<div class="dim">{text(line.about["project"])}<br>{text(labels_of(line))}</div>'
-    box = search_box(f"{place}t", "Search this transcript")
-    body = f'{top}<h3>Transcript</h3>{box}<div id="{place}t">{"".join(pieces)}</div></div>'
-    return _Part(place, f"<h1>{heading}</h1>{facts}{span(line, zone)}", body)
+    yield "".join(piece)
 
 
 def _events(paths: list[str], session: str) -> Iterator[Event]:
@@ -208,29 +254,36 @@ def _events(paths: list[str], session: str) -> Iterator[Event]:
 
 
 def _head() -> str:
+    """Return a page's head; its policy allows no loading, and only our own style and script, by their hashes."""
+    style, script = (b64encode(sha256(content.encode()).digest()).decode() for content in (_STYLE, _SCRIPT))
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{text(policy())}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>Claude Code usage</title>\n<style>{STYLE}</style></head><body>\n"
+        f"<title>Claude Code usage</title>\n<style>{_STYLE}</style></head><body>\n"
     )
 
 
 def _end(foot: str) -> str:
-    return f"</main>\n{foot}<script>{SCRIPT}</script></body></html>\n"
+    return f"</main>\n{foot}<script>{_SCRIPT}</script></body></html>\n"
 
 
 def _overview(buckets: list[Bucket], zone: tzinfo | None) -> str:
     models = group(buckets, "model", zone)
     whole, classes = total(models), model_classes(buckets)
-    charts = (
-        (f"Cost per {period_of(buckets, zone)}", cost_chart(buckets, zone, classes) + legend(classes)),
-        ("Input from the cache", hit_chart(buckets, zone)),
-        ("Hours of the week", hour_chart(buckets, zone)),
-        ("Five-hour blocks", block_chart(buckets, zone, time.time())),
-    )
-    cards = "".join(f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts)
+    name, lines = periods(buckets, zone)
+    charts = {
+        f"Cost per {name}": cost_chart(name, lines, classes) + legend(classes),
+        "Input from the cache": hit_chart(name, lines),
+        "Hours of the week": hour_chart(buckets, zone),
+        "Five-hour blocks": block_chart(buckets, zone, time.time()),
+    }
+    cards = "".join(f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts.items())
     return (
         f"<header><h1>Claude Code usage</h1>{span(whole, zone)}</header>\n{facts_list(whole)}{unpriced_note(models)}"
         f"{cards}{project_table(group(buckets, 'project', zone)[:_MOST_LISTED])}"

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterable
 
-from .safe import text
+from .texts import text
 
-__all__ = ["HEIGHT", "PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_ceiling", "path", "picture", "rect"]
+__all__ = ["PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_ceiling", "path", "picture", "rect", "spell"]
 
 WIDTH, HEIGHT = 640, 190
 """Small units, so that a phone shows the whole chart with readable labels."""
@@ -24,24 +24,22 @@ def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
 
 def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> str:
     """Return a rectangle."""
-    return (
-        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}">'
-        f"{_title(tip)}</rect>"
-    )
+    return _shape("rect", kind, tip, x=x, y=y, width=max(width, 0), height=max(height, 0))
 
 
 def circle(x: float, y: float, radius: float, kind: str, tip: str = "") -> str:
     """Return a dot."""
-    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{_title(tip)}</circle>'
+    return _shape("circle", kind, tip, cx=x, cy=y, r=radius)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str, tip: str = "") -> str:
     """Return a straight line."""
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}">{_title(tip)}</line>'
+    return _shape("line", kind, tip, x1=x1, y1=y1, x2=x2, y2=y2)
 
 
-def _title(tip: str) -> str:
-    return f"<title>{text(tip)}</title>" if tip else ""
+def _shape(name: str, kind: str, tip: str, **sizes: float) -> str:
+    attributes = "".join(f' {attribute}="{size:.1f}"' for attribute, size in sizes.items())
+    return f'<{name} class="{kind}"{attributes}>{f"<title>{text(tip)}</title>" if tip else ""}</{name}>'
 
 
 def path(points: Iterable[tuple[float, float]], kind: str) -> str:
@@ -65,25 +63,20 @@ def nice_ceiling(value: float) -> float:
     )
 
 
-def axis(top: float, spell: "Spell") -> list[str]:
-    """Return four lines across the plot, with their values."""
+def axis(top: float, before: str = "", after: str = "") -> list[str]:
+    """Return four lines across the plot, with their values between two texts."""
     x0, y0, x1, y1 = PLOT
     parts: list[str] = []
     for number in range(5):
         y = y1 - (y1 - y0) * number / 4
         parts.append(line(x0, y, x1, y, "grid"))
-        parts.append(label(x0 - 6, y + 4, spell(top * number / 4), "end"))
+        parts.append(label(x0 - 6, y + 4, f"{before}{spell(top * number / 4)}{after}", "end"))
     return parts
 
 
-class Spell:
-    """Format for values beside an axis."""
-
-    def __init__(self, before: str = "", after: str = "") -> None:
-        self._before, self._after = before, after
-
-    def __call__(self, value: float) -> str:
-        for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-            if value >= size:
-                return f"{self._before}{value / size:.3g}{letter}{self._after}"
-        return f"{self._before}{value:.3g}{self._after}"
+def spell(value: float) -> str:
+    """Format a value beside an axis."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"

@@ -3,9 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
+from itertools import accumulate, pairwise
 
 from ..log_files.events import Event
-from .svg import PLOT, WIDTH, Spell, axis, circle, label, line, nice_ceiling, path, picture, rect
+from .svg import PLOT, WIDTH, axis, circle, label, line, nice_ceiling, path, picture, rect
 
 __all__ = ["context_chart", "timeline_chart"]
 
@@ -24,15 +25,13 @@ class _Scale:
 
     def __init__(self, times: Iterable[float]) -> None:
         self.times = sorted(set(times))
-        self._at = [0.0]
-        for before, now in zip(self.times, self.times[1:], strict=False):
-            self._at.append(self._at[-1] + min(now - before, _PAUSE))
-        self.pauses = [now for before, now in zip(self.times, self.times[1:], strict=False) if now - before > _PAUSE]
+        self._at = list(accumulate((min(now - before, _PAUSE) for before, now in pairwise(self.times)), initial=0.0))
+        self.pauses = [now for before, now in pairwise(self.times) if now - before > _PAUSE]
 
     def __call__(self, time: float) -> float:
         x0, _, x1, _ = PLOT
         after = bisect_right(self.times, time)
-        place = self._at[max(0, after - 1)] if self._at else 0.0
+        place = self._at[max(0, after - 1)]
         if 0 < after < len(self.times):
             place += min(time - self.times[after - 1], _PAUSE)
         return x0 + (x1 - x0) * (place / self._at[-1] if self._at[-1] else 0.5)
@@ -43,8 +42,7 @@ def timeline_chart(events: Sequence[Event], zone: tzinfo | None) -> str:
     timed = [event for event in events if event.time is not None][:_MOST_MARKS]
     if not timed:
         return ""
-    agents = list(dict.fromkeys(event.agent for event in timed))
-    agents = ["", *[agent for agent in agents if agent]]
+    agents = list(dict.fromkeys(["", *(event.agent for event in timed)]))
     lanes = {agent: min(number, _MOST_LANES - 1) for number, agent in enumerate(agents)}
     scale = _Scale(event.time or 0.0 for event in timed)
     top, height = PLOT[1], _LANE * (max(lanes.values()) + 1)
@@ -54,9 +52,7 @@ def timeline_chart(events: Sequence[Event], zone: tzinfo | None) -> str:
         if lane < _MOST_LANES - 1 or agent == agents[_MOST_LANES - 1]:
             parts.append(line(PLOT[0], y + _LANE / 2, PLOT[2], y + _LANE / 2, "grid"))
             parts.append(label(PLOT[0] - 6, y + _LANE / 2 + 4, agent[:6] if agent else "main", "end"))
-    parts += [
-        line(scale(time), top, scale(time), top + height, "pause", "a pause was cut short") for time in scale.pauses
-    ]
+    parts += [line(at, top, at, top + height, "pause", "a pause was cut short") for at in map(scale, scale.pauses)]
     parts += _marks(timed, lanes, scale, top, height)
     parts += _times(scale, top + height + 18, zone)
     return picture(parts, "Timeline with sub-agents and tools", int(top + height + 30))
@@ -76,9 +72,8 @@ def _marks(timed: Sequence[Event], lanes: dict[str, int], scale: _Scale, top: fl
                 tip = f"{event.name}: {took:.2f} s" if result else f"{event.name}: no result"
                 parts.append(rect(at, y - 5, max(2.0, scale(end or 0.0) - at), 10, kind, tip))
             case "text" | "thinking" | "error":
-                parts.append(
-                    circle(at, y, 2.5, "failed" if event.kind == "error" else "said", event.name or event.kind)
-                )
+                kind = "failed" if event.kind == "error" else "said"
+                parts.append(circle(at, y, 2.5, kind, event.name or event.kind))
             case "prompt":
                 parts.append(line(at, y - _LANE / 2, at, y + _LANE / 2, "prompt", "prompt"))
             case "compaction":
@@ -115,11 +110,10 @@ def context_chart(events: Sequence[Event]) -> str:
     x0, y0, x1, y1 = PLOT
     top = nice_ceiling(max(event.tokens for event in points))
     width = (x1 - x0) / (len(points) - 1)
-    parts = axis(top, Spell())
+    parts = axis(top)
     places = [(x0 + width * number, y1 - (y1 - y0) * event.tokens / top) for number, event in enumerate(points)]
-    parts.append(
-        path([place for place, event in zip(places, points, strict=True) if event.kind != "compaction"], "curve c0s")
-    )
+    curve = [place for place, event in zip(places, points, strict=True) if event.kind != "compaction"]
+    parts.append(path(curve, "curve c0s"))
     for (x, _), event in zip(places, points, strict=True):
         if event.kind == "compaction":
             parts.append(line(x, y0, x, y1, "compaction", f"compaction of {event.tokens:,} tokens"))

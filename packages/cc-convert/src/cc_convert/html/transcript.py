@@ -5,8 +5,7 @@ from datetime import datetime, tzinfo
 from typing import cast
 
 from ..log_files.events import KIND_NAMES, Event
-from .answer import answer_html
-from .safe import shortened, text
+from .texts import answer_html, shortened, text
 
 __all__ = ["entries", "search_box"]
 
@@ -16,17 +15,8 @@ _MOST_SUMMARY = 120
 _OPEN = ("prompt", "text", "error", "compaction")
 # The fields that tell calls apart, the most telling first.
 _TELLING = (
-    "command",
-    "file_path",
-    "notebook_path",
-    "path",
-    "pattern",
-    "query",
-    "url",
-    "description",
-    "skill",
-    "prompt",
-)
+    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt",
+)  # fmt: skip
 
 
 def entries(events: Sequence[Event], zone: tzinfo | None, clean: Callable[[str], str]) -> Iterator[str]:
@@ -43,13 +33,12 @@ def search_box(place: str, hint: str) -> str:
 
 
 def _entry(event: Event, zone: tzinfo | None, summary: str) -> str:
-    kinds = [event.kind, *(["failed"] if event.failed else []), *(["sub"] if event.agent else [])]
-    facts = [f"{KIND_NAMES[event.kind]}{' (failed)' if event.failed else ''}", event.name]
-    head = [text(fact) for fact in facts if fact]
-    if summary:
-        head.append(f"<code>{text(summary)}</code>")
-    more = [f"sub-agent {event.agent}" if event.agent else "", _when(event.time, zone)]
-    who = " · ".join([*head, *(text(fact) for fact in more if fact)])
+    kinds = f"{event.kind}{' failed' if event.failed else ''}{' sub' if event.agent else ''}"
+    agent = f"sub-agent {event.agent}" if event.agent else ""
+    when = "" if event.time is None else datetime.fromtimestamp(event.time, zone).strftime("%Y-%m-%d %H:%M:%S")
+    code = f"<code>{text(summary)}</code>" if summary else ""
+    name = f"{KIND_NAMES[event.kind]}{' (failed)' if event.failed else ''}"
+    who = " · ".join(fact for fact in (name, text(event.name), code, text(agent), when) if fact)
     if event.kind == "text" and len(event.text) <= _MOST_CHARACTERS:
         body = answer_html(event.text)
     elif event.kind == "compaction":
@@ -60,7 +49,7 @@ def _entry(event: Event, zone: tzinfo | None, summary: str) -> str:
         inner = f'<div class="who">{who}</div>{body}'
     else:
         inner = f"<details><summary>{who}</summary>{body}</details>"
-    return f'<div class="event {" ".join(kinds)}" data-entry>{inner}</div>\n'
+    return f'<div class="event {kinds}" data-entry>{inner}</div>\n'
 
 
 def _summary(event: Event, clean: Callable[[str], str]) -> str:
@@ -74,7 +63,3 @@ def _summary(event: Event, clean: Callable[[str], str]) -> str:
     # Cleaned first: a part of a secret is not recognised.
     line = " ".join(clean(value[:_MOST_CHARACTERS])[: 4 * _MOST_SUMMARY].split())
     return line if len(line) <= _MOST_SUMMARY else f"{line[: _MOST_SUMMARY - 1]}\N{HORIZONTAL ELLIPSIS}"
-
-
-def _when(time: float | None, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(time, zone).strftime("%Y-%m-%d %H:%M:%S") if time is not None else ""

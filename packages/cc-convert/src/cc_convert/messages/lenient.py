@@ -1,7 +1,7 @@
 """Validation that drops unusable values with a warning, and keeps the rest."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar, cast
 
 from pydantic import ValidationError
@@ -26,52 +26,48 @@ def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value
         try:
             return kind.model_validate(fields)
         except ValidationError as error:
-            fields = _remove(_unusable_paths(fields, error), fields, where)
+            paths = _unusable_paths(fields, error)
+            fields = cast("dict[str, object]", _without(fields, paths, where))
 
 
-def _unusable_paths(fields: dict[str, object], error: ValidationError) -> list[_Path]:
-    """Return the paths to leave out, none inside another, in field order."""
-    paths: dict[_Path, None] = {}
+def _unusable_paths(fields: dict[str, object], error: ValidationError) -> set[_Path]:
+    """Return the paths to leave out."""
+    paths: set[_Path] = set()
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
         wanted = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
         path = _existing_path(fields, wanted)
         if not path:
             reason = f"the field {'.'.join(map(str, detail['loc']))} is missing or unusable"
             raise MessageParseError(reason=reason, data=cast("JsonValue", fields))
-        paths[path] = None
-    return [path for path in paths if not any(path[:length] in paths for length in range(1, len(path)))]
+        paths.add(path)
+    return paths
 
 
 def _existing_path(fields: object, wanted: _Path) -> _Path:
     """Return a path's existing part. An error may point deeper, naming the kind of value that was tried last."""
-    path: list[int | str] = []
-    for step in wanted:
+    for length, step in enumerate(wanted):
         if isinstance(fields, Mapping) and step in fields:
             fields = cast("Mapping[object, object]", fields)[step]
         elif isinstance(fields, list) and isinstance(step, int):
             fields = cast("list[object]", fields)[step]
         else:
-            break
-        path.append(step)
-    return tuple(path)
+            return wanted[:length]
+    return wanted
 
 
-def _remove(paths: list[_Path], fields: dict[str, object], where: str) -> dict[str, object]:
-    """Return a copy without these paths. From last to first, so that positions in a list stay valid."""
-    copy = cast("dict[str, object]", _copy(fields))
-    for path in reversed(paths):
-        parent: object = copy
-        for step in path[:-1]:
-            parent = cast("dict[int | str, object]", parent)[step]
-        value = cast("dict[int | str, object]", parent).pop(cast("int", path[-1]))
-        name = ".".join(map(str, (where, *path)))
-        _logger.warning("Left out %s: a value of type %s cannot be used there", name, type(value).__name__)
-    return copy
-
-
-def _copy(value: object) -> object:
+def _without(value: object, paths: Collection[_Path], where: str, path: _Path = ()) -> object:
+    """Return a copy without the values at these paths, after a warning for each."""
     if isinstance(value, Mapping):
-        return {key: _copy(member) for key, member in cast("Mapping[object, object]", value).items()}
-    if isinstance(value, list):
-        return [_copy(member) for member in cast("list[object]", value)]
-    return value
+        members = cast("Iterable[tuple[int | str, object]]", value.items())
+    elif isinstance(value, list):
+        members = enumerate(cast("list[object]", value))
+    else:
+        return value
+    copy: dict[int | str, object] = {}
+    for step, member in members:
+        name = f"{where}.{step}"
+        if (*path, step) not in paths:
+            copy[step] = _without(member, paths, name, (*path, step))
+        else:
+            _logger.warning("Left out %s: a value of type %s cannot be used there", name, type(member).__name__)
+    return copy if isinstance(value, Mapping) else list(copy.values())

@@ -32,7 +32,14 @@ def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIRespo
         MessageParseError: The result does not state how the turn ended.
     """
     all_messages = list(messages)
-    position = _last_result(all_messages)
+    position = _last_result(all_messages, len(all_messages))
+    if not all_messages:
+        raise ValueError("There are no messages to convert. Pass those of a whole turn, up to its result.")
+    if position < 0:
+        raise ValueError(
+            f"None of the {len(all_messages)} messages is a result. Pass those of a whole turn, up to its result; "
+            "if the stream ended without one, the CLI stopped before the turn was over."
+        )
     fields = result_fields(all_messages[position])
     fields["type"] = "result"
     if fields.get("result") is None:
@@ -60,25 +67,12 @@ def extract_text_from_assistant_message(message: AssistantMessageLike | Mapping[
     return "\n".join(texts(message))
 
 
-def _last_result(messages: list[object]) -> int:
-    for position in range(len(messages) - 1, -1, -1):
-        if is_result(messages[position]):
-            return position
-    if not messages:
-        raise ValueError("There are no messages to convert. Pass those of a whole turn, up to its result.")
-    raise ValueError(
-        f"None of the {len(messages)} messages is a result. Pass those of a whole turn, up to its result; "
-        "if the stream ended without one, the CLI stopped before the turn was over."
-    )
+def _last_result(messages: list[object], end: int) -> int:
+    """Return the position of the last result before `end`; -1 without one."""
+    return next((position for position in range(end - 1, -1, -1) if is_result(messages[position])), -1)
 
 
 def _text_before(messages: list[object], end: int) -> str:
-    parts: list[str] = []
-    for message in messages[_last_result_before(messages, end) + 1 : end]:
-        if is_assistant(message) and not is_from_subagent(message):
-            parts.extend(texts(message))
-    return "\n".join(parts)
-
-
-def _last_result_before(messages: list[object], end: int) -> int:
-    return next((position for position in range(end - 1, -1, -1) if is_result(messages[position])), -1)
+    turn = messages[_last_result(messages, end) + 1 : end]
+    answers = (message for message in turn if is_assistant(message) and not is_from_subagent(message))
+    return "\n".join(text for message in answers for text in texts(message))

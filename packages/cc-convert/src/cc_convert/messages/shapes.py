@@ -48,10 +48,8 @@ def is_assistant(message: object) -> TypeGuard[AssistantMessageLike | Mapping[st
 
 def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bool:
     """Return true if a message is from a subagent."""
-    parent = (
-        message.get("parent_tool_use_id") if is_json_object(message) else getattr(message, "parent_tool_use_id", None)
-    )
-    return isinstance(parent, str)
+    name = "parent_tool_use_id"
+    return isinstance(message.get(name) if is_json_object(message) else getattr(message, name, None), str)
 
 
 def result_fields(message: object) -> dict[str, object]:
@@ -67,8 +65,11 @@ def result_fields(message: object) -> dict[str, object]:
 def texts(message: AssistantMessageLike | Mapping[str, object]) -> Iterator[str]:
     """Yield an assistant message's text blocks, in order."""
     for block in _blocks(message):
-        text = _text(block)
-        if text is not None:
+        if is_json_object(block):
+            text = block.get("text") if block.get("type") == "text" else None
+        else:
+            text = getattr(block, "text", None)
+        if isinstance(text, str):
             yield text
 
 
@@ -76,13 +77,10 @@ def _attributes(message: object) -> dict[str, object]:
     # An SDK message is a dataclass and may have new fields; other objects are read by the known field names.
     names = cast("Mapping[str, object]", getattr(type(message), "__dataclass_fields__", CLIResponse.model_fields))
     values = {name: getattr(message, name) for name in names if hasattr(message, name)}
-    return {name: value if type(value) in _JSON_TYPES else _plain(value) for name, value in values.items()}
-
-
-def _plain(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return value
+    for name, value in values.items():
+        if type(value) not in _JSON_TYPES and dataclasses.is_dataclass(value) and not isinstance(value, type):
+            values[name] = dataclasses.asdict(value)
+    return values
 
 
 def _blocks(message: AssistantMessageLike | Mapping[str, object]) -> Sequence[object]:
@@ -92,11 +90,3 @@ def _blocks(message: AssistantMessageLike | Mapping[str, object]) -> Sequence[ob
     else:
         content = message.content
     return cast("list[object]", content) if isinstance(content, list | tuple) else ()
-
-
-def _text(block: object) -> str | None:
-    if is_json_object(block):
-        text = block.get("text") if block.get("type") == "text" else None
-    else:
-        text = getattr(block, "text", None)
-    return text if isinstance(text, str) else None

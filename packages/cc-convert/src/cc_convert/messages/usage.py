@@ -20,19 +20,12 @@ _NESTED_COUNTS = {
     "output_tokens_details": ("thinking_tokens",),
 }
 _MODEL_COUNTS = (
-    "inputTokens",
-    "outputTokens",
-    "cacheReadInputTokens",
-    "cacheCreationInputTokens",
-    "webSearchRequests",
-    "contextWindow",
-    "maxOutputTokens",
-)
+    "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "webSearchRequests",
+    "contextWindow", "maxOutputTokens",
+)  # fmt: skip
 _OPTIONAL_MODEL_COUNTS = (
-    "thinkingTokens",
-    "cacheCreationEphemeral5mInputTokens",
-    "cacheCreationEphemeral1hInputTokens",
-)
+    "thinkingTokens", "cacheCreationEphemeral5mInputTokens", "cacheCreationEphemeral1hInputTokens",
+)  # fmt: skip
 
 
 def convert_usage_dict_to_cli_usage(usage: Mapping[str, object] | None) -> CLIUsage:
@@ -66,14 +59,12 @@ def clean_model_usage(usage: object, name: str) -> object:
     """Return the usage by model, with numbers as counts."""
     if not is_json_object(usage):
         return usage
-    return {model: _clean_one_model(fields, f"{name}.{model}") for model, fields in usage.items()}
-
-
-def _clean_one_model(usage: object, name: str) -> object:
-    if not is_json_object(usage):
-        return usage
-    optional = [count for count in _OPTIONAL_MODEL_COUNTS if usage.get(count) is not None]
-    return _with_numbers(usage, (*_MODEL_COUNTS, *optional), name)
+    clean = usage.copy()
+    for model, fields in usage.items():
+        if is_json_object(fields):
+            optional = [count for count in _OPTIONAL_MODEL_COUNTS if fields.get(count) is not None]
+            clean[model] = _with_numbers(fields, (*_MODEL_COUNTS, *optional), f"{name}.{model}")
+    return clean
 
 
 def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -> dict[str, object]:
@@ -93,15 +84,15 @@ def _safe_int(value: object, field: str) -> int:
     """
     if value is None:
         return 0
-    if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        _logger.warning("%s is not a count but %s; using 0", field, _kind(value))
-        return 0
-    if value != int(value):
-        _logger.warning("%s is a count with a fraction; leaving the fraction out", field)
-    return int(value)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, int | float):
-        return "negative" if value < 0 else "not finite"
-    return f"of type {type(value).__name__}"
+    if not isinstance(value, int | float):
+        problem = f"of type {type(value).__name__}"
+    elif value < 0:
+        problem = "negative"
+    elif not math.isfinite(value):
+        problem = "not finite"
+    else:
+        if value != int(value):
+            _logger.warning("%s is a count with a fraction; leaving the fraction out", field)
+        return int(value)
+    _logger.warning("%s is not a count but %s; using 0", field, problem)
+    return 0

@@ -6,14 +6,15 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from .forecast import WindowUse
-from .sums import Line, spell_cost
+from .lines import Line, spell_cost
 
-__all__ = ["COSTS", "WINDOWS", "Alert", "AlertError", "Excess", "excesses", "parse_alert"]
+__all__ = ["NAMED", "WINDOWS", "Alert", "AlertError", "Excess", "excesses", "parse_alert"]
 
 WINDOWS = {"5h": "five_hour", "7d": "seven_day"}
 """Subjects with a share of a plan's window, with their names in the API."""
-COSTS = ("day", "week", "month", "block", "session", "project", "model", "agent", "total")
-"""Subjects with a cost."""
+NAMED = ("session", "project", "model", "agent")
+"""Subjects with a cost and a name; a name that no line has is probably a mistake."""
+_COSTS = ("day", "week", "month", "block", *NAMED, "total")
 _FORM = re.compile(r"(?P<subject>\w+)(?::(?P<name>.+?))?\s*>\s*(?P<dollar>\$?)(?P<limit>\d+(?:\.\d+)?)(?P<percent>%?)")
 
 
@@ -32,6 +33,10 @@ class Alert(NamedTuple):
     limit: float
     """US dollars, or a share of a window."""
 
+    def matches(self, key: str) -> bool:
+        """Return true if the alert is about the line with this key."""
+        return not self.name or fnmatchcase(key, self.name)
+
 
 class Excess(NamedTuple):
     """A value above an alert's limit."""
@@ -48,10 +53,10 @@ def parse_alert(text: str) -> Alert:
     subject = match["subject"] if match else ""
     if match and subject in WINDOWS and match["percent"] and not match["name"] and not match["dollar"]:
         return Alert(text, subject, "", float(match["limit"]) / 100)
-    if match and subject in COSTS and not match["percent"]:
+    if match and subject in _COSTS and not match["percent"]:
         return Alert(text, subject, match["name"] or "", float(match["limit"]))
     raise AlertError(
-        f"{text!r} is not an alert: write a window with a share, such as '5h>80%', or one of {', '.join(COSTS)} with "
+        f"{text!r} is not an alert: write a window with a share, such as '5h>80%', or one of {', '.join(_COSTS)} with "
         "dollars, such as 'day>$20' or 'project:*/shop>$5'"
     )
 
@@ -76,7 +81,7 @@ def excesses(
                 result.append(Excess(alert, "", f"{alert.subject}: {share * 100:.0f}% is more than {limit}"))
             continue
         for line in lines(alert.subject):
-            if line.cost > alert.limit and (not alert.name or fnmatchcase(line.key, alert.name)):
+            if line.cost > alert.limit and alert.matches(line.key):
                 name = line.key if line.key == alert.subject else f"{alert.subject} {line.key}"
                 result.append(Excess(alert, line.key, f"{name}: {_amounts(line, alert.limit)}"))
     return result

@@ -17,7 +17,7 @@ QUARTER = 900
 
 
 class Bucket(NamedTuple):
-    """Usage by one session thread and model in a quarter-hour."""
+    """Usage by one session thread and model in a quarter-hour; the sums are those of a report's `Line`."""
 
     quarter: int | None
     """Number of the quarter-hour since 1970; `None` if the log has no time."""
@@ -41,15 +41,27 @@ class Bucket(NamedTuple):
     thinking: int
     web_searches: int
     cost: float
-    """US dollars, for the requests with a price."""
     requests: int
     errors: int
     unpriced: int
-    """Tokens without a price."""
     first: float
     """Time of the first request; 0 without a time."""
     last: float
-    """Time of the last request."""
+
+    @property
+    def tokens(self) -> int:
+        """Return all tokens."""
+        return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
+
+    @property
+    def unlogged_cost(self) -> float:
+        """Return the cost if it is in no request."""
+        return self.cost if self.unlogged else 0.0
+
+    @property
+    def models(self) -> dict[str, float]:
+        """Return the cost by model; empty for failed requests only."""
+        return {self.model: self.cost} if self.requests or self.unlogged else {}
 
 
 _FIRST_LABEL = Row._fields.index(LABELS[0])

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol, TypeVar
 
 from ..log_files.model_names import canonical_model
+from ..log_files.rows import LABELS
 from .buckets import QUARTER
 
 __all__ = ["Filter", "FilterError", "last_days", "moment"]
@@ -22,14 +23,6 @@ class _Filtered(Protocol):
     def project(self) -> str: ...
     @property
     def model(self) -> str: ...
-    @property
-    def branch(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def entrypoint(self) -> str: ...
-    @property
-    def version(self) -> str: ...
 
 
 _Any = TypeVar("_Any", bound=_Filtered)
@@ -68,19 +61,12 @@ class Filter(NamedTuple):
             return False
         if self.until is not None and (time is None or time >= self.until):
             return False
-        if self.project and self.project not in row.project:
+        if self.project not in row.project or not row.session.startswith(self.session):
             return False
-        if self.model and self.model not in row.model and self.model != canonical_model(row.model):
+        if self.model not in row.model and self.model != canonical_model(row.model):
             return False
-        if self.session and not row.session.startswith(self.session):
-            return False
-        labels = (
-            (self.branch, row.branch),
-            (self.host, row.host),
-            (self.entrypoint, row.entrypoint),
-            (self.version, row.version),
-        )
-        return all(not pattern or fnmatchcase(label, pattern) for pattern, label in labels)
+        patterns = [(name, pattern) for name in LABELS if (pattern := getattr(self, name))]
+        return all(fnmatchcase(getattr(row, name), pattern) for name, pattern in patterns)
 
 
 def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:

@@ -59,14 +59,8 @@ def forecast(uses: Iterable[WindowUse], newest: WindowUse, now: float) -> Foreca
     resets, span = newest.resets, _SPANS.get(newest.kind, _DAY)
     if resets is None or resets <= now or newest.used >= 1:
         return None
-    recent = [
-        use
-        for use in uses
-        if use.kind == newest.kind
-        and newest.time - span <= use.time <= newest.time
-        and use.resets is not None
-        and abs(use.resets - resets) <= _SAME_RESET
-    ]
+    same = (use for use in uses if use.kind == newest.kind and newest.time - span <= use.time <= newest.time)
+    recent = [use for use in same if use.resets is not None and abs(use.resets - resets) <= _SAME_RESET]
     oldest = min(recent, key=lambda use: use.time, default=newest)
     elapsed, growth = newest.time - oldest.time, newest.used - oldest.used
     least = span / _LEAST_PART

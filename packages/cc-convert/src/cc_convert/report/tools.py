@@ -14,7 +14,6 @@ class ToolLine:
     """Figures for a tool."""
 
     key: str
-    """The tool's name."""
     calls: int = 0
     """Number of calls by the model."""
     failures: int = 0

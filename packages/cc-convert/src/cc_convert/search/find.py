@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from operator import itemgetter
@@ -13,9 +13,9 @@ from ..log_files.cache import Cache
 from ..log_files.files import Progress
 from ..log_files.sources import is_packed, open_log
 from ..log_files.streams import lines_with_offsets
-from ..report.filters import Filter
+from ..report.filters import Filter, FilterError
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
-from .texts import LogText, Table, TextCache, read_text
+from .texts import Table, TextCache, read_text
 
 __all__ = ["Match", "Query", "QueryError", "SearchResult", "find_passages", "passage_of"]
 
@@ -23,7 +23,7 @@ __all__ = ["Match", "Query", "QueryError", "SearchResult", "find_passages", "pas
 _WORTH_A_PROCESS = 4_000_000
 
 
-class QueryError(ValueError):
+class QueryError(FilterError):
     """Raised for an empty text and for an invalid regular expression."""
 
 
@@ -62,7 +62,6 @@ class Match(NamedTuple):
     time: float
     """In seconds since 1970; 0 if none is known."""
     path: str
-    """The log."""
     offset: int
     """Start of the line in the log, in unpacked bytes."""
     ordinal: int
@@ -102,14 +101,14 @@ def find_passages(
     texts = TextCache(cache) if cache else None
     if texts:
         texts.prune()
-        _read_together([path for path in logs if _is_stale(path, texts)], texts, processes, progress)
+        _read_together(logs, texts, processes, progress)
     earlier_ids: set[int] = set()
     newest: list[tuple[float, int, _Place]] = []
     failed: list[str] = []
     lost = total = 0
     for path, host in logs.items():
         try:
-            text = _text_of(path, texts)
+            text = texts.read(path) if texts else read_text(path)
         except OSError as error:
             failed.append(f"{path}: {error.strerror or type(error).__name__}")
             continue
@@ -144,16 +143,6 @@ def passage_of(match: Match) -> Passage | None:
     return None
 
 
-def _text_of(path: str, texts: TextCache | None) -> LogText:
-    if texts is None:
-        return read_text(path)
-    entry, whole = texts.get(path)
-    if entry is None or not whole:
-        entry = read_text(path, entry)
-        texts.put(entry)
-    return entry
-
-
 class _Place:
     """Metadata for a log with matches, without texts."""
 
@@ -169,11 +158,8 @@ class _Place:
     def passes(self, number: int) -> bool:
         """Return true if the passage passes the filters."""
         table = self._table
-        return (
-            self._since <= table.times[number] < self._until
-            and table.contexts[number] in self._allowed
-            and table.roles[number] in self._roles
-        )
+        is_chosen = table.contexts[number] in self._allowed and table.roles[number] in self._roles
+        return is_chosen and self._since <= table.times[number] < self._until
 
     def match(self, number: int) -> Match:
         """Return the match for a passage."""
@@ -201,16 +187,13 @@ def _allowed(contexts: list[Context], chosen: Filter) -> set[int]:
 # --- reading by several processes
 
 
-def _is_stale(path: str, texts: TextCache) -> bool:
-    try:
-        return not texts.is_whole(path)
-    except OSError:
-        return False  # reported during the search
-
-
-def _read_together(stale: list[str], texts: TextCache, processes: int, progress: Progress | None) -> None:
-    """Read logs into the cache, by several processes if that pays."""
-    sizes = {path: os.path.getsize(path) for path in stale if os.path.exists(path)}
+def _read_together(logs: Iterable[str], texts: TextCache, processes: int, progress: Progress | None) -> None:
+    """Read new and changed logs into the cache, by several processes if that pays."""
+    sizes: dict[str, int] = {}
+    for path in logs:
+        with suppress(OSError):  # reported during the search
+            if not texts.is_whole(path):
+                sizes[path] = os.path.getsize(path)
     total = sum(sizes.values())
     groups = group_by_size(sorted(sizes.items(), key=lambda item: -item[1]), 1)
     # Each job, with the bytes done after it.
@@ -220,7 +203,7 @@ def _read_together(stale: list[str], texts: TextCache, processes: int, progress:
         paths, done = job
         for path in paths:
             with suppress(OSError):
-                _text_of(path, texts)
+                texts.read(path)
         if progress:
             progress(done, total)
 

@@ -83,17 +83,11 @@ def _of_record(record: Record) -> Iterator[Passage]:
     context = Context(session_of(clean), agent, project, branch, "", entrypoint, version, model)
     base = Passage("title", noted_title(record), time_of(clean.get("timestamp")), context, clean.get("uuid") or "")
     passages = [
-        base._replace(role=_ROLES[event.kind], text=_text(event), tool=_tool(event)) for event in _events(record, clean)
+        base._replace(role=_ROLES[event.kind], text=_text(event), tool=event.name if event.kind == "call" else "")
+        for event in events_of(record, clean)
+        if event.kind in _ROLES
     ]
     yield from passages or [base]
-
-
-def _events(record: Record, clean: Record) -> Iterator[Event]:
-    return (event for event in events_of(record, clean) if event.kind in _ROLES)
-
-
-def _tool(event: Event) -> str:
-    return event.name if event.kind == "call" else ""
 
 
 def _text(event: Event) -> str:

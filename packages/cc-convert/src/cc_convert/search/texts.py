@@ -182,32 +182,27 @@ class TextCache:
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
-    def get(self, path: str) -> tuple[LogText | None, bool]:
-        """Return a log's valid entry or `None`, and whether it covers the whole log."""
-        now = identity_of(path)
-        try:
+    def read(self, path: str) -> LogText:
+        """Return a log's texts. Only lines that are not in a valid entry are read, and then stored."""
+        now, before = identity_of(path), None
+        with suppress(OSError, ValueError):
             with open(self._place(path), "rb") as file:
                 entry = LogText(file.read())
-        except (OSError, ValueError):
-            return None, False
-        then = Identity(*entry.head.identity)
-        if entry.head.path != path or then.inode != now.inode:
-            return None, False
-        if then == now:
-            return entry, True
-        head = entry.head
-        holds = 0 < head.offset <= now.size and edges_of(path, head.offset) == head.edges
-        return (entry if holds else None), False
+            head, then = entry.head, Identity(*entry.head.identity)
+            if head.path == path and then == now:
+                return entry
+            is_start = head.path == path and then.inode == now.inode and 0 < head.offset <= now.size
+            before = entry if is_start and edges_of(path, head.offset) == head.edges else None
+        text = read_text(path, before)
+        # After a failed write the next search reads the log again.
+        with suppress(OSError):
+            write_private(self._place(path), text.content)
+        return text
 
     def is_whole(self, path: str) -> bool:
         """Return true if a valid entry covers the whole log."""
         head = _head_in(self._place(path))
         return head is not None and head.path == path and head.identity == tuple(identity_of(path))
-
-    def put(self, text: LogText) -> None:
-        """Store an entry. A write error is ignored: the next search reads the log again."""
-        with suppress(OSError):
-            write_private(self._place(text.head.path), text.content)
 
     def prune(self) -> None:
         """Delete the entries for logs that do not exist any more."""

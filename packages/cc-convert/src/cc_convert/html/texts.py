@@ -1,18 +1,44 @@
-"""Render an answer's Markdown, if the extra `html` is installed. A log's HTML stays text, and nothing is loaded."""
+"""Put log texts into the page: escaped, and answers with their Markdown rendered if the extra `html` is installed.
+
+A log's HTML stays text, and nothing is loaded. No other module puts a log's text into the page.
+"""
 
 import re
 from collections.abc import Callable
 from functools import cache
+from html import escape
 from typing import Any
 
 from ..extras import has_extra, need
-from .safe import harmless, text
 
-__all__ = ["answer_html", "renders_markdown"]
+__all__ = ["answer_html", "renders_markdown", "shortened", "text"]
 
+# Control characters cannot be shown, and those that change the writing direction can mislead.
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 # An answer without these characters is plain paragraphs; rendering takes most of a page's time.
 _MARKS = re.compile(r"[*_`#|\[\]<>&\\~]|^\s*(?:[-+=]|\d+[.)])|^ {4}|\t", re.MULTILINE)
 _SCHEMES = ("http://", "https://", "mailto:")
+
+
+def _harmless(value: str) -> str:
+    """Replace characters that cannot be shown or that mislead. A carriage return ends a line, as on Windows."""
+    if "\r" in value:
+        value = value.replace("\r\n", "\n").replace("\r", "\n")
+    return _HARMFUL.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def text(value: str) -> str:
+    """Escape a text for any place in a page, including quoted attributes."""
+    return escape(_harmless(value), quote=True)
+
+
+def shortened(value: str, most: int) -> str:
+    """Escape a text for a page; cut a long text and count the cut characters."""
+    if len(value) <= most:
+        return text(value)
+    return f"{text(value[:most])}\n[{len(value) - most:,} more characters are in the log]"
 
 
 @cache
@@ -29,7 +55,7 @@ def answer_html(answer: str) -> str:
         paragraphs = (text(part.strip()) for part in answer.split("\n\n") if part.strip())
         return f'<div class="md">{"".join(f"<p>{part}</p>" for part in paragraphs)}</div>'
     # Cleaned again: an entity in the Markdown can stand for a harmful character.
-    return f'<div class="md">{harmless(_renderer()(harmless(answer)))}</div>'
+    return f'<div class="md">{_harmless(_renderer()(_harmless(answer)))}</div>'
 
 
 @cache
