@@ -119,7 +119,8 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
 
 def _with_answering_models(state: _State, requests: list[Row], requested: Mapping[str, str]) -> _State:
     positions, place = state.file.positions, state.ledger.place
-    earlier = [row for row in requests if positions.get(row.key, -1) < place]
+    # A total before all requests was moved there.
+    earlier = [row for row in requests if not place or positions.get(row.key, -1) < place]
     return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
 
 
