@@ -1,7 +1,7 @@
 """Read log files to scans: from the cache or from disk, with several processes if faster."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from io import FileIO
+from io import BytesIO, FileIO
 
 from ..forks import group_by_size, share_jobs
 from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
@@ -31,7 +31,7 @@ def read_file(path: str, *, before: FileScan | None = None, strict: bool = False
     try:
         with open_log(path, before.offset if before else 0) as stream:
             scan = scan_stream(stream, path, before=before, strict=strict)
-            if with_edges and isinstance(stream, FileIO):
+            if with_edges and isinstance(stream, FileIO | BytesIO):
                 return scan._replace(edges=edges_in(stream, scan.offset))
             return scan
     except OSError as error:
