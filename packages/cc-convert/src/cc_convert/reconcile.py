@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from .log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 from .logs import Logs
@@ -96,7 +97,4 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
 
 
 def _sum(parts: Iterable[Counts]) -> Counts:
-    total = NO_COUNTS
-    for part in parts:
-        total = add_counts(total, part)
-    return total
+    return reduce(add_counts, parts, NO_COUNTS)

@@ -62,8 +62,13 @@ def read_files(
             (done if is_complete else partial)[path] = scan
     if cache:
         cache.close()
-    sizes = {path: _size(identities.get(path), partial.get(path)) for path in paths if path not in done}
-    reader = _Reader(sizes, partial, strict=strict, with_edges=cache is not None, progress=progress)
+    sizes = {path: identities[path].size if path in identities else 0 for path in paths if path not in done}
+    sizes |= {path: max(0, sizes[path] - scan.offset) for path, scan in partial.items()}
+    reader = _Reader(
+        sizes,
+        lambda path: read_file(path, before=partial.get(path), strict=strict, with_edges=cache is not None),
+        progress,
+    )
     scans = reader.read(processes)
     # Lines written during the scan belong to the next scan: the identity is from before.
     new = {
@@ -89,25 +94,11 @@ def identities_of(paths: Iterable[str]) -> dict[str, Identity]:
     return identities
 
 
-def _size(identity: Identity | None, before: FileScan | None) -> int:
-    """Return the number of bytes to read."""
-    return max(0, identity.size - (before.offset if before else 0)) if identity else 0
-
-
 class _Reader:
     """Reads files, in this process and in forks, and reports the progress."""
 
-    def __init__(
-        self,
-        sizes: dict[str, int],
-        partial: dict[str, FileScan],
-        *,
-        strict: bool,
-        with_edges: bool,
-        progress: Progress | None,
-    ) -> None:
-        self._sizes, self._partial, self._progress = sizes, partial, progress
-        self._strict, self._with_edges = strict, with_edges
+    def __init__(self, sizes: Mapping[str, int], scan: Callable[[str], FileScan], progress: Progress | None) -> None:
+        self._sizes, self._scan, self._progress = sizes, scan, progress
         self._scans: dict[str, FileScan] = {}
         self.packed: dict[str, bytes] = {}
         """The scans by forks, as bytes."""
@@ -136,9 +127,6 @@ class _Reader:
     def _run_in_fork(self, paths: list[str]) -> list[bytes]:
         # Packed job by job, so that no process waits at the end while another one packs.
         return [dump_scan(self._scan(path)) for path in paths]
-
-    def _scan(self, path: str) -> FileScan:
-        return read_file(path, before=self._partial.get(path), strict=self._strict, with_edges=self._with_edges)
 
     def _take(self, scan: FileScan) -> None:
         self._scans[scan.path] = scan

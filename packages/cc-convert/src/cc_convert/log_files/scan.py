@@ -32,19 +32,8 @@ _MARKS = (b'_tokens"', b'Tokens"', b"\0")
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _ATTACHMENT = b'"attachment":{"type":'
 _NAMED = b'{"type":"'
-_COUNTING = tuple(
-    b'{"type":"%s"' % name
-    for name in (
-        b"assistant",
-        b"user",
-        b"stream_event",
-        b"result",
-        b"system",
-        b"cost-state",
-        b"cc-convert-row",
-        b"rate_limit_event",
-    )
-)
+_KINDS = b"assistant user stream_event result system cost-state cc-convert-row rate_limit_event"
+_COUNTING = tuple(b'{"type":"%s"' % kind for kind in _KINDS.split())
 """Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
 _STATE = b'{"type":"cost-state"'
 _MESSAGE = b'"message":{"'

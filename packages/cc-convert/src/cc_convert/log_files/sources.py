@@ -4,10 +4,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from glob import glob, has_magic
 from io import BytesIO, FileIO
 
-from .streams import MAGICS, Readable, begins_packed, open_packed
+from .streams import MAGICS, Blocks, Readable, begins_packed, open_packed
 
 __all__ = [
     "ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "default_places", "find_logs",
@@ -142,7 +143,8 @@ def is_packed(path: str) -> bool:
 def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
     """Open a log from an offset on; a packed log is unpacked, and allows only offset 0."""
     if path == STDIN:
-        return nullcontext(_Pipe())
+        # A read returns the available bytes.
+        return nullcontext(Blocks(partial(os.read, sys.stdin.fileno())))
     file = FileIO(path)
     try:
         beginning = file.read(_SMALL)
@@ -157,12 +159,3 @@ def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
         file.close()
         raise
     return file
-
-
-class _Pipe:
-    """The standard input as a stream: a read returns the available bytes."""
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        chunk = os.read(sys.stdin.fileno(), len(buffer))
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
