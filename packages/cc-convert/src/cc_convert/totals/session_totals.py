@@ -128,7 +128,7 @@ def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
     """Return the scans in which each session made requests."""
     places: dict[str, list[FileScan]] = defaultdict(list)
     for scan in scans:
-        for session in {row.session for row in scan.rows}:
+        for session in dict.fromkeys(row.session for row in scan.rows):
             places[session].append(scan)
     return places
 
