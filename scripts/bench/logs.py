@@ -199,16 +199,12 @@ def compare(kind: str, folder: Path, effort: Effort) -> list[Figure]:
                 if number:  # the first round fills the page cache
                     runs[quantity].setdefault(name, []).append(value)
     figures = [
-        *Group(f"Report over {kind} logs", "s").figures(
-            runs["seconds"], bounds={} if kind == "many" else {REPEATED: Bound(0.3)}
-        ),
+        *Group(f"Report over {kind} logs", "s").figures(runs["seconds"], bounds={REPEATED: Bound(0.3)}),
         *Group(f"Processor time of a report over {kind} logs", "s").figures(runs["processor"]),
         *Group(f"Memory of a report over {kind} logs", "MB").figures(runs["megabytes"]),
     ]
     for quantity, times in runs.items() if peer else ():
         bound = Bound(1.0 if quantity == "megabytes" else LEAST_SPEEDUP[kind], least=True)
-        if quantity == "megabytes" and kind in SMALL:
-            bound = None
         title = f"ccusage on {kind} logs, {quantity} in multiples of cc-convert's"
         figures.append(Group(title, "times").figure(PEER, ratios_of_neighbours(times[PEER], times[OURS]), bound))
     for quantity in ("seconds", "processor") if peer else ():

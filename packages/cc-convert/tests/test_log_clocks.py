@@ -3,6 +3,7 @@
 import json
 import shutil
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,10 @@ NAMES = sorted(path.name for path in RECORDS.iterdir())
 AMBIGUOUS = "in_a_process_that_compacts_-1"
 STEADY = ("before_a_fork_0", "in_a_resumed_session_0")
 HOUR = 3600
+TRANSCRIPTS = RECORDS.parent
+RECORDINGS = sorted(path.parent.relative_to(TRANSCRIPTS).as_posix() for path in TRANSCRIPTS.rglob("served.json"))
+# Before all recordings.
+START = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
 
 
 def served(folder: Path) -> dict[str, tuple[int, ...]]:
@@ -125,6 +130,77 @@ def test_any_step_at_any_time_changes_no_sum(tmp_path: Path, step: int, part: fl
     logs = read_logs(tmp_path)
 
     assert (sums(logs), doubts(logs)) == (served(source), [])
+
+
+def sorted_by_time(lines: list[str], undated: str) -> list[str]:
+    """Return lines as a tool may sort them; lines without a time are first, last, or stay behind a line with one."""
+    keys: list[str] = []
+    for line in lines:
+        earlier = (keys or [""])[-1]
+        keys.append(json.loads(line).get("timestamp") or {"first": "", "last": "~", "behind": earlier}[undated])
+    return [line for _, line in sorted(zip(keys, lines, strict=True), key=lambda pair: pair[0])]
+
+
+def counted_or_told(folder: Path, source: Path) -> bool:
+    logs = read_logs(folder)
+    return sums(logs) == served(source) or any(one.doubtful or not one.agrees for one in reconcile(logs))
+
+
+@pytest.mark.parametrize("undated", ["first", "last", "behind"])
+@pytest.mark.parametrize("joined", [False, True])
+def test_lines_sorted_by_time_never_give_wrong_sums_silently(tmp_path: Path, joined: bool, undated: str) -> None:
+    """LOG-35: each recording, also in one file; without a step of the clock, most sums are right."""
+    right: list[str] = []
+    for record in RECORDINGS:
+        paths = sorted((TRANSCRIPTS / record).rglob("*.jsonl"))
+        files = [path.read_text("utf-8").splitlines(keepends=True) for path in paths]
+        for number, lines in enumerate([[*chain.from_iterable(files)]] if joined else files):
+            (tmp_path / f"{number}.jsonl").write_text("".join(sorted_by_time(lines, undated)), "utf-8")
+        assert counted_or_told(tmp_path, TRANSCRIPTS / record), record
+        right += [record] if sums(read_logs(tmp_path)) == served(TRANSCRIPTS / record) else []
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+    assert len(right) >= 20
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["casebook/resume", "casebook/compaction", "workflow", "clock/in_a_resumed_session_0"]),
+    st.sampled_from([1, 10, 3600]),
+    st.integers(-HOUR, 8 * HOUR),
+    st.floats(0, 1),
+    st.sampled_from(["first", "last", "behind"]),
+    st.booleans(),
+)
+@example("workflow", 10, -4, 0.49, "behind", False)
+@example("casebook/resume", 3600, -1804, 0.88, "behind", False)
+def test_lines_sorted_after_any_step_never_give_wrong_sums_silently(
+    tmp_path_factory: pytest.TempPathFactory, name: str, slower: int, step: int, part: float, undated: str, joined: bool
+) -> None:
+    """LOG-35: also in sessions that took longer than the step."""
+    source, target = TRANSCRIPTS / name, tmp_path_factory.mktemp("sorted")
+    files = [list(map(json.loads, path.read_text("utf-8").splitlines())) for path in sorted(source.rglob("*.jsonl"))]
+    slowed = [[slower_line(line, slower) for line in lines] for lines in files]
+    times = [_moment(line["timestamp"]) for lines in slowed for line in lines if "timestamp" in line]
+    at = min(times) - 1 + part * (max(times) - min(times) + 1)
+    texts = [[f"{json.dumps(line)}\n" for line in with_step(lines, (0, 0), at, step)] for lines in slowed]
+    for number, lines in enumerate([[*chain.from_iterable(texts)]] if joined else texts):
+        (target / f"{number}.jsonl").write_text("".join(sorted_by_time(lines, undated)), "utf-8")
+
+    assert counted_or_told(target, source)
+
+
+def slower_line(line: dict[str, Any], times: int) -> dict[str, Any]:
+    """Return a line of a session that took longer; `START` is before all recordings."""
+    line = {**line}
+    if "timestamp" in line:
+        time = datetime.fromtimestamp(START + (_moment(line["timestamp"]) - START) * times, UTC)
+        line["timestamp"] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    elif line["type"] == "cost-state":
+        line["totalDuration"] *= times
+        line["startTime"] = round(1000 * START + (line["startTime"] - 1000 * START) * times)
+    return line
 
 
 # --- older copies

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_convert.log_files.searching import finders, plain_finders
+from cc_convert.log_files.scan import finders, plain_finders
 
 letters = st.binary(max_size=300).map(lambda data: bytes(byte % 3 for byte in data))
 

@@ -6,7 +6,6 @@ once. Reading knows no prices; `Logs.priced` applies them.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from .garbage import no_collections
@@ -34,7 +33,7 @@ wrote it, else as `calculate`. `logged`: only the CLI's own figures; a session's
 """
 
 
-_HOST, _TIME = Row._fields.index("host"), Row._fields.index("time")
+_HOST = Row._fields.index("host")
 
 
 class Logs(NamedTuple):
@@ -156,9 +155,10 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         rows |= new
     # An archive may already contain them.
     missing, totals = find_unlogged(scans, rows)
-    missing = [row for row in missing if row.key not in rows]
+    if missing := [row for row in missing if row.key not in rows]:
+        missing = _copy_labels(missing, rows)
     return Logs(
-        rows=_sort_by_time([*rows.values(), *(_copy_labels(missing, rows) if missing else ())]),
+        rows=sorted([*rows.values(), *missing], key=lambda row: (row.time is None, row.time or 0.0)),
         problems=[problem for scan in scans for problem in scan.problems],
         totals=totals,
         files=[scan.path for scan in scans],
@@ -175,12 +175,6 @@ def _copy_labels(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
         row._replace(**{name: getattr(last, name) for name in LABELS}) if (last := last_rows.get(row.session)) else row
         for row in missing
     ]
-
-
-def _sort_by_time(rows: list[Row]) -> list[Row]:
-    dated = [row for row in rows if row.time is not None]
-    dated.sort(key=itemgetter(_TIME))
-    return dated if len(dated) == len(rows) else dated + [row for row in rows if row.time is None]
 
 
 def _logged_costs(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:

@@ -1,12 +1,16 @@
 """Convert rows to JSON lines and back: an archive for the CLI's own logs, which the CLI deletes."""
 
 import json
-from collections.abc import Callable
-from typing import cast, get_args, get_type_hints
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
+from .decode import validator_class
 from .extract import LATEST
 from .fields import MOST, Record
 from .rows import Kind, Row, make_row
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
 __all__ = ["ARCHIVED", "from_archive", "to_archive"]
 
@@ -22,51 +26,32 @@ def to_archive(row: Row, title: str = "") -> str:
 
 def from_archive(record: Record) -> Row | None:
     """Return the row in an archive line, without its cost; `None` for other records."""
-    # Older archives have no labels.
-    values = [_tuple(record.get(name, Row._field_defaults.get(name))) for name in Row._fields[:-1]]
-    if not all(check(value) for check, value in zip(_CHECKS, values, strict=True)):
+    try:
+        # Older archives have no labels.
+        fields = _validator().validate_python(dict.fromkeys(Row._fields) | Row._field_defaults | record)
+    except ValueError:
         return None
-    return make_row((*values, None))
+    return make_row((*(fields[name] for name in Row._fields[:-1]), None))
 
 
-def _tuple(value: object) -> object:
-    return tuple(map(_tuple, cast("list[object]", value))) if isinstance(value, list) else value
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= MOST
-
-
-def _is_cost(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and 0 <= value <= MOST)
-
-
-def _is_time(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and 0 < value < LATEST)
-
-
-def _is_tools(value: object) -> bool:
-    return isinstance(value, tuple) and all(map(_is_text, cast("tuple[object, ...]", value)))
-
-
-def _is_steps(value: object) -> bool:
-    return isinstance(value, tuple) and all(map(_is_step, cast("tuple[object, ...]", value)))
-
-
-def _is_step(value: object) -> bool:
-    return isinstance(value, tuple) and [*map(_is_count, cast("tuple[object, ...]", value))] == [True] * 5
-
-
-_TYPE_CHECKS: dict[object, Callable[[object], bool]] = {
-    str: _is_text,
-    int: _is_count,
-    bool: lambda value: isinstance(value, bool),
-    Kind: lambda value: value in get_args(Kind),
-}
-_FIELD_CHECKS = {"time": _is_time, "logged_cost": _is_cost, "tools": _is_tools, "steps": _is_steps}
-# Without the cost, the last field.
-_CHECKS = [_FIELD_CHECKS.get(name) or _TYPE_CHECKS[kind] for name, kind in list(get_type_hints(Row).items())[:-1]]
+@cache
+def _validator() -> "SchemaValidator":
+    count, text = {"type": "int", "strict": True, "ge": 0, "le": MOST}, {"type": "str", "strict": True}
+    counts = {"type": "tuple", "items_schema": [count] * 5}
+    time, cost = (
+        {"type": "float", "strict": True, **bounds} for bounds in ({"gt": 0, "lt": LATEST}, {"ge": 0, "le": MOST})
+    )
+    schemas: dict[object, dict[str, Any]] = {
+        "time": {"type": "nullable", "schema": time},
+        "logged_cost": {"type": "nullable", "schema": cost},
+        "tools": {"type": "tuple", "items_schema": [text], "variadic_item_index": 0},
+        "steps": {"type": "tuple", "items_schema": [counts], "variadic_item_index": 0},
+        str: text,
+        int: count,
+        bool: {"type": "bool", "strict": True},
+        Kind: {"type": "literal", "expected": [*get_args(Kind)]},
+    }
+    # Without the cost, the last field.
+    types = list(get_type_hints(Row).items())[:-1]
+    fields = {name: {"type": "typed-dict-field", "schema": schemas.get(name) or schemas[kind]} for name, kind in types}
+    return validator_class()(cast("Any", {"type": "typed-dict", "fields": fields}))

@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from io import FileIO
+from io import BytesIO, FileIO
 from typing import Any, NamedTuple, TypeAlias
 
 from .private import write_private
@@ -185,7 +185,7 @@ def edges_of(path: str, offset: int) -> tuple[int, int]:
         return edges_in(file, offset)
 
 
-def edges_in(file: FileIO, offset: int) -> tuple[int, int]:
+def edges_in(file: FileIO | BytesIO, offset: int) -> tuple[int, int]:
     """Return the same for an open file."""
     file.seek(0)
     first = file.read(min(_EDGE, offset))

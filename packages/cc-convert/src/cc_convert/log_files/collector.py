@@ -5,16 +5,7 @@ from contextlib import suppress
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
-from .extract import (
-    LATEST,
-    declined_parts,
-    event_usage,
-    model_totals,
-    request_row,
-    session_of,
-    time_of,
-    tool_calls,
-)
+from .extract import LATEST, declined_parts, event_usage, model_totals, request_row, session_of, time_of, tool_calls
 from .fields import Record, clean_record, clean_totals, clean_usage, count
 from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in

@@ -87,20 +87,14 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     model, context = fields.get("model") or "", sum(usage.get(name) or 0 for name in names)
     failed = model == SYNTHETIC or clean.get("isApiErrorMessage") is True
+    base = base._replace(identity=fields.get("id") or "")
     for block in _blocks(message.get("content")):
         kind, text = block.get("type"), block.get("text")
         if kind == "text" and isinstance(text, str):
-            yield base._replace(
-                kind="error" if failed else "text",
-                text=text,
-                name=model,
-                identity=fields.get("id") or "",
-                tokens=context,
-            )
+            text_kind: EventKind = "error" if failed else "text"
+            yield base._replace(kind=text_kind, text=text, name=model, tokens=context)
         elif kind == "thinking":
-            yield base._replace(
-                kind="thinking", text=text_or_empty(block.get("thinking")), identity=fields.get("id") or ""
-            )
+            yield base._replace(kind="thinking", text=text_or_empty(block.get("thinking")))
         elif kind in ("tool_use", "server_tool_use"):
             name, identity = (text_or_empty(block.get(field)) for field in ("name", "id"))
             value = block.get("input")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
 
-from .fields import Record, clean_usage
+from .fields import TOTAL_COUNTS, Record, clean_usage
 from .model_names import canonical_model
 from .rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
 from .usage import answering_model, counts_in, message_usage, samplings_in
@@ -22,7 +22,6 @@ SYNTHETIC = "<synthetic>"
 LATEST = 253_000_000_000
 """In the year 9987: later times are invalid. Before the calendar's end, so that spans and zones do not exceed it."""
 _TOOLS = ("tool_use", "server_tool_use")
-_HOURS = "cacheCreationEphemeral1hInputTokens"
 _NO_FORK: Record = {}
 
 
@@ -124,22 +123,11 @@ def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, f
     totals: dict[str, tuple[Counts, float]] = {}
     splits = True
     for name, fields in usage.items():
-        get = fields.get
-        written, hour = get("cacheCreationInputTokens") or 0, get(_HOURS) or 0
-        if written and _HOURS not in fields:
-            splits = False
-        if hour > written:
-            hour = written
-        counts = (
-            get("inputTokens") or 0,
-            get("outputTokens") or 0,
-            get("cacheReadInputTokens") or 0,
-            written - hour,
-            hour,
-            get("thinkingTokens") or 0,
-            get("webSearchRequests") or 0,
-        )
-        model, cost = canonical_model(name), get("costUSD") or 0.0
+        fresh, output, read, written, hour, thinking, searches = [fields.get(field) or 0 for field in TOTAL_COUNTS]
+        splits = splits and (not written or "cacheCreationEphemeral1hInputTokens" in fields)
+        hour = min(hour, written)
+        counts = (fresh, output, read, written - hour, hour, thinking, searches)
+        model, cost = canonical_model(name), fields.get("costUSD") or 0.0
         if model in totals:
             earlier, spent = totals[model]
             counts, cost = add_counts(earlier, counts), spent + cost

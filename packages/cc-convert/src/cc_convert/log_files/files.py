@@ -1,7 +1,7 @@
 """Read log files to scans: from the cache or from disk, with several processes if faster."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from io import FileIO
+from io import BytesIO, FileIO
 
 from ..forks import group_by_size, share_jobs
 from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
@@ -31,7 +31,7 @@ def read_file(path: str, *, before: FileScan | None = None, strict: bool = False
     try:
         with open_log(path, before.offset if before else 0) as stream:
             scan = scan_stream(stream, path, before=before, strict=strict)
-            if with_edges and isinstance(stream, FileIO):
+            if with_edges and isinstance(stream, FileIO | BytesIO):
                 return scan._replace(edges=edges_in(stream, scan.offset))
             return scan
     except OSError as error:
@@ -62,8 +62,13 @@ def read_files(
             (done if is_complete else partial)[path] = scan
     if cache:
         cache.close()
-    sizes = {path: _size(identities.get(path), partial.get(path)) for path in paths if path not in done}
-    reader = _Reader(sizes, partial, strict=strict, with_edges=cache is not None, progress=progress)
+    sizes = {path: identities[path].size if path in identities else 0 for path in paths if path not in done}
+    sizes |= {path: max(0, sizes[path] - scan.offset) for path, scan in partial.items()}
+    reader = _Reader(
+        sizes,
+        lambda path: read_file(path, before=partial.get(path), strict=strict, with_edges=cache is not None),
+        progress,
+    )
     scans = reader.read(processes)
     # Lines written during the scan belong to the next scan: the identity is from before.
     new = {
@@ -89,25 +94,11 @@ def identities_of(paths: Iterable[str]) -> dict[str, Identity]:
     return identities
 
 
-def _size(identity: Identity | None, before: FileScan | None) -> int:
-    """Return the number of bytes to read."""
-    return max(0, identity.size - (before.offset if before else 0)) if identity else 0
-
-
 class _Reader:
     """Reads files, in this process and in forks, and reports the progress."""
 
-    def __init__(
-        self,
-        sizes: dict[str, int],
-        partial: dict[str, FileScan],
-        *,
-        strict: bool,
-        with_edges: bool,
-        progress: Progress | None,
-    ) -> None:
-        self._sizes, self._partial, self._progress = sizes, partial, progress
-        self._strict, self._with_edges = strict, with_edges
+    def __init__(self, sizes: Mapping[str, int], scan: Callable[[str], FileScan], progress: Progress | None) -> None:
+        self._sizes, self._scan, self._progress = sizes, scan, progress
         self._scans: dict[str, FileScan] = {}
         self.packed: dict[str, bytes] = {}
         """The scans by forks, as bytes."""
@@ -136,9 +127,6 @@ class _Reader:
     def _run_in_fork(self, paths: list[str]) -> list[bytes]:
         # Packed job by job, so that no process waits at the end while another one packs.
         return [dump_scan(self._scan(path)) for path in paths]
-
-    def _scan(self, path: str) -> FileScan:
-        return read_file(path, before=self._partial.get(path), strict=self._strict, with_edges=self._with_edges)
 
     def _take(self, scan: FileScan) -> None:
         self._scans[scan.path] = scan

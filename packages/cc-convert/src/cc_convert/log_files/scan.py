@@ -6,14 +6,19 @@ are checked, to detect a cut-off line; lines with usage are decoded.
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias, cast
 
 from .collector import Collector, Taken
 from .decode import decode_line, fast_decoders
 from .rows import FileScan
-from .searching import Find, finders
 from .streams import DamagedLogError, Readable
 
-__all__ = ["LONGEST_LINE", "scan_stream"]
+__all__ = ["LONGEST_LINE", "finders", "plain_finders", "scan_stream"]
+
+Find: TypeAlias = Callable[[bytes, int, int], int]
+"""Returns a needle's position between two bounds, or -1."""
 
 LONGEST_LINE = 256 * 1024 * 1024
 """A longer line is reported and skipped. The largest line seen in real logs has 5 MB."""
@@ -32,19 +37,8 @@ _MARKS = (b'_tokens"', b'Tokens"', b"\0")
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _ATTACHMENT = b'"attachment":{"type":'
 _NAMED = b'{"type":"'
-_COUNTING = tuple(
-    b'{"type":"%s"' % name
-    for name in (
-        b"assistant",
-        b"user",
-        b"stream_event",
-        b"result",
-        b"system",
-        b"cost-state",
-        b"cc-convert-row",
-        b"rate_limit_event",
-    )
-)
+_KINDS = b"assistant user stream_event result system cost-state cc-convert-row rate_limit_event"
+_COUNTING = tuple(b'{"type":"%s"' % kind for kind in _KINDS.split())
 """Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
 _STATE = b'{"type":"cost-state"'
 _MESSAGE = b'"message":{"'
@@ -69,6 +63,23 @@ _FIRST = 200
 _OPEN = ord("{")
 _FIELD = b'{"'
 _ENDS = b"}\r"
+
+
+def plain_finders(data: bytearray) -> tuple[Find, Find]:
+    """Return the functions that find a needle's first and last position."""
+    return data.find, data.rfind
+
+
+try:
+    import stringzilla
+except ImportError:
+    finders = plain_finders
+else:
+    _vectors = cast("Any", stringzilla)
+
+    def finders(data: bytearray) -> tuple[Find, Find]:
+        """Return the same functions with the processor's vector instructions; they need at most a fifth of the time."""
+        return partial(_vectors.find, data), partial(_vectors.rfind, data)
 
 
 def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:

@@ -4,9 +4,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from glob import glob, has_magic
+from io import BytesIO, FileIO
 
-from .streams import Readable, begins_packed, open_packed
+from .streams import MAGICS, Blocks, Readable, begins_packed, open_packed
 
 __all__ = [
     "ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "default_places", "find_logs",
@@ -17,6 +19,9 @@ STDIN = "-"
 """The standard input's name among the sources."""
 ENDINGS = tuple(f"{name}{packed}" for packed in ("", ".gz", ".zst", ".bz2", ".xz") for name in (".jsonl", ".ndjson"))
 """File name endings for logs in a folder."""
+
+# A larger log is read in pieces.
+_SMALL = 32_768
 
 
 class LogsNotFoundError(FileNotFoundError):
@@ -138,21 +143,19 @@ def is_packed(path: str) -> bool:
 def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
     """Open a log from an offset on; a packed log is unpacked, and allows only offset 0."""
     if path == STDIN:
-        return nullcontext(_Pipe())
-    file = open(path, "rb", buffering=0)
+        # A read returns the available bytes.
+        return nullcontext(Blocks(partial(os.read, sys.stdin.fileno())))
+    file = FileIO(path)
     try:
-        packed = begins_packed(file)
-        file.seek(0 if packed else offset)
+        beginning = file.read(_SMALL)
+        if beginning.startswith(MAGICS):
+            return open_packed(file)
+        # Each further call takes as long as reading some kilobytes.
+        if len(beginning) < _SMALL and not file.read(1):
+            file.close()
+            file = BytesIO(beginning)
+        file.seek(offset)
     except BaseException:
         file.close()
         raise
-    return open_packed(file) if packed else file
-
-
-class _Pipe:
-    """The standard input as a stream: a read returns the available bytes."""
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        chunk = os.read(sys.stdin.fileno(), len(buffer))
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
+    return file

@@ -7,7 +7,16 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-__all__ = ["Blocks", "DamagedLogError", "Readable", "begins_packed", "lines_of", "lines_with_offsets", "open_packed"]
+__all__ = [
+    "MAGICS",
+    "Blocks",
+    "DamagedLogError",
+    "Readable",
+    "begins_packed",
+    "lines_of",
+    "lines_with_offsets",
+    "open_packed",
+]
 
 _PACKERS = {
     b"\x1f\x8b": ("gzip", "gzip", "open"),
@@ -15,8 +24,9 @@ _PACKERS = {
     b"\xfd7zXZ\x00": ("xz", "lzma", "open"),
     b"\x28\xb5\x2f\xfd": ("zstd", "compression.zstd", "open"),
 }
-_MAGICS = tuple(_PACKERS)
-_MAGIC_LENGTH = max(map(len, _MAGICS))
+MAGICS = tuple(_PACKERS)
+"""First bytes of packed files."""
+_MAGIC_LENGTH = max(map(len, MAGICS))
 _PIECE = 1 << 16
 _LONGEST = 1 << 28
 
@@ -49,7 +59,7 @@ class Blocks:
 def begins_packed(file: Any) -> bool:
     """Return true if a binary file begins like one that gzip, zstd, bzip2 or xz packed."""
     file.seek(0)
-    return file.read(_MAGIC_LENGTH).startswith(_MAGICS)
+    return file.read(_MAGIC_LENGTH).startswith(MAGICS)
 
 
 @contextmanager

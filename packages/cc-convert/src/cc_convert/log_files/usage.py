@@ -6,7 +6,7 @@ Knows neither records nor files.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from .fields import Record, clean_usage
+from .fields import COUNTS, Record, clean_usage
 from .model_names import canonical_model
 from .rows import Counts, Steps
 
@@ -74,15 +74,10 @@ def counts_in(usage: Record) -> Counts:
         written = written or hour + (split.get("ephemeral_5m_input_tokens") or 0)
         hour = min(hour, written)
     details, server = get("output_tokens_details"), get("server_tool_use")
-    return (
-        get("input_tokens") or 0,
-        get("output_tokens") or 0,
-        get("cache_read_input_tokens") or 0,
-        written - hour,
-        hour,
-        (details.get("thinking_tokens") or 0) if details else 0,
-        (server.get("web_search_requests") or 0) if server else 0,
-    )
+    thinking = (details.get("thinking_tokens") or 0) if details else 0
+    searches = (server.get("web_search_requests") or 0) if server else 0
+    fresh, output, read = [get(name) or 0 for name in COUNTS[:3]]
+    return fresh, output, read, written - hour, hour, thinking, searches
 
 
 def samplings_in(iterations: Sequence[object]) -> list[tuple[str, Record]]:

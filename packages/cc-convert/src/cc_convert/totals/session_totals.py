@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
@@ -38,6 +39,10 @@ class ProcessTotal(NamedTuple):
     """The part that is in no request, by model. No model has only zeros."""
     uncovered: list[Row]
     """Requests since the total before it that it does not cover."""
+    later: list[Row]
+    """Requests after it."""
+    moved: bool
+    """True if lines in the file were moved, so that requests after the total may be in it."""
 
 
 class _File:
@@ -60,6 +65,11 @@ class _File:
                 positions[row.key] = place
             place += 1
         return positions
+
+    @cached_property
+    def own_places(self) -> list[int]:
+        """The same positions without copies, in order."""
+        return sorted(place for key, place in self.positions.items() if key not in self.scan.origins)
 
 
 class _State(NamedTuple):
@@ -109,7 +119,8 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
 
 def _with_answering_models(state: _State, requests: list[Row], requested: Mapping[str, str]) -> _State:
     positions, place = state.file.positions, state.ledger.place
-    earlier = [row for row in requests if positions.get(row.key, -1) < place]
+    # A total before all requests was moved there.
+    earlier = [row for row in requests if not place or positions.get(row.key, -1) < place]
     return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
 
 
@@ -117,7 +128,7 @@ def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
     """Return the scans in which each session made requests."""
     places: dict[str, list[FileScan]] = defaultdict(list)
     for scan in scans:
-        for session in {row.session for row in scan.rows}:
+        for session in dict.fromkeys(row.session for row in scan.rows):
             places[session].append(scan)
     return places
 
@@ -155,7 +166,9 @@ def _rank_of_copy(state: _State) -> tuple[float, int]:
 def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Row]) -> list[ProcessTotal]:
     if len(states) == 1 and (usual := _single_process_total(states[0], requests)):
         return [usual]
-    doubtful = _is_doubtful(states)
+    if moved := _has_moved_lines(states, lineages, requests):
+        states = sorted(states, key=lambda state: size_of(state.ledger.totals))
+    doubtful = moved or _is_doubtful(states)
     shared = doubtful or len({state.ledger.start for state in states}) > 1
     positions = states[-1].file.positions
     # By position, so that requests after a total need no check; sub-agents' requests have no position.
@@ -164,6 +177,7 @@ def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Ro
     previous: list[_Base] = []
     for state in states:
         stop = bisect_left(remaining, state.ledger.place, key=lambda row: positions.get(row.key, -1))
+        stop = len(remaining) if moved else stop
         pool = _Pool(state, [row for row in remaining[:stop] if doubtful or _may_cover(state, row)], doubtful)
         bases = [base for base in previous if base.start == state.ledger.start][:_MOST_BASES]
         alone = not bases and not shared
@@ -174,10 +188,33 @@ def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Ro
         base, covered = _choose(bases, pool, shared=not alone)
         previous.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
         taken = {row.key for row in covered}
-        remaining[:stop] = [row for row in remaining[:stop] if row.key not in taken]
-        uncovered = [row for row in pool.later(base) if row.key not in taken]
-        totals.append(_process_total(state, base, covered, uncovered))
+        remaining = [row for row in remaining if row.key not in taken]
+        uncovered = [row for row in (pool.rows if moved else pool.later(base)) if row.key not in taken]
+        possible = {row.key for row in pool.rows}
+        rest = (uncovered, [row for row in remaining if row.key not in possible], moved)
+        totals.append(ProcessTotal(state.ledger, state.file.scan, *_spending(state, base, covered), *rest))
     return totals
+
+
+def _has_moved_lines(states: list[_State], lineages: _Lineages, requests: list[Row]) -> bool:
+    """Return true if lines were moved, as by a tool that sorts them by time.
+
+    Then a total grew without a request or a compaction in the session's file, or the totals show that the clock was
+    set back, but no time falls.
+    """
+    parents = _possible_parents(states[0], lineages, doubtful=True)
+    others = [parent.ledger for parent in parents if parent.ledger.session != states[0].ledger.session]
+    place, totals = 0, [{}, *(sums(other.totals) for other in others)]
+    for ledger, file in states:
+        total, own = sums(ledger.totals), file.own_places
+        if total not in totals and bisect_left(own, place) == bisect_left(own, ledger.place):
+            return True
+        place, totals = ledger.place, [total]
+    if not _is_doubtful(states) or any(ledger.set_back for ledger, _ in states):
+        return False
+    positions = states[-1].file.positions
+    times = [row.time for row in sorted(requests, key=lambda row: positions.get(row.key, -1)) if row.key in positions]
+    return all(first <= second for first, second in pairwise(time for time in times if time is not None))
 
 
 def _is_doubtful(states: list[_State]) -> bool:
@@ -208,7 +245,7 @@ def _single_process_total(state: _State, requests: list[Row]) -> ProcessTotal | 
         return None
     if count_rows(requests) != {model: counts for model, (counts, _) in ledger.totals.items()}:
         return None
-    return ProcessTotal(ledger, scan, ledger.totals, requests, {}, [])
+    return ProcessTotal(ledger, scan, ledger.totals, requests, {}, [], [], moved=False)
 
 
 def _may_cover(state: _State, row: Row) -> bool:
@@ -337,7 +374,8 @@ def _was_copied(state: _State, fork: _State) -> bool:
     return last >= 0 and not any(last < place < state.ledger.place for place in positions.values())
 
 
-def _process_total(state: _State, base: _Base, covered: list[Row], uncovered: list[Row]) -> ProcessTotal:
+def _spending(state: _State, base: _Base, covered: list[Row]) -> tuple[Totals, list[Row], dict[str, Counts]]:
+    """Return a process's spending, the requests in it, and the part that is in no request."""
     spent: Totals = {}
     unlogged: dict[str, Counts] = {}
     covered = [*covered, *base.copied]
@@ -350,4 +388,4 @@ def _process_total(state: _State, base: _Base, covered: list[Row], uncovered: li
         spent[model] = (subtract_counts(counts, inherited), max(0.0, cost - known_cost))
         if any(remainder := subtract_counts(spent[model][0], requests)):
             unlogged[model] = remainder
-    return ProcessTotal(state.ledger, state.file.scan, spent, covered, unlogged, uncovered)
+    return spent, covered, unlogged
