@@ -25,7 +25,6 @@ from cc_loopback.thread import ServerThread
 
 from .conftest import BODY, PROMPT, Connect, Serve, ask
 
-
 # Stops a server in the middle of a stream; prints the numbers of threads and descriptors before, meanwhile and after.
 LEFTOVERS = """
 import gc, httpx2, json, os, threading
