@@ -4,8 +4,6 @@ from pydantic_ai.exceptions import AgentRunError, ModelHTTPError, UserError
 
 from .login import AnswerSource
 
-__all__ = ["explain"]
-
 
 def explain(error: Exception, login: AnswerSource) -> str:
     """Return the error and the action to take, in a paragraph."""

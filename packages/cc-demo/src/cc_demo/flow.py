@@ -6,8 +6,6 @@ Rich wraps a whole text. Streamed text must be on the screen before the line is 
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["Flow"]
-
 
 class Flow:
     """A paragraph that grows.

@@ -14,8 +14,6 @@ from cc_loopback import JsonObject, Reply
 
 from .agent import CITIES
 
-__all__ = ["EVENT_DELAY", "respond"]
-
 # Seconds before each event in a terminal: long enough to see the text stream, too short to be a wait.
 EVENT_DELAY = 0.01
 

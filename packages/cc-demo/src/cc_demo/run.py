@@ -34,8 +34,6 @@ from .screen import Screen
 from .signals import Signals, StoppedBySignal
 from .timing import TimedModel, ToolTimes
 
-__all__ = ["run"]
-
 _PACED = "The scripted model writes slowly here, so that one sees the text stream."
 _ONLINE = "Both contain the API's own time."
 

@@ -18,8 +18,6 @@ from .flow import Flow
 from .login import AnswerSource, Choice
 from .timing import Timing
 
-__all__ = ["Screen"]
-
 _LABEL_WIDTH = 8
 _DIM = "dim"
 _NAME = "cyan"

@@ -13,8 +13,6 @@ from .errors import IPCError
 from .functions import Function
 from .serving import serve
 
-__all__ = ["find_functions", "main"]
-
 
 def find_functions(target: str) -> dict[str, Function]:
     """Return the functions in `module:object`, which is a function, an iterable or a mapping by name.

@@ -12,8 +12,6 @@ from .guard import ToolFailure, guarded
 from .messages import CallToolParams, ToolHandler, error_response
 from .results import validate_result
 
-__all__ = ["CurrentCall", "answer", "current_call", "error_frame"]
-
 
 @dataclass(frozen=True, slots=True)
 class CurrentCall:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from cc_ipc_bridge.peer import PeerSocket
     from cc_types import JsonValue
 
-__all__ = ["IPCClient"]
-
 # The kernel connects at once, unless more peers are waiting than the server's queue holds.
 _CONNECT_TIMEOUT = 5.0
 

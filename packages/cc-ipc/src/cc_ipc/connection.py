@@ -20,8 +20,6 @@ from .messages import CallToolParams, parse_request
 if TYPE_CHECKING:
     from cc_ipc_bridge.peer import PeerSocket
 
-__all__ = ["Answer", "Connection", "ServerState"]
-
 _log = logging.getLogger("cc_ipc")
 
 

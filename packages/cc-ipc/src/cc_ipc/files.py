@@ -14,8 +14,6 @@ from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .errors import SocketPathError
 
-__all__ = ["LockedFile", "OwnedPath"]
-
 # A cleanup that finds a new file before it is locked removes it as a leftover, but hardly so many times in a row.
 _ATTEMPTS = 20
 

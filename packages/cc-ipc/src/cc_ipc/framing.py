@@ -25,8 +25,6 @@ from .errors import (
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["END_OF_STREAM", "NEED_DATA", "Event", "Frame", "FrameDecoder", "Signal", "encode_frame"]
-
 
 class Signal(Enum):
     """Reason for an event without a frame."""

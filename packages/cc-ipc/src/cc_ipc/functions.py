@@ -20,8 +20,6 @@ from .results import validate_result
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["Function", "FunctionTool", "function_tool"]
-
 Function: TypeAlias = Callable[..., object]
 """A sync or async function, method or other callable whose parameters can be given by name."""
 

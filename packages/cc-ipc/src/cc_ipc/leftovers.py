@@ -18,8 +18,6 @@ from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .sockets import is_dead_socket
 
-__all__ = ["remove_leftovers", "schema_file_name", "socket_file_name"]
-
 _log = logging.getLogger("cc_ipc")
 
 

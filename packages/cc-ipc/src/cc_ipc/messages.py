@@ -11,25 +11,6 @@ from .errors import InvalidRequestError, IPCToolExecutionError, UnknownMethodErr
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = [
-    "CallToolParams",
-    "EmbeddedResource",
-    "IPCErrorPayload",
-    "IPCErrorResponse",
-    "IPCRequest",
-    "IPCResponse",
-    "MediaContent",
-    "ResourceLink",
-    "TextContent",
-    "ToolHandler",
-    "ToolResult",
-    "ToolResultContent",
-    "ToolSchema",
-    "error_response",
-    "parse_request",
-    "parse_response",
-]
-
 CALL_TOOL = "call_tool"
 
 ToolHandler: TypeAlias = Callable[[dict[str, object]], Awaitable[dict[str, object]]]

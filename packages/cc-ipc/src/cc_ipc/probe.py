@@ -12,8 +12,6 @@ from cc_ipc_bridge.payload import decode_json
 
 from .errors import BridgeStartupError
 
-__all__ = ["check_bridge"]
-
 # A bridge answers within 0.1 s, and even on a loaded machine in a fraction of this time.
 _ANSWER_TIMEOUT = 20.0
 

@@ -10,8 +10,6 @@ from typing import cast
 from .errors import InvalidToolResultError
 from .messages import ToolResult
 
-__all__ = ["validate_result"]
-
 # MCP's kinds of content, and the text fields that a client requires.
 _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),

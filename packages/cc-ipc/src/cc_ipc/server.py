@@ -17,8 +17,6 @@ from .files import OwnedPath
 from .messages import ToolHandler
 from .sockets import BACKLOG, listen_privately
 
-__all__ = ["IPCServer"]
-
 _log = logging.getLogger("cc_ipc")
 
 # A cancelled handler has this long to clean up, and is then left running, with a warning.

@@ -18,8 +18,6 @@ from .messages import ToolHandler, ToolSchema
 from .server import IPCServer
 from .sockets import fits_socket_path
 
-__all__ = ["IPCSession", "IPCSessionState", "StdioServerConfig"]
-
 # Folder for a socket whose path in the temporary folder would be too long. All users may write there, but not touch
 # each other's files.
 _SHORT_FOLDER = Path("/tmp")  # noqa: S108 - the files are private from their creation

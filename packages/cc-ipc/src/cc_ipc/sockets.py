@@ -16,8 +16,6 @@ from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .errors import SocketPathError
 
-__all__ = ["BACKLOG", "MAX_SOCKET_PATH", "fits_socket_path", "is_dead_socket", "listen_privately"]
-
 _IS_LINUX: bool = sys.platform.startswith("linux")
 
 # `sun_path` is a fixed array that ends with a zero byte: 108 bytes on Linux, 104 on BSD and macOS.

@@ -1,15 +1,5 @@
 """Constants that both sides of the bridge share. Nothing is imported, as every import delays the first response."""
 
-__all__ = [
-    "LENGTH_PREFIX_SIZE",
-    "MAX_MESSAGE_SIZE",
-    "SCHEMA_FILE_PREFIX",
-    "SCHEMA_FILE_SUFFIX",
-    "SOCKET_FILE_PREFIX",
-    "SOCKET_FILE_SUFFIX",
-    "SOCKET_PERMISSIONS",
-]
-
 MAX_MESSAGE_SIZE: int = 10_485_760
 """Largest payload in bytes: enough for results with some megabytes, and a memory limit (the length could say 4 GB)."""
 

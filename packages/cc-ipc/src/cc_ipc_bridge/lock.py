@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["acquire", "has_owner", "open_own_file", "try_acquire_shared", "wait_for_owner_to_end"]
-
 
 def open_own_file(path: str | PathLike[str]) -> int:
     """Open this user's regular file for reading. Links are not followed.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from cc_types import JsonValue
 
-__all__ = ["claim_stdout", "main", "serve_bridge"]
-
 _USAGE = "usage: python -m cc_ipc_bridge SOCKET SCHEMA\n"
 
 # A single read takes a pipe's whole content, so that arguments with megabytes take few reads.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
             ...
 
 
-__all__ = ["is_own_peer", "peer_uid"]
-
 # Linux: `struct ucred {int pid, uid, gid}`. BSD and macOS: `struct xucred`, which begins with `{version, uid, …}`.
 _UCRED_SIZE = 12
 _XUCRED_SIZE = 76

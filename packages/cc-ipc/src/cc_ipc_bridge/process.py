@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .protocol import McpServer, RequestId
     from .relay import Relay
 
-__all__ = ["Bridge", "Output"]
-
 # When the client or the parent exits, calls that are almost finished are still answered. The time is short, because a
 # client that exits waits for servers, and each side has noticed the other's exit by then.
 _DRAIN_TIMEOUT = 0.5

@@ -18,24 +18,6 @@ if TYPE_CHECKING:
     RequestId: TypeAlias = str | int
     Action: TypeAlias = "ReplyFrame | CallFrame | CancelFrame | None"
 
-__all__ = [
-    "HANDSHAKE_VERSIONS",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "METHOD_NOT_FOUND",
-    "MODERN_VERSIONS",
-    "PARSE_ERROR",
-    "SERVER_INFO",
-    "UNSUPPORTED_PROTOCOL_VERSION",
-    "CallFrame",
-    "CancelFrame",
-    "McpServer",
-    "ReplyFrame",
-    "error_line",
-    "result_line",
-]
-
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601

@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["CallCancelled", "PendingCall", "Relay", "RelayFault"]
-
 # The kernel connects at once, unless the parent's connection queue is full.
 _CONNECT_TIMEOUT = 5.0
 

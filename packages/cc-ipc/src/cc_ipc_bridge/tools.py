@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["mcp_tools", "read_all"]
-
 # Optional fields in a `ToolSchema`, and MCP's names for them.
 _OPTIONAL = {"title": "title", "output_schema": "outputSchema", "annotations": "annotations", "_meta": "_meta"}
 

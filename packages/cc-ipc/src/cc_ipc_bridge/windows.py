@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["WindowsUnsupportedError"]
-
 
 class WindowsUnsupportedError(OSError):
     """The function needs Unix sockets or `flock`, and was called on Windows."""
