@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Self, cast
 
+from cc_ipc_bridge.constants import WindowsUnsupportedError
 from cc_ipc_bridge.peer import is_own_peer
-from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .errors import IPCConnectionError, IPCError, RemoteProtocolError, SessionStateError
 from .framing import Frame, FrameDecoder, encode_frame

@@ -12,8 +12,7 @@ from typing import Literal, Self, TypedDict
 from cc_ipc_bridge.payload import encode_json
 
 from .errors import SessionStateError, UnencodableMessageError
-from .files import LockedFile
-from .leftovers import remove_leftovers, schema_file_name, socket_file_name
+from .files import LockedFile, remove_leftovers, schema_file_name, socket_file_name
 from .messages import ToolHandler, ToolSchema
 from .server import IPCServer
 from .sockets import fits_socket_path
@@ -130,7 +129,8 @@ class IPCSession:
             # The schema file first: the lock marks the session as alive before the socket exists and is served.
             self._schema_file = LockedFile(self._schema_path, schemas)
             await self._server.start()
-            self._check_started()
+            if self._state is not IPCSessionState.STARTED:  # stopped by another task in the meantime
+                raise SessionStateError(state=self._state.value, wanted="start")
         except BaseException:
             await self.stop()
             raise
@@ -146,10 +146,6 @@ class IPCSession:
         finally:
             if file is not None:
                 file.release()  # last, because the released lock makes the bridges exit
-
-    def _check_started(self) -> None:
-        if self._state is not IPCSessionState.STARTED:  # stopped by another task in the meantime
-            raise SessionStateError(state=self._state.value, wanted="start")
 
     def __repr__(self) -> str:
         return f"<IPCSession {self._state.value}, {len(self._schemas)} tools, {self.socket_path}>"

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 
-from .windows import WindowsUnsupportedError
+from .constants import WindowsUnsupportedError
 
 if sys.platform != "win32":
     import fcntl

@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 
-from .windows import WindowsUnsupportedError
+from .constants import WindowsUnsupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

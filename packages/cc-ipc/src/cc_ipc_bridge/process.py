@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 
-from .protocol import INTERNAL_ERROR, INVALID_REQUEST, CallFrame, CancelFrame, ReplyFrame, error_line
+from .protocol import INTERNAL_ERROR, INVALID_REQUEST, CallFrame, CancelFrame, error_line
 from .relay import CallCancelled, PendingCall, RelayFault
 from .responses import response_line
 
@@ -68,8 +68,8 @@ class Bridge:
 
     def _act(self, line: bytes) -> None:
         action = self._server.receive(line)
-        if isinstance(action, ReplyFrame):
-            self._output.write(action.line)
+        if isinstance(action, bytes):
+            self._output.write(action)
         elif isinstance(action, CallFrame):
             self._begin(action)
         elif isinstance(action, CancelFrame):

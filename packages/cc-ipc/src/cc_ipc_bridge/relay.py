@@ -11,10 +11,9 @@ import sys
 import threading
 from time import monotonic, sleep
 
-from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
+from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE, WindowsUnsupportedError
 from .payload import encode_json
 from .peer import is_own_peer
-from .windows import WindowsUnsupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
