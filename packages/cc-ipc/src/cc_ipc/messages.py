@@ -108,12 +108,6 @@ class ToolResult(TypedDict):
     """The result as structured data."""
 
 
-class IPCResponse(TypedDict):
-    """The parent's response with a call's result."""
-
-    result: ToolResult
-
-
 class IPCErrorPayload(TypedDict):
     """An error as data; the exception is `IPCError`."""
 
@@ -148,10 +142,7 @@ def parse_request(message: "JsonValue") -> CallToolParams:
         raise InvalidRequestError(reason="a request has a 'method', which is a string")
     if method != CALL_TOOL:
         raise UnknownMethodError(method=method)
-    return _call_params(message.get("params"))
-
-
-def _call_params(params: "JsonValue") -> CallToolParams:
+    params = message.get("params")
     if not isinstance(params, dict):
         raise InvalidRequestError(reason="a request has 'params', which are an object")
     name, arguments, tool_use_id = params.get("name"), params.get("arguments"), params.get("tool_use_id")
@@ -179,18 +170,14 @@ def parse_response(message: "JsonValue", *, tool: str) -> ToolResult:
     if not isinstance(message, dict) or ("result" in message) == ("error" in message):
         raise InvalidRequestError(reason="a response is an object with either 'result' or 'error'")
     if "error" in message:
-        raise _execution_error(message["error"], tool)
+        error = message["error"]
+        payload: Mapping[str, JsonValue] = error if isinstance(error, dict) else {"message": error}
+        kind, text = str(payload.get("type", "Exception")), str(payload.get("message", ""))
+        raise IPCToolExecutionError(tool=tool, error_type=kind, message=text)
     result = message["result"]
     if not isinstance(result, dict) or not isinstance(result.get("content"), list):
         raise InvalidRequestError(reason="a 'result' is an object with 'content', which is a list")
     return cast("ToolResult", result)
-
-
-def _execution_error(error: "JsonValue", tool: str) -> IPCToolExecutionError:
-    payload: Mapping[str, JsonValue] = error if isinstance(error, dict) else {"message": error}
-    return IPCToolExecutionError(
-        tool=tool, error_type=str(payload.get("type", "Exception")), message=str(payload.get("message", ""))
-    )
 
 
 def validate_result(value: object) -> ToolResult:
@@ -214,15 +201,11 @@ def validate_result(value: object) -> ToolResult:
         _check_block(block, f"content[{index}]")
     fields["content"] = blocks or [{"type": "text", "text": ""}]
     fields.setdefault("isError", fields.pop("is_error", False))
-    _check_extras(fields)
-    return cast("ToolResult", fields)
-
-
-def _check_extras(fields: Mapping[str, object]) -> None:
     if not isinstance(fields["isError"], bool):
         raise InvalidToolResultError(reason="its 'isError' is neither true nor false")
     if not isinstance(fields.get("structuredContent", {}), Mapping):
         raise InvalidToolResultError(reason="its 'structuredContent' is not an object")
+    return cast("ToolResult", fields)
 
 
 def _check_block(block: object, where: str) -> None:

@@ -124,7 +124,10 @@ class IPCSession:
             raise SessionStateError(state=self._state.value, wanted="start")
         self._state = IPCSessionState.STARTED
         try:
-            schemas = _encoded(self._schemas)
+            try:
+                schemas = encode_json(self._schemas)
+            except ValueError as error:
+                raise UnencodableMessageError(reason=f"in the tool schemas, {error}") from error
             remove_leftovers([self._folder])
             # The schema file first: the lock marks the session as alive before the socket exists and is served.
             self._schema_file = LockedFile(self._schema_path, schemas)
@@ -156,13 +159,6 @@ class IPCSession:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
-
-
-def _encoded(schemas: Sequence[ToolSchema]) -> bytes:
-    try:
-        return encode_json(schemas)
-    except ValueError as error:
-        raise UnencodableMessageError(reason=f"in the tool schemas, {error}") from error
 
 
 def _folder_for(socket_name: str) -> Path:

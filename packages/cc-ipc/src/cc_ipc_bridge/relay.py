@@ -104,7 +104,8 @@ class Relay:
                 raise CallCancelled from None
             if isinstance(error, RelayFault):
                 raise
-            raise RelayFault("IPCConnectionError", _broken(error)) from error
+            broken = "The connection to the parent process ended during the call, which may have run and is not retried"
+            raise RelayFault("IPCConnectionError", f"{broken}: {error}") from error
         if pending.detach():
             self._idle.append(sock)
         else:
@@ -154,10 +155,6 @@ def _connect_socket(sock: socket.socket, path: str) -> None:
         else:
             break
     sock.setblocking(True)
-
-
-def _broken(error: OSError) -> str:
-    return f"The connection to the parent process ended during the call, which may have run and is not retried: {error}"
 
 
 def _frame(params: dict[str, JsonValue]) -> bytes:
