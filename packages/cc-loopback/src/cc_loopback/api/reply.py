@@ -4,12 +4,13 @@ It adds optional fields (ids, stop reason, usage) and refuses invalid replies.
 """
 
 import json
+import random
 import re
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from .errors import ReplyError
-from .ids import new_id
 from .types import JsonObject, Reply
 
 _OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management", "input_transformations"})
@@ -21,6 +22,9 @@ _CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu", "mcp_tool_use": "m
 _CHARACTERS_PER_TOKEN = 4
 # Clients cannot send a thinking block without a signature back to the API.
 _DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
+_ID_ALPHABET, _ID_LENGTH = string.ascii_letters + string.digits, 24
+# Not the module's generator: if a test seeds `random`, two servers would generate the same ids.
+_random = random.SystemRandom()
 
 
 def make_message(reply: Reply, body: JsonObject, counts: JsonObject) -> JsonObject:
@@ -44,6 +48,11 @@ def make_message(reply: Reply, body: JsonObject, counts: JsonObject) -> JsonObje
     }
     _check_serializable(message)
     return message
+
+
+def new_id(prefix: str) -> str:
+    """Return `prefix`, an underscore and 24 base62 characters."""
+    return f"{prefix}_{''.join(_random.choices(_ID_ALPHABET, k=_ID_LENGTH))}"
 
 
 def answering_model(name: str) -> str:
