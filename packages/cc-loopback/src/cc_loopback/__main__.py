@@ -35,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command and not options.action:
         parser.error("a command after -- needs `record` or `replay`")
     if options.verbose:
-        _log_to_stderr()
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        logger = logging.getLogger("cc_loopback")
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
@@ -153,14 +157,6 @@ def _run(command: Sequence[str], server: LoopbackServer) -> int:
     if not server.calls:
         sys.stderr.write(f"cc-loopback: {command[0]} sent no request\n")
     return (_SIGNALLED - status if status < 0 else status) or bool(server.errors)
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    logger = logging.getLogger("cc_loopback")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
 
 
 def _print_environment(server: LoopbackServer, *, everything: bool) -> None:

@@ -90,7 +90,9 @@ class MessagesApp:
 
     async def _serve(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         route = route_of(call.path)
-        self._record_call(call, route)
+        self._record.calls.append(call)
+        if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
+            self._record.requests.append({**call.body, **route.fields})
         response = await self._response(call, route)
         _log_call(call, route, response.status_code)
         try:
@@ -98,11 +100,6 @@ class MessagesApp:
         except CassetteError as error:  # The cassette could not be written after a stream.
             self._record.errors.append(error)
             raise
-
-    def _record_call(self, call: Call, route: Route) -> None:
-        self._record.calls.append(call)
-        if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
-            self._record.requests.append({**call.body, **route.fields})
 
     async def _response(self, call: Call, route: Route) -> Response:
         responses = Responses(route.dialect, new_id("req"))

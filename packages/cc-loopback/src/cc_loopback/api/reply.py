@@ -35,18 +35,22 @@ def make_message(reply: Reply, body: JsonObject, counts: JsonObject) -> JsonObje
     """
     fields = _message_fields(reply)
     content = _content(fields["content"])
+    stop_reason = "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
     message: JsonObject = {
         "id": fields.get("id") or new_id("msg"),
         "type": "message",
         "role": "assistant",
         "model": fields.get("model") or answering_model(body["model"]),
         "content": content,
-        "stop_reason": fields.get("stop_reason") or _stop_reason(content),
+        "stop_reason": fields.get("stop_reason") or stop_reason,
         "stop_sequence": fields.get("stop_sequence"),
         "usage": _usage(fields.get("usage"), counts, content),
         **{key: fields[key] for key in fields if key in _OPTIONAL_KEYS},
     }
-    _check_serializable(message)
+    try:
+        json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ReplyError(f"the message cannot be written as JSON: {error}") from error
     return message
 
 
@@ -108,18 +112,10 @@ def _call(where: str, block: JsonObject) -> JsonObject:
     return {**block, "id": identity, "input": dict(block.get("input", {}))}
 
 
-def _stop_reason(content: list[JsonObject]) -> str:
-    return "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
-
-
 def _usage(fields: object, counts: JsonObject, content: list[JsonObject]) -> JsonObject:
     if fields is not None and not isinstance(fields, Mapping):
         raise ReplyError(f"usage must be a dict, not {type(fields).__name__}")
-    usage: JsonObject = {
-        **counts,
-        "output_tokens": _output_tokens(content),
-        "service_tier": "standard",
-    }
+    usage: JsonObject = {**counts, "output_tokens": _output_tokens(content), "service_tier": "standard"}
     usage |= cast("Mapping[str, Any]", fields or {})
     for key in ("input_tokens", "output_tokens"):
         if not isinstance(usage[key], int):
@@ -132,10 +128,3 @@ def _output_tokens(content: list[JsonObject]) -> int:
     parts = [block.get("text") or block.get("thinking") or block.get("input") or "" for block in content]
     length = sum(len(part) if isinstance(part, str) else len(json.dumps(part, default=str)) for part in parts)
     return max(1, length // _CHARACTERS_PER_TOKEN)
-
-
-def _check_serializable(message: JsonObject) -> None:
-    try:
-        json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ReplyError(f"the message cannot be written as JSON: {error}") from error
