@@ -185,7 +185,12 @@ def _remove_if_dead(socket_path: Path, schema_path: Path) -> list[Path]:
 def _unlink_unless_listening(paths: list[Path]) -> list[Path]:
     if any(path.is_socket() and not is_dead_socket(path) for path in paths):
         return []
-    return [path for path in paths if _unlink(path)]
+    removed: list[Path] = []
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()
+            removed.append(path)
+    return removed
 
 
 def _is_own(path: Path) -> bool:
@@ -196,11 +201,3 @@ def _is_own(path: Path) -> bool:
     except OSError:
         return False
     return status.st_uid == os.geteuid() and (stat.S_ISSOCK(status.st_mode) or stat.S_ISREG(status.st_mode))
-
-
-def _unlink(path: Path) -> bool:
-    try:
-        path.unlink()
-    except OSError:
-        return False
-    return True

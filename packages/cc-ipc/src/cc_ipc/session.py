@@ -61,7 +61,9 @@ class IPCSession:
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
         session_id = uuid.uuid4().hex
-        self._folder = _folder_for(socket_file_name(session_id)) if folder is None else Path(folder)
+        self._folder = Path(tempfile.gettempdir() if folder is None else folder)
+        if folder is None and not fits_socket_path(self._folder / socket_file_name(session_id)):
+            self._folder = _SHORT_FOLDER
         self._schema_path = self._folder / schema_file_name(session_id)
         self._handlers = dict(tool_handlers)
         self._schemas = list(tool_schemas)
@@ -159,8 +161,3 @@ class IPCSession:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
-
-
-def _folder_for(socket_name: str) -> Path:
-    folder = Path(tempfile.gettempdir())
-    return folder if fits_socket_path(folder / socket_name) else _SHORT_FOLDER
