@@ -11,7 +11,7 @@ USAGE = {"input_tokens": 9, "output_tokens": 1}
 
 def text_events(text: str) -> list[dict[str, Any]]:
     """Return the events: the message, a block, the text in a single delta, and the ends of all three."""
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5", "content": [],
         "stop_reason": None, "stop_sequence": None, "usage": USAGE,
     }  # fmt: skip
