@@ -10,11 +10,7 @@ from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, FileSearchTo
 from pydantic_ai.capabilities import NativeOrLocalTool, NativeTool
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded, UserError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse, NativeToolCallPart
-from pydantic_ai.models import (
-    ModelRequestContext,
-    ModelRequestParameters,
-    override_allow_model_requests,
-)
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters, override_allow_model_requests
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.providers.anthropic import AnthropicProvider

@@ -4,11 +4,7 @@ from collections.abc import Generator
 from typing import Any, cast
 
 import pytest
-from anthropic import (
-    Anthropic,
-    AsyncAnthropic,
-    beta_tool,
-)
+from anthropic import Anthropic, AsyncAnthropic, beta_tool
 from anthropic.types import Message
 
 from cc_loopback import LoopbackServer, Reply

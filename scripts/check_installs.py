@@ -113,16 +113,8 @@ async def check_bound(resolution: str, python: str) -> str:
     """Run the demo with the lowest or the newest versions that the packages allow."""
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
         await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", "env"], Path(name))
-        pip = [
-            *find_uv(),
-            "pip",
-            "install",
-            "--quiet",
-            "--python=env",
-            f"--find-links={DIST}",
-            f"--resolution={resolution}",
-        ]
-        await run([*pip, *direct_requirements()], Path(name))
+        pip = [*find_uv(), "pip", "install", "--quiet", "--python=env", f"--find-links={DIST}"]
+        await run([*pip, f"--resolution={resolution}", *direct_requirements()], Path(name))
         imports = "import " + ", ".join(path.name.replace("-", "_") for path in read_members())
         await run([f"{name}/env/bin/python", "-c", imports], Path(name))
         return (await run([f"{name}/env/bin/cc-demo", "--offline"], Path(name))).splitlines()[-1]

@@ -8,30 +8,14 @@ import zlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from text_events import sse, text_events
 
 __all__ = ["Cloud", "CloudEndpoint", "cloud_endpoint"]
 
 Cloud = Literal["vertex", "bedrock"]
 
-_MESSAGE: dict[str, object] = {
-    "id": "msg_cloud",
-    "type": "message",
-    "role": "assistant",
-    "model": "claude-sonnet-5",
-    "content": [],
-    "stop_reason": None,
-    "stop_sequence": None,
-    "usage": {"input_tokens": 9, "output_tokens": 1},
-}
-_EVENTS: list[dict[str, object]] = [
-    {"type": "message_start", "message": _MESSAGE},
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "From the cloud."}},
-    {"type": "content_block_stop", "index": 0},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}},
-    {"type": "message_stop"},
-]
 _STRING = 7
 _ERROR_NAMES = {400: "ValidationException", 403: "AccessDeniedException", 404: "ResourceNotFoundException"}
 
@@ -88,7 +72,7 @@ class CloudEndpoint:
         if self.status != 200:
             return _http(self.status, identity | self._error_headers(), self._error())
         kind = "application/vnd.amazon.eventstream" if self.cloud == "bedrock" else "text/event-stream"
-        events = [*map(self._event, _EVENTS)]
+        events = [*map(self._event, text_events("From the cloud."))]
         if self.exception:
             exception = _frame(
                 b'{"message": "Not today"}', {":message-type": "exception", ":exception-type": self.exception}
@@ -104,11 +88,10 @@ class CloudEndpoint:
         error = {"type": "error", "error": {"type": "made_up_error", "message": "Not today"}}
         return json.dumps({"message": "Not today"} if self.cloud == "bedrock" else error).encode()
 
-    def _event(self, event: dict[str, object]) -> bytes:
-        data = json.dumps(event).encode()
+    def _event(self, event: dict[str, Any]) -> bytes:
         if self.cloud == "vertex":
-            return b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), data)
-        payload = json.dumps({"bytes": base64.b64encode(data).decode()}).encode()
+            return sse(event)
+        payload = json.dumps({"bytes": base64.b64encode(json.dumps(event).encode()).decode()}).encode()
         return _frame(payload, {":message-type": "event", ":event-type": "chunk"})
 
 

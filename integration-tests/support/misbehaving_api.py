@@ -1,56 +1,30 @@
 """An API that misbehaves in a chosen way: raw bytes over TCP, which no HTTP library would send."""
 
 import asyncio
-import datetime
 import ipaddress
 import json
-import ssl
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509 import IPAddress
+
+from server_certificate import server_certificate
+from text_events import USAGE, sse, text_events
 
 __all__ = ["BEHAVIORS", "STATUSES", "Behavior", "MisbehavingAPI", "misbehaving", "status"]
 
 Behave = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
-_USAGE = {"input_tokens": 9, "output_tokens": 1}
-_MESSAGE: dict[str, object] = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "claude-sonnet-5",
-    "content": [],
-    "stop_reason": None,
-    "stop_sequence": None,
-    "usage": _USAGE,
-}
-
-
 _TLS_HANDSHAKE = b"\x16"
 
 
-def event(fields: Mapping[str, object]) -> bytes:
-    return f"event: {fields['type']}\ndata: {json.dumps(fields)}\n\n".encode()
-
-
-START = event({"type": "message_start", "message": _MESSAGE})
-BLOCK = event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
-DELTA = event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}})
-REST = (
-    event({"type": "content_block_stop", "index": 0})
-    + event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": _USAGE})
-    + event({"type": "message_stop"})
-)
-WHOLE = START + BLOCK + DELTA + REST
-PING = event({"type": "ping"})
-OVERLOADED = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+START, BLOCK, DELTA, *_ENDS = [sse(event) for event in text_events("Hello.")]
+WHOLE = b"".join([START, BLOCK, DELTA, *_ENDS])
+PING = sse({"type": "ping"})
+OVERLOADED = sse({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n"
 
@@ -129,14 +103,14 @@ BEHAVIORS = (
     Behavior("closes the connection without an answer", sends()),
     Behavior("closes the connection after the head", sends(HEAD + b"\r\n")),
     Behavior("closes the connection in the middle of a stream", sends(HEAD + b"\r\n", START, BLOCK, DELTA)),
-    Behavior("leaves `message_stop` out", sends(HEAD + b"\r\n", WHOLE.removesuffix(event({"type": "message_stop"})))),
+    Behavior("leaves `message_stop` out", sends(HEAD + b"\r\n", WHOLE.removesuffix(sse({"type": "message_stop"})))),
     Behavior("sends an error event first", sends(HEAD + b"\r\n", OVERLOADED)),
     Behavior("sends an error event in the middle of a stream", sends(HEAD + b"\r\n", START, BLOCK, DELTA, OVERLOADED)),
     Behavior("sends events that are not JSON", sends(HEAD + b"\r\n", b"event: message_start\ndata: {no\n\n")),
-    Behavior("sends events of unknown types only", sends(HEAD + b"\r\n", event({"type": "made_up"}))),
+    Behavior("sends events of unknown types only", sends(HEAD + b"\r\n", sse({"type": "made_up"}))),
     Behavior("sends an event that is a number", sends(HEAD + b"\r\n", b"event: message_start\ndata: 42\n\n", WHOLE)),
     Behavior("sends an event without a type", sends(HEAD + b"\r\n", START, b"event: ping\ndata: {}\n\n", BLOCK)),
-    Behavior("sends `null` for the usage", sends(HEAD + b"\r\n", WHOLE.replace(json.dumps(_USAGE).encode(), b"null"))),
+    Behavior("sends `null` for the usage", sends(HEAD + b"\r\n", WHOLE.replace(json.dumps(USAGE).encode(), b"null"))),
     Behavior("begins with the second block", sends(HEAD + b"\r\n", WHOLE.replace(b'"index": 0', b'"index": 1'))),
     Behavior("leaves `message_start` out", sends(HEAD + b"\r\n", WHOLE.removeprefix(START))),
     Behavior("sends bytes that are not events", sends(HEAD + b"\r\n", bytes(range(256)) * 4)),
@@ -210,7 +184,10 @@ class MisbehavingAPI:
 async def misbehaving(*, has_certificate: bool = False) -> AsyncGenerator[MisbehavingAPI]:
     """Serve a misbehaving API, optionally over TLS with a self-signed certificate."""
     api = MisbehavingAPI()
-    context = _self_signed() if has_certificate else None
+    context = None
+    if has_certificate:
+        with tempfile.TemporaryDirectory() as folder:
+            context, _ = server_certificate(Path(folder), IPAddress(ipaddress.ip_address("127.0.0.1")))
     server = await asyncio.start_server(api.answer, "127.0.0.1", 0, ssl=context)
     api.url = f"{'https' if context else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
@@ -218,24 +195,3 @@ async def misbehaving(*, has_certificate: bool = False) -> AsyncGenerator[Misbeh
     finally:
         server.close()
         await api.stop()
-
-
-def _self_signed() -> ssl.SSLContext:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "certificate.pem"
-        file.write_bytes(private + certificate.public_bytes(pem))
-        context.load_cert_chain(file)
-    return context

@@ -9,24 +9,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from text_events import sse, text_events
+
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_1\r\nconnection: close\r\n\r\n"
-_USAGE = {"input_tokens": 5, "output_tokens": 1}
-_BEGUN: list[dict[str, Any]] = [
-    {
-        "type": "message_start",
-        "message": {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5", "content": [],
-            "stop_reason": None, "stop_sequence": None, "usage": _USAGE,
-        },
-    },
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Done."}},
-]  # fmt: skip
-_ENDED: list[dict[str, Any]] = [
-    {"type": "content_block_stop", "index": 0},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": _USAGE},
-    {"type": "message_stop"},
-]
+_BEGINNING, _END = text_events("Done.")[:3], text_events("Done.")[3:]
 
 
 @asynccontextmanager
@@ -43,13 +29,13 @@ async def silent_api(*, ping_seconds: float = 1.0, pings: int = 0) -> AsyncGener
             if "never" not in prompt:
                 writer.write(_HEAD)
                 if "headers" not in prompt:
-                    writer.writelines(map(_sse, _BEGUN))
+                    writer.writelines(map(sse, _BEGINNING))
             for _ in range(pings if "pings" in prompt else 1_000_000):
                 await writer.drain()
                 await asyncio.sleep(ping_seconds)
                 if "pings" in prompt:
-                    writer.write(_sse({"type": "ping"}))
-            writer.writelines(map(_sse, _ENDED))
+                    writer.write(sse({"type": "ping"}))
+            writer.writelines(map(sse, _END))
             await writer.drain()
         writer.close()
 
@@ -62,7 +48,3 @@ async def silent_api(*, ping_seconds: float = 1.0, pings: int = 0) -> AsyncGener
             if task is not None:
                 task.cancel()
         await asyncio.wait([task for task in connections if task is not None]) if connections else None
-
-
-def _sse(event: dict[str, Any]) -> bytes:
-    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from . import report
 from .faults import FAULTS
-from .ground import prepared
-from .noise import Noise
-from .room import Room, enter_own_mounts, room
+from .ground import Room, enter_own_mounts, prepared, room
+from .rest import Noise
 from .soak import KINDS, Settings, Soak, sampled
 from .totals import Totals
 

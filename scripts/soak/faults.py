@@ -1,4 +1,7 @@
-"""Faults: each is repeated during a round, and undone when it is cancelled."""
+"""Faults: each is repeated during a round, and undone when it is cancelled; and the faults for each round.
+
+The plan for a round is pure, and deterministic for a seed.
+"""
 
 import asyncio
 import contextlib
@@ -23,6 +26,15 @@ _CLI = "claude"
 _USE_UP_EVERY = 0.02
 # Seconds from the start of a case to a fault; a case takes about as long.
 _STRIKE_WITHIN = 0.3
+
+ROUND_SECONDS = 15.0
+"""Duration of a round in a long soak, in seconds."""
+_LEAST_ROUNDS = 3
+# In a calm round each run must succeed; so a fault with lasting damage is detected.
+_CALM_EVERY = 5
+_FULL_REST_EVERY = 6
+# With more faults hardly any run would succeed, or a failure would have no clear cause.
+_MOST_TOGETHER = 5
 
 
 Do = Callable[[Ground, Random], Awaitable[None]]
@@ -157,3 +169,30 @@ def _use_up_descriptors(opened: list[int], spare: int) -> None:
             opened.append(os.open(os.devnull, os.O_RDONLY))
     for _ in range(min(spare, len(opened))):
         os.close(opened.pop())
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round; if `ends_processes`, all processes are stopped after it."""
+
+    number: int
+    faults: tuple[str, ...]
+    seconds: float
+    ends_processes: bool
+
+
+def round_seconds(minutes: float) -> float:
+    """Return a round's duration, so that a short soak has several, too."""
+    return min(ROUND_SECONDS, minutes * 60 / _LEAST_ROUNDS)
+
+
+def planned(seed: int, number: int, faults: Sequence[str], seconds: float) -> Round:
+    """Return a round: calm, with each single fault in turn, or with some faults together."""
+    chance = Random(f"{seed}/{number}")
+    if number % _CALM_EVERY == _CALM_EVERY - 1:
+        chosen: Sequence[str] = ()
+    elif number % 2:
+        chosen = [faults[(number // 2 + seed) % len(faults)]]
+    else:
+        chosen = chance.sample(faults, min(len(faults), chance.randint(2, _MOST_TOGETHER)))
+    return Round(number, tuple(sorted(chosen)), seconds, number % _FULL_REST_EVERY == _FULL_REST_EVERY - 1)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 
-from .plan import Round
+from .faults import Round
 from .soak import Settings
 from .totals import Totals
 

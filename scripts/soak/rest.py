@@ -1,12 +1,14 @@
-"""Leak checks at rest: processes, files, descriptors, tasks, futures.
+"""Leak checks at rest: processes, files, descriptors, tasks, futures; and errors that no caller received.
 
-Each check returns a line for each leak; an empty list means no leak.
+Each check returns a line for each leak or error; an empty list means none.
 """
 
 import asyncio
 import contextlib
 import gc
+import logging
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,9 @@ _ORPHAN_SECONDS = 5.0
 _ORPHAN = "ScopedTask.__init__.<locals>.run"
 # The CLI, a watchdog that ends it if this process dies, and a bridge.
 _PROCESSES_PER_PLACE = 3
+# The event loop cannot accept connections while no file can be opened; it logs this and retries a second later, also
+# with a socket that was closed meanwhile.
+_OF_DESCRIPTORS = ("out of system resource", "BaseSelectorEventLoop._start_serving")
 
 
 @dataclass(frozen=True)
@@ -147,3 +152,41 @@ def _descriptors() -> int:
 def _open_files() -> list[str]:
     me = psutil.Process()
     return sorted([*(file.path for file in me.open_files()), *map(str, me.net_connections("all"))])
+
+
+class Noise(logging.Handler):
+    """Collects errors in the event loop, exceptions in finalizers and unclosed resources until `take()`.
+
+    All other log records are dropped.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._lines: list[str] = []
+
+    def listen(self) -> None:
+        """Start collecting; never stop."""
+
+        def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+            if issubclass(category, ResourceWarning):
+                self._lines.append(f"{category.__name__}: {message}"[:400])
+
+        def unraisable(raised: Any) -> None:
+            self._lines.append(f"{raised.err_msg or 'Ignored'} in {raised.object!r}: {raised.exc_value!r}"[:400])
+
+        # The SDK logs each process that exits early, which is expected here.
+        logging.getLogger().addHandler(logging.NullHandler())
+        logging.getLogger("asyncio").addHandler(self)
+        warnings.simplefilter("always", ResourceWarning)
+        warnings.showwarning = warn
+        sys.unraisablehook = unraisable
+
+    def take(self) -> list[str]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if not any(words in message for words in _OF_DESCRIPTORS):
+            error = record.exc_info[1] if record.exc_info else None
+            self._lines.append(f"{message[:400]} {error!r}")

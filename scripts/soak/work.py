@@ -148,17 +148,18 @@ async def tool(case: Case) -> None:
 
 async def structured(case: Case) -> None:
     """An output by the API's format, and another by a tool."""
-    case.check(
-        (await case.ask(Agent(case.model, output_type=NativeOutput(MarkOutput)), f"Find {case.mark}.")).output.mark
-    )
-    case.check(
-        (await case.ask(Agent(case.model, output_type=ToolOutput(MarkOutput)), f"Find {case.mark}.")).output.mark
-    )
+    for output_type in (NativeOutput(MarkOutput), ToolOutput(MarkOutput)):
+        result = await case.ask(Agent(case.model, output_type=output_type), f"Find {case.mark}.")
+        case.check(result.output.mark)
 
 
 async def streamed(case: Case) -> None:
     """A stream with a tool, read to the end."""
-    async with case.read(looking(case.model), f"Find {case.mark}.") as stream:
+    await read_to_the_end(looking(case.model), case)
+
+
+async def read_to_the_end(agent: Agent[object, Any], case: Case) -> None:
+    async with case.read(agent, f"Find {case.mark}.") as stream:
         pieces = [piece async for piece in stream.stream_text(debounce_by=None)]
     case.check(pieces[-1], has_looked=True)
 
@@ -205,10 +206,8 @@ async def cli_bridge(case: Case) -> None:
     agent = _handed_over(case, "stdio")
     if case.random.random() < 0.5:
         case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
-        return
-    async with case.read(agent, f"Find {case.mark}.") as stream:
-        pieces = [piece async for piece in stream.stream_text(debounce_by=None)]
-    case.check(pieces[-1], has_looked=True)
+    else:
+        await read_to_the_end(agent, case)
 
 
 async def cli_cancelled(case: Case) -> None:

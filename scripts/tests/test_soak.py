@@ -21,12 +21,10 @@ from pydantic_ai.models.test import TestModel
 from soak.answers import FAILED, MARK, MixedUpError, marks_of, respond
 from soak.api import scripted_api
 from soak.command import parsed
-from soak.faults import FAULTS
-from soak.noise import Noise
-from soak.plan import Round, planned
+from soak.faults import FAULTS, Round, planned
+from soak.ground import room
 from soak.report import as_json, progress, summary
-from soak.rest import end_orphans, left_over, stable
-from soak.room import room
+from soak.rest import Noise, end_orphans, left_over, stable
 from soak.soak import KINDS, Settings
 from soak.totals import Totals
 from soak.verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, FaultRecord, Verdict, judge

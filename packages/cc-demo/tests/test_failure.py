@@ -8,8 +8,8 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UserError
 
 from cc_demo import main
-from cc_demo.failure import explain
 from cc_demo.login import AnswerSource
+from cc_demo.run import explain
 from cc_loopback import LoopbackServer
 
 

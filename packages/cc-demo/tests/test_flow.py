@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from cc_demo.flow import Flow
+from cc_demo.screen import Flow
 
 TEXT = "A model writes its text in pieces of any length, and no line may be broken within a word."
 WRAPPED = ["A model writes its", "text in pieces of", "any length, and no", "line may be broken", "within a word."]

@@ -12,8 +12,7 @@ import pytest
 
 from cc_ipc import files, sockets
 from cc_ipc.errors import SocketPathError
-from cc_ipc.files import LockedFile, OwnedPath
-from cc_ipc.leftovers import remove_leftovers, schema_file_name, socket_file_name
+from cc_ipc.files import LockedFile, OwnedPath, remove_leftovers, schema_file_name, socket_file_name
 from cc_ipc.sockets import MAX_SOCKET_PATH, is_dead_socket, listen_privately
 from cc_ipc_bridge import lock
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import pytest
 
-from cc_ipc.leftovers import remove_leftovers
+from cc_ipc.files import remove_leftovers
 
 from .conftest import StartBridge, StartOwner
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cc_ipc.errors import InvalidToolResultError
-from cc_ipc.results import validate_result
+from cc_ipc.messages import validate_result
 
 TEXT = {"type": "text", "text": "a"}
 BLOCKS = [

@@ -14,8 +14,8 @@ import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE, SOCKET_PERMISSIONS, IPCServer, ToolHandler
 from cc_ipc import server as server_module
-from cc_ipc.connection import Connection, ServerState
 from cc_ipc.errors import SessionStateError, SocketPathError
+from cc_ipc.server import Connection, ServerState
 
 from .conftest import Connect, RawPeer, Tools, call, happens, text
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from cc_loopback.api.bedrock import encode_event, error_parts
+from cc_loopback.api.bedrock import encode_event, encode_message, error_parts
 from cc_loopback.api.errors import TYPE_BY_STATUS, error_body
-from cc_loopback.api.eventstream import encode_message
 
 
 def decoded(stream: bytes) -> list[tuple[dict[str, str], bytes]]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cc_loopback import CassetteError, JsonObject
-from cc_loopback.recording.difference import lines_of, not_recorded
 from cc_loopback.recording.episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
 from cc_loopback.recording.events import Event, EventSplitter, encode_event_or_text, parse_event, parse_json
+from cc_loopback.recording.replay import lines_of, not_recorded
 from cc_loopback.recording.scrub import Scrubber
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'

@@ -94,6 +94,27 @@ def test_example_of_a_schema_is_valid(schema: Any) -> None:
     assert is_valid(example(schema), schema)
 
 
+def test_items_differ_in_each_property() -> None:
+    """LOOP-21: Claude Code's tool AskUserQuestion refuses two options with the same label."""
+    texts = {"description": {"type": "string"}, "label": {"type": "string"}}
+    option = {
+        "type": "object",
+        "properties": texts,
+        "required": ["description", "label"],
+        "additionalProperties": False,
+    }
+    options: Any = example({"type": "array", "items": option, "minItems": 3, "maxItems": 4})
+    assert is_valid(options, {"type": "array", "items": option, "minItems": 3})
+    assert [len({item[name] for item in options}) for name in texts] == [3, 3]
+    assert example({"type": "array", "items": {"const": 1}, "minItems": 3}) == [1, 1, 1]
+    assert example({"prefixItems": [{"const": 1}], "items": {"type": "boolean"}, "minItems": 4}) == [
+        1,
+        True,
+        False,
+        True,
+    ]
+
+
 def test_an_array_of_unique_items_gets_different_objects() -> None:
     schema = {"type": "array", "items": PERSON, "minItems": 4, "uniqueItems": True}
     assert is_valid(example(schema), schema)
@@ -254,6 +275,9 @@ def test_keywords_that_cannot_be_checked_prevent_no_example(schema: Any, expecte
         r"^a{,3}$",
         r"^x|y$",
         r"^.\S\D\W$",
+        r"^[^\d\Da]?b{2}\x41$",
+        "a{",
+        "a{x}",
     ],
 )
 def test_simple_pattern_gets_a_matching_text(pattern: str) -> None:
@@ -262,6 +286,6 @@ def test_simple_pattern_gets_a_matching_text(pattern: str) -> None:
     assert re.search(pattern, text)
 
 
-@pytest.mark.parametrize("pattern", ["(?=x)", "(?<!x)y", "[a", "a{", "(?", "a{x}"])
+@pytest.mark.parametrize("pattern", ["(?=x)", "(?<!x)y", "[a", "(?", r"(a)\1"])
 def test_unsupported_pattern_gets_no_text(pattern: str) -> None:
     assert text_for(pattern) is None

@@ -1,8 +1,6 @@
 """`/metrics` has figures that agree with the API's, and needs a token."""
 
-import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport, create_app
+from login_file import login_env, write_login
 
 from .api_data import BODY, MESSAGES
 from .client import Client
@@ -96,21 +95,15 @@ async def test_the_end_of_a_login_is_a_figure(
     serve: Serve, connect: Connect, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
     """MSG-170: after the first answer, without a label."""
-    now = int(time.time())
-    login = {
-        "accessToken": "sk-ant-oat01-x", "refreshToken": "x", "expiresAt": (now + 3_600) * 1_000,
-        "refreshTokenExpiresAt": (now + 1_000_000) * 1_000, "scopes": ["user:inference", "user:profile"],
-    }  # fmt: skip
-    (tmp_path / ".credentials.json").write_text(json.dumps({"claudeAiOauth": login}))
-    env = {**shared_api.env("oauth"), "CLAUDE_CODE_OAUTH_TOKEN": "", "CLAUDE_CONFIG_DIR": str(tmp_path)}
-    client = connect(env=env, size=1)
+    ends_at = write_login(tmp_path)
+    client = connect(env=login_env(shared_api, tmp_path), size=1)
     served = serve(client)
     name = "cc_messages_login_expires_timestamp_seconds"
     assert name not in await figures(served)
     client.answers("Fine.")
     await served.post()
     await client.settled()
-    assert (await figures(served))[name] == now + 1_000_000
+    assert (await figures(served))[name] == ends_at.timestamp()
 
 
 async def test_an_answer_that_breaks_off_and_a_client_that_leaves_are_errors(serve: Serve, slow_client: Client) -> None:

@@ -3,9 +3,7 @@
 import json
 import re
 import sys
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from cc_loopback import LoopbackServer
 from cc_model.command_line import main
 from cc_model.doctor.tested import TESTED_CLIS
 from cc_session.internals import bundled_cli
+from login_file import SECRET, write_login
 
 Run = Callable[..., tuple[int, dict[str, dict[str, str]]]]
 
@@ -111,17 +110,10 @@ def test_an_address_that_takes_no_connection_is_a_problem(run: Run, monkeypatch:
 @pytest.mark.skipif(sys.platform != "linux", reason="on Linux the login is a file")
 def test_the_end_of_a_login_is_shown_without_the_login(run: Run, tmp_path: Path) -> None:
     """MODEL-104."""
-    now = int(time.time() * 1_000)
-    login = {
-        "accessToken": "sk-ant-oat01-x", "refreshToken": "secret", "expiresAt": now, "scopes": ["user:inference"],
-        "refreshTokenExpiresAt": now + 86_400_000,
-    }  # fmt: skip
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / ".credentials.json").write_text(json.dumps({"claudeAiOauth": login}))
+    ends_at = write_login(tmp_path / "config")
     found = run()[1]["login"]["found"]
-    day = datetime.fromtimestamp(now / 1_000 + 86_400, UTC)
-    assert f"claude.ai, provider firstParty, ends {day:%Y-%m-%dT%H:%M:%S}" in found
-    assert "secret" not in found
+    assert f"claude.ai, provider firstParty, ends {ends_at:%Y-%m-%dT%H:%M:%S}" in found
+    assert SECRET not in found
 
 
 def test_a_missing_cli_is_a_problem(run: Run, tmp_path: Path) -> None:

@@ -19,13 +19,7 @@ from pydantic_ai.messages import (
 
 from cc_model.sessions import HandOverError, SessionNotFoundError, from_claude_code, to_claude_code
 
-from .handed_over import (
-    CALL,
-    DONE,
-    IMAGE,
-    question,
-    response,
-)
+from .handed_over import CALL, DONE, IMAGE, question, response
 
 
 def write_transcript(path: Path, *entries: dict[str, Any] | str) -> Path:

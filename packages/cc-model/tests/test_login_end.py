@@ -1,9 +1,6 @@
 """The end of a login with `/login`, in responses."""
 
-import json
 import sys
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -14,20 +11,15 @@ from pydantic_ai.models import ModelRequestParameters
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from login_file import login_env, write_login
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the login is a file on Linux")
 async def test_a_response_has_the_end_of_the_login(loopback: LoopbackServer, tmp_path: Path) -> None:
     """MODEL-171: from the second response on, and in the CLI's result."""
-    now = int(time.time())
-    login = {
-        "accessToken": "sk-ant-oat01-x", "refreshToken": "x", "expiresAt": (now + 3_600) * 1_000,
-        "refreshTokenExpiresAt": (now + 1_000_000) * 1_000, "scopes": ["user:inference", "user:profile"],
-    }  # fmt: skip
-    (tmp_path / ".credentials.json").write_text(json.dumps({"claudeAiOauth": login}))
-    env = {**loopback.env("oauth"), "CLAUDE_CODE_OAUTH_TOKEN": "", "CLAUDE_CONFIG_DIR": str(tmp_path)}
+    ends_at = write_login(tmp_path)
     with anyio.fail_after(60):
-        async with ClaudeCodeProvider(env=env, pool=1) as provider:
+        async with ClaudeCodeProvider(env=login_env(loopback, tmp_path), pool=1) as provider:
             model = ClaudeCodeModel(provider=provider)
             facts: list[dict[str, object]] = []
             for _ in range(2):
@@ -36,6 +28,5 @@ async def test_a_response_has_the_end_of_the_login(loopback: LoopbackServer, tmp
                 facts.append((response.provider_details or {})["claude_code"])
             request = ModelRequest.user_text_prompt("Hello.")
             _, result = await model.request_with_metadata([request], None, ModelRequestParameters())
-    expires_at = datetime.fromtimestamp(now + 1_000_000, UTC)
-    assert [one.get("login_expires_at") for one in facts] == [None, expires_at.isoformat()]
-    assert result.credential_expires_at == expires_at
+    assert [one.get("login_expires_at") for one in facts] == [None, ends_at.isoformat()]
+    assert result.credential_expires_at == ends_at

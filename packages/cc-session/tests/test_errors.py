@@ -7,13 +7,7 @@ import claude_agent_sdk as sdk
 import pytest
 
 import cc_types
-from cc_session import (
-    HooksDisabledError,
-    McpServerFailedError,
-    QueueTimeoutError,
-    SessionBusyError,
-    TurnTimeoutError,
-)
+from cc_session import HooksDisabledError, McpServerFailedError, QueueTimeoutError, SessionBusyError, TurnTimeoutError
 from cc_session.errors import (
     CLIConnectionError,
     CLIJSONDecodeError,

@@ -1,24 +1,8 @@
 """Last words: stderr lines that are not a log."""
 
 from cc_session.process.cli_process import LastWords
+from debug_log import ANSWERED, SENDING
 
-SENDING = """\
-[Anthropic SDK DEBUG] [log_3e634b] sending request {
-  method: "POST",
-  options: {
-    body: {
-      messages: [Array ...],
-    },
-  },
-  headers: {
-    "x-gateway-token": "secret",
-  },
-}"""
-ANSWERED = """\
-[Anthropic SDK INFO] [log_3e634b, request-id: "req_1"] post http://127.0.0.1/v1/messages succeeded in 5ms
-[Anthropic SDK DEBUG] response 200 http://127.0.0.1/v1/messages?beta=true Headers {
-  "set-cookie": "secret",
-} ReadableStream { locked: false, state: 'readable', supportsBYOB: false }"""
 LOCK = """\
 2026-11-22T11:45:33.018Z [ERROR] Failed to save config with lock: Error: ENOENT: no such file or directory
     at lstat (unknown)"""

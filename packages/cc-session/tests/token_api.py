@@ -7,19 +7,16 @@ and passes requests for messages on to the loopback API.
 import asyncio
 import json
 import ssl
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509 import DNSName
 
 from cc_loopback import JsonObject, LoopbackServer
+from login_file import login_env, write_login
+from server_certificate import server_certificate
 
 _REFUSED = {"type": "error", "error": {"type": "authentication_error", "message": "OAuth token has expired."}}
 
@@ -29,27 +26,19 @@ class TokenAPI:
 
     def __init__(self, folder: Path, api: LoopbackServer) -> None:
         self.config = folder / "config"
-        self.config.mkdir()
         self.renewals: list[bool] = []
         """True for each request with an unused refresh token, false for each with another."""
         self.delay = 0.0
         """Seconds until the endpoint answers. The refresh token is used up at once."""
         self._tokens = 0
-        self._api, self._certificate, self._key = api, folder / "certificate.pem", folder / "key.pem"
-        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        _write_certificate(self._certificate, self._key)
-        self._tls.load_cert_chain(self._certificate, self._key)
+        self._api = api
+        hosts = [DNSName("*.anthropic.com"), DNSName("*.claude.com")]
+        self._tls, self._certificate = server_certificate(folder, *hosts)
         self.write_login()
 
     def write_login(self, refresh_token: str = "refresh-0") -> None:
         """Write a login with an access token that has expired."""
-        now = int(time.time() * 1_000)
-        login = {
-            "accessToken": "sk-ant-oat01-0", "refreshToken": refresh_token, "expiresAt": now - 60_000,
-            "refreshTokenExpiresAt": now + 1_000_000_000, "scopes": ["user:inference", "user:profile"],
-            "subscriptionType": "max",
-        }  # fmt: skip
-        (self.config / ".credentials.json").write_text(json.dumps({"claudeAiOauth": login}))
+        write_login(self.config, refresh_token=refresh_token, expires_in=-60)
         (self.config / ".claude.json").write_text(json.dumps({"oauthAccount": {"accountUuid": "someone"}}))
 
     @asynccontextmanager
@@ -58,8 +47,7 @@ class TokenAPI:
         async with await asyncio.start_server(self._serve, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             yield {
-                **self._api.env("oauth"), "ANTHROPIC_BASE_URL": "", "CLAUDE_CODE_OAUTH_TOKEN": "",
-                "CLAUDE_CONFIG_DIR": str(self.config), "HTTPS_PROXY": url, "https_proxy": url,
+                **login_env(self._api, self.config), "ANTHROPIC_BASE_URL": "", "HTTPS_PROXY": url, "https_proxy": url,
                 "NODE_EXTRA_CA_CERTS": str(self._certificate),
             }  # fmt: skip
 
@@ -116,27 +104,3 @@ class TokenAPI:
             writer.write(data)
             await writer.drain()
         api.close()
-
-
-def _write_certificate(certificate: Path, key: Path) -> None:
-    secret, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    hosts = [x509.DNSName(host) for host in ("*.anthropic.com", "*.claude.com")]
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(secret.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(secret, hashes.SHA256())
-    )
-    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    key.write_bytes(
-        secret.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )

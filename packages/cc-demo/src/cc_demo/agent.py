@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent, ModelRetry, RunContext, TextOutput, ToolOutput
 
-__all__ = ["CITIES", "FIRST_PROMPT", "NEXT_PROMPT", "City", "Price", "TravelDesk", "TripPlan", "Weather", "planner"]
-
 FIRST_PROMPT = "I have 400 euros and a free weekend, two nights. Lisbon or Bergen?"
 NEXT_PROMPT = "And if a friend comes along, and we stay one night longer?"
 

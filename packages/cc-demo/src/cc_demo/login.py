@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 from cc_session.internals import CLOUD_VARIABLES, login_advice
 
-__all__ = ["AnswerSource", "Choice", "choose_login"]
-
 _TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 _OFF = frozenset({"", "0", "false", "no", "off"})
 _KEYCHAIN_ADVICE = "A login in the keychain cannot be seen without asking: with --login it is used."

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cc_loopback import JsonObject, Reply
+from cc_loopback import JsonObject, Reply, call
 
 from .agent import CITIES
-
-__all__ = ["EVENT_DELAY", "respond"]
 
 # Seconds before each event in a terminal: long enough to see the text stream, too short to be a wait.
 EVENT_DELAY = 0.01
@@ -25,7 +23,7 @@ _NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "sev
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _Run:
     name: str
     arguments: dict[str, Any]
     result: str
@@ -45,19 +43,19 @@ class _Wish:
 
 def respond(body: JsonObject) -> Reply:
     """Answer a request from the travel planner."""
-    calls = list(_calls(body["messages"]))
-    plans = [index for index, call in enumerate(calls) if call.name == "trip_plan" and not call.failed]
-    done = calls[plans[-1] + 1 :] if plans else calls
+    runs = list(_runs(body["messages"]))
+    plans = [index for index, run in enumerate(runs) if run.name == "trip_plan" and not run.failed]
+    done = runs[plans[-1] + 1 :] if plans else runs
     wish = _wish(_text_of(body["messages"][0]["content"]))
     for index in plans:
-        plan = calls[index].arguments
+        plan = runs[index].arguments
         wish = _Wish([plan["city"]], plan["nights"] + 1, plan["travellers"] + 1, wish.budget)
     if not done:
         return _look_up(wish, weather_too=not plans)
-    latest = {(call.name, json.dumps(call.arguments)): call for call in done}
-    if uses := [_use(call.name, call.arguments) for call in latest.values() if call.failed]:
-        return [_text("The weather station asks for a second try."), *uses]
-    return _plan(wish, calls)
+    latest = {(run.name, json.dumps(run.arguments)): run for run in done}
+    if calls := [call(run.name, **run.arguments) for run in latest.values() if run.failed]:
+        return [_text("The weather station asks for a second try."), *calls]
+    return _plan(wish, runs)
 
 
 def _look_up(wish: _Wish, *, weather_too: bool) -> Reply:
@@ -69,13 +67,13 @@ def _look_up(wish: _Wish, *, weather_too: bool) -> Reply:
     else:
         text = f"The weather in {places} I know already; I look up the price for {wish.travellers}."
     price = {"nights": wish.nights, "travellers": wish.travellers}
-    weather = [_use("weather", {"city": city}) for city in wish.cities if weather_too]
-    return [_text(text), *weather, *(_use("price", {"city": city, **price}) for city in wish.cities)]
+    weather = [call("weather", city=city) for city in wish.cities if weather_too]
+    return [_text(text), *weather, *(call("price", city=city, **price) for city in wish.cities)]
 
 
-def _plan(wish: _Wish, calls: list[_Call]) -> Reply:
+def _plan(wish: _Wish, runs: list[_Run]) -> Reply:
     """Give the plan: the warmest city within the budget, or else the cheapest city."""
-    results = [(call.name, json.loads(call.result)) for call in calls if call.name != "trip_plan" and not call.failed]
+    results = [(run.name, json.loads(run.result)) for run in runs if run.name != "trip_plan" and not run.failed]
     weather = {result["city"]: result for name, result in results if name == "weather"}
     totals = {result["city"]: result["total_eur"] for name, result in results if name == "price"}
     cities = [city for city in wish.cities if wish.budget is None or totals[city] <= wish.budget]
@@ -93,7 +91,7 @@ def _plan(wish: _Wish, calls: list[_Call]) -> Reply:
         "pack": ["umbrella", "sweater"] if degrees[city] < 12 else ["sunglasses", "light jacket"],
     }
     money = {None: "", True: f", within your {wish.budget}", False: f", which is more than your {wish.budget}"}[fits]
-    return [_text(f"{city}: {sky}, for {totals[city]} euros{money}."), _use("trip_plan", plan)]
+    return [_text(f"{city}: {sky}, for {totals[city]} euros{money}."), call("trip_plan", **plan)]
 
 
 def _wish(prompt: str) -> _Wish:
@@ -107,11 +105,11 @@ def _number(word: str) -> int:
     return _NUMBERS.get(word.lower()) or int(re.sub(r"\D", "", word))
 
 
-def _calls(messages: list[JsonObject]) -> Iterator[_Call]:
+def _runs(messages: list[JsonObject]) -> Iterator[_Run]:
     results = {block["tool_use_id"]: block for block in _blocks(messages, "tool_result")}
     for block in _blocks(messages, "tool_use"):
         result = results[block["id"]]
-        yield _Call(block["name"], block["input"], _text_of(result["content"]), bool(result.get("is_error")))
+        yield _Run(block["name"], block["input"], _text_of(result["content"]), bool(result.get("is_error")))
 
 
 def _blocks(messages: list[JsonObject], kind: str) -> Iterator[JsonObject]:
@@ -127,7 +125,3 @@ def _text_of(content: str | list[JsonObject]) -> str:
 
 def _text(text: str) -> JsonObject:
     return {"type": "text", "text": text}
-
-
-def _use(name: str, arguments: dict[str, Any]) -> JsonObject:
-    return {"type": "tool_use", "name": name, "input": arguments}

@@ -21,20 +21,18 @@ from pydantic_ai import (
     TextPart,
     TextPartDelta,
 )
+from pydantic_ai.exceptions import AgentRunError, ModelHTTPError, UserError
 from rich.console import Console
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 from .agent import CITIES, FIRST_PROMPT, NEXT_PROMPT, TravelDesk, TripPlan, planner
-from .failure import explain
 from .login import AnswerSource, Choice, choose_login
 from .offline import EVENT_DELAY, respond
 from .screen import Screen
 from .signals import Signals, StoppedBySignal
 from .timing import TimedModel, ToolTimes
-
-__all__ = ["run"]
 
 _PACED = "The scripted model writes slowly here, so that one sees the text stream."
 _ONLINE = "Both contain the API's own time."
@@ -139,3 +137,24 @@ class _Turn:
                 self._screen.retry(part.tool_name, None, part.content)
             case _:
                 pass
+
+
+def explain(error: Exception, login: AnswerSource) -> str:
+    """Return the error and the action to take, in a paragraph."""
+    match error:
+        case ModelHTTPError():
+            text = f"The API answered with status {error.status_code}: {_api_message(error.body)}. {error.hint or ''}"
+        case UserError() | AgentRunError():
+            text = str(error)
+        case _:
+            text = f"{type(error).__name__}: {error} (With --debug you see where.)"
+    return text.rstrip() if login is AnswerSource.OFFLINE else f"{text.rstrip()} `cc-demo --offline` needs no login."
+
+
+def _api_message(body: object) -> str:
+    """Return the message from the API's error body, or another body as a text."""
+    match body:
+        case {"error": {"message": str(message)}}:
+            return message.rstrip(".")
+        case _:
+            return str(body)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-__all__ = ["Signals", "StoppedBySignal"]
-
 T = TypeVar("T")
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)

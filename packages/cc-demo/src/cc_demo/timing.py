@@ -17,8 +17,6 @@ from pydantic_ai.tools import ToolDefinition
 from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel
 
-__all__ = ["TimedModel", "Timing", "ToolTimes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Timing:

@@ -13,8 +13,6 @@ from .errors import IPCError
 from .functions import Function
 from .serving import serve
 
-__all__ = ["find_functions", "main"]
-
 
 def find_functions(target: str) -> dict[str, Function]:
     """Return the functions in `module:object`, which is a function, an iterable or a mapping by name.
@@ -33,19 +31,15 @@ def find_functions(target: str) -> dict[str, Function]:
     if isinstance(value, Mapping):
         functions = dict(cast("Mapping[object, object]", value))
     elif callable(value):
-        functions = {_name_of(value): value}
+        functions = {getattr(value, "__name__", None): value}
     elif isinstance(value, Iterable):
-        functions = {_name_of(function): function for function in cast("Iterable[object]", value)}
+        functions = {getattr(function, "__name__", None): function for function in cast("Iterable[object]", value)}
     else:
         raise ValueError(f"{target!r} is a {type(value).__name__}, not a function, a mapping or a list of functions")
     for name, function in functions.items():
         if not isinstance(name, str) or not callable(function):
             raise ValueError(f"{target!r} contains {name!r}: {function!r}, which is not a name and a function")
     return cast("dict[str, Function]", functions)
-
-
-def _name_of(function: object) -> object:
-    return getattr(function, "__name__", None)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -9,10 +9,7 @@ from typing import cast
 from .errors import LocalProtocolError, ToolNotFoundError
 from .framing import encode_frame
 from .guard import ToolFailure, guarded
-from .messages import CallToolParams, ToolHandler, error_response
-from .results import validate_result
-
-__all__ = ["CurrentCall", "answer", "current_call", "error_frame"]
+from .messages import CallToolParams, ToolHandler, error_response, validate_result
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Self, cast
 
+from cc_ipc_bridge.constants import WindowsUnsupportedError
 from cc_ipc_bridge.peer import is_own_peer
-from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .errors import IPCConnectionError, IPCError, RemoteProtocolError, SessionStateError
 from .framing import Frame, FrameDecoder, encode_frame
@@ -21,8 +21,6 @@ from .messages import CallToolParams, IPCRequest, ToolResult, parse_response
 if TYPE_CHECKING:
     from cc_ipc_bridge.peer import PeerSocket
     from cc_types import JsonValue
-
-__all__ = ["IPCClient"]
 
 # The kernel connects at once, unless more peers are waiting than the server's queue holds.
 _CONNECT_TIMEOUT = 5.0

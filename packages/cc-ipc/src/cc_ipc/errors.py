@@ -9,27 +9,6 @@ from collections.abc import Sequence
 
 from cc_types import ClaudeCodeError
 
-__all__ = [
-    "BridgeStartupError",
-    "IPCConnectionError",
-    "IPCError",
-    "IPCMessageSizeError",
-    "IPCToolExecutionError",
-    "InvalidPayloadError",
-    "InvalidRequestError",
-    "InvalidToolResultError",
-    "LocalMessageSizeError",
-    "LocalProtocolError",
-    "RemoteMessageSizeError",
-    "RemoteProtocolError",
-    "SessionStateError",
-    "SocketPathError",
-    "ToolNotFoundError",
-    "TransportUnavailableError",
-    "UnencodableMessageError",
-    "UnknownMethodError",
-]
-
 # The cause stands at the end of the output, and an exception should not carry megabytes of log.
 _STDERR_TAIL_CHARACTERS = 4_000
 

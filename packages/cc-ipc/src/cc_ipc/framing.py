@@ -25,8 +25,6 @@ from .errors import (
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["END_OF_STREAM", "NEED_DATA", "Event", "Frame", "FrameDecoder", "Signal", "encode_frame"]
-
 
 class Signal(Enum):
     """Reason for an event without a frame."""
@@ -113,7 +111,9 @@ class FrameDecoder:
             raise self._lost
         size = self._payload_size()
         if size is None:
-            return self._without_frame()
+            if self._closed and self._buffer:
+                raise self._lose(RemoteProtocolError("The other side closed the connection within a frame."))
+            return END_OF_STREAM if self._closed else NEED_DATA
         payload = bytes(memoryview(self._buffer)[LENGTH_PREFIX_SIZE : LENGTH_PREFIX_SIZE + size])
         del self._buffer[: LENGTH_PREFIX_SIZE + size]
         try:
@@ -129,13 +129,6 @@ class FrameDecoder:
         if size > self._max_size:
             raise self._lose(RemoteMessageSizeError(size=size, limit=self._max_size))
         return size if len(self._buffer) >= LENGTH_PREFIX_SIZE + size else None
-
-    def _without_frame(self) -> Event:
-        if not self._closed:
-            return NEED_DATA
-        if self._buffer:
-            raise self._lose(RemoteProtocolError("The other side closed the connection within a frame."))
-        return END_OF_STREAM
 
     def _lose(self, error: RemoteProtocolError) -> RemoteProtocolError:
         self._lost = error

@@ -14,13 +14,10 @@ from pydantic import ConfigDict, TypeAdapter
 from cc_ipc_bridge.payload import encode_json
 
 from .errors import InvalidToolResultError
-from .messages import ToolHandler, ToolSchema
-from .results import validate_result
+from .messages import ToolHandler, ToolSchema, validate_result
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
-
-__all__ = ["Function", "FunctionTool", "function_tool"]
 
 Function: TypeAlias = Callable[..., object]
 """A sync or async function, method or other callable whose parameters can be given by name."""

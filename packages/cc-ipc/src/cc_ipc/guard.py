@@ -8,8 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Self, TypeVar
 
-__all__ = ["ToolFailure", "guarded", "is_cancelled"]
-
 T = TypeVar("T")
 
 _log = logging.getLogger("cc_ipc")

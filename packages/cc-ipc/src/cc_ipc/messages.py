@@ -1,4 +1,4 @@
-"""The messages between bridge and parent: a request, and the result or an error.
+"""The messages between bridge and parent: a request, and the result or an error; and the validation of results.
 
 The types describe the JSON. Both sides ignore unknown fields, so that peers with different versions work together.
 """
@@ -6,31 +6,21 @@ The types describe the JSON. Both sides ignore unknown fields, so that peers wit
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict, cast
 
-from .errors import InvalidRequestError, IPCToolExecutionError, UnknownMethodError
+from .errors import InvalidRequestError, InvalidToolResultError, IPCToolExecutionError, UnknownMethodError
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = [
-    "CallToolParams",
-    "EmbeddedResource",
-    "IPCErrorPayload",
-    "IPCErrorResponse",
-    "IPCRequest",
-    "IPCResponse",
-    "MediaContent",
-    "ResourceLink",
-    "TextContent",
-    "ToolHandler",
-    "ToolResult",
-    "ToolResultContent",
-    "ToolSchema",
-    "error_response",
-    "parse_request",
-    "parse_response",
-]
-
 CALL_TOOL = "call_tool"
+
+# MCP's kinds of content, and the text fields that a client requires.
+_TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+    "resource": (),
+}
 
 ToolHandler: TypeAlias = Callable[[dict[str, object]], Awaitable[dict[str, object]]]
 """Run a tool with its arguments and return a result in MCP's form: `{"content": [{"type": "text", "text": "…"}]}`."""
@@ -118,12 +108,6 @@ class ToolResult(TypedDict):
     """The result as structured data."""
 
 
-class IPCResponse(TypedDict):
-    """The parent's response with a call's result."""
-
-    result: ToolResult
-
-
 class IPCErrorPayload(TypedDict):
     """An error as data; the exception is `IPCError`."""
 
@@ -158,10 +142,7 @@ def parse_request(message: "JsonValue") -> CallToolParams:
         raise InvalidRequestError(reason="a request has a 'method', which is a string")
     if method != CALL_TOOL:
         raise UnknownMethodError(method=method)
-    return _call_params(message.get("params"))
-
-
-def _call_params(params: "JsonValue") -> CallToolParams:
+    params = message.get("params")
     if not isinstance(params, dict):
         raise InvalidRequestError(reason="a request has 'params', which are an object")
     name, arguments, tool_use_id = params.get("name"), params.get("arguments"), params.get("tool_use_id")
@@ -189,15 +170,65 @@ def parse_response(message: "JsonValue", *, tool: str) -> ToolResult:
     if not isinstance(message, dict) or ("result" in message) == ("error" in message):
         raise InvalidRequestError(reason="a response is an object with either 'result' or 'error'")
     if "error" in message:
-        raise _execution_error(message["error"], tool)
+        error = message["error"]
+        payload: Mapping[str, JsonValue] = error if isinstance(error, dict) else {"message": error}
+        kind, text = str(payload.get("type", "Exception")), str(payload.get("message", ""))
+        raise IPCToolExecutionError(tool=tool, error_type=kind, message=text)
     result = message["result"]
     if not isinstance(result, dict) or not isinstance(result.get("content"), list):
         raise InvalidRequestError(reason="a 'result' is an object with 'content', which is a list")
     return cast("ToolResult", result)
 
 
-def _execution_error(error: "JsonValue", tool: str) -> IPCToolExecutionError:
-    payload: Mapping[str, JsonValue] = error if isinstance(error, dict) else {"message": error}
-    return IPCToolExecutionError(
-        tool=tool, error_type=str(payload.get("type", "Exception")), message=str(payload.get("message", ""))
-    )
+def validate_result(value: object) -> ToolResult:
+    """Return a handler's value as a tool result with all fields.
+
+    A result without content gets an empty text, because the protocol requires a block. `is_error`, the spelling for the
+    SDK's own tools, becomes `isError`. No valid part is dropped. An MCP client drops a message that it cannot validate,
+    and the call then hangs; the model can read an error.
+
+    Raises:
+        InvalidToolResultError: The value is not a tool result.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidToolResultError(reason=f"it is a {type(value).__name__}, not an object with 'content'")
+    fields = dict(cast("Mapping[str, object]", value))
+    content = fields.get("content")
+    if not isinstance(content, list | tuple):
+        raise InvalidToolResultError(reason=f"its 'content' is a {type(content).__name__}, not a list of blocks")
+    blocks = list(cast("list[object]", content))
+    for index, block in enumerate(blocks):
+        _check_block(block, f"content[{index}]")
+    fields["content"] = blocks or [{"type": "text", "text": ""}]
+    fields.setdefault("isError", fields.pop("is_error", False))
+    if not isinstance(fields["isError"], bool):
+        raise InvalidToolResultError(reason="its 'isError' is neither true nor false")
+    if not isinstance(fields.get("structuredContent", {}), Mapping):
+        raise InvalidToolResultError(reason="its 'structuredContent' is not an object")
+    return cast("ToolResult", fields)
+
+
+def _check_block(block: object, where: str) -> None:
+    if not isinstance(block, Mapping):
+        raise InvalidToolResultError(reason=f"its {where} is a {type(block).__name__}, not a content block")
+    fields = cast("Mapping[str, object]", block)
+    kind = fields.get("type")
+    if not isinstance(kind, str) or kind not in _TEXT_FIELDS:
+        raise InvalidToolResultError(reason=f"its {where} has type {kind!r}, and MCP knows {', '.join(_TEXT_FIELDS)}")
+    for name in _TEXT_FIELDS[kind]:
+        _check_text(fields, name, where)
+    if kind == "resource":
+        _check_resource(fields.get("resource"), f"{where}.resource")
+
+
+def _check_resource(resource: object, where: str) -> None:
+    if not isinstance(resource, Mapping):
+        raise InvalidToolResultError(reason=f"its {where} is not an object")
+    fields = cast("Mapping[str, object]", resource)
+    _check_text(fields, "uri", where)
+    _check_text(fields, "text" if "text" in fields else "blob", where)
+
+
+def _check_text(fields: Mapping[str, object], name: str, where: str) -> None:
+    if not isinstance(fields.get(name), str):
+        raise InvalidToolResultError(reason=f"its {where} lacks {name!r}, which is a string")

@@ -4,15 +4,13 @@ Hosts report little about a server that does not start.
 """
 
 import asyncio
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE
 from collections.abc import Sequence
 from tempfile import TemporaryFile
 
 from cc_ipc_bridge.payload import decode_json
 
 from .errors import BridgeStartupError
-
-__all__ = ["check_bridge"]
 
 # A bridge answers within 0.1 s, and even on a loaded machine in a fraction of this time.
 _ANSWER_TIMEOUT = 20.0
@@ -45,20 +43,16 @@ async def check_bridge(command: Sequence[str]) -> list[str]:
         except TimeoutError:
             stdout, reason = b"", f"The bridge did not answer within {_ANSWER_TIMEOUT:g} seconds"
         finally:
-            await _end(process)
+            if process.returncode is None:
+                process.kill()
+                async with asyncio.timeout(_KILL_TIMEOUT):
+                    await process.wait()
         names = _tool_names(stdout)
         if names is None:
             stderr.seek(0)
             tail = stderr.read().decode(errors="replace")
             raise BridgeStartupError(command=command, reason=reason, stderr_tail=tail)
     return names
-
-
-async def _end(process: Process) -> None:
-    if process.returncode is None:
-        process.kill()
-        async with asyncio.timeout(_KILL_TIMEOUT):
-            await process.wait()
 
 
 def _tool_names(stdout: bytes) -> list[str] | None:

@@ -16,8 +16,6 @@ from typing import Self, TextIO
 from .functions import Function, function_tool
 from .session import IPCSession
 
-__all__ = ["FunctionServer", "serve"]
-
 # Two files are created within milliseconds, unless the disk hangs.
 _START_TIMEOUT = 10.0
 

@@ -12,13 +12,10 @@ from typing import Literal, Self, TypedDict
 from cc_ipc_bridge.payload import encode_json
 
 from .errors import SessionStateError, UnencodableMessageError
-from .files import LockedFile
-from .leftovers import remove_leftovers, schema_file_name, socket_file_name
+from .files import LockedFile, remove_leftovers, schema_file_name, socket_file_name
 from .messages import ToolHandler, ToolSchema
 from .server import IPCServer
 from .sockets import fits_socket_path
-
-__all__ = ["IPCSession", "IPCSessionState", "StdioServerConfig"]
 
 # Folder for a socket whose path in the temporary folder would be too long. All users may write there, but not touch
 # each other's files.
@@ -64,7 +61,9 @@ class IPCSession:
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
         session_id = uuid.uuid4().hex
-        self._folder = _folder_for(socket_file_name(session_id)) if folder is None else Path(folder)
+        self._folder = Path(tempfile.gettempdir() if folder is None else folder)
+        if folder is None and not fits_socket_path(self._folder / socket_file_name(session_id)):
+            self._folder = _SHORT_FOLDER
         self._schema_path = self._folder / schema_file_name(session_id)
         self._handlers = dict(tool_handlers)
         self._schemas = list(tool_schemas)
@@ -127,12 +126,16 @@ class IPCSession:
             raise SessionStateError(state=self._state.value, wanted="start")
         self._state = IPCSessionState.STARTED
         try:
-            schemas = _encoded(self._schemas)
+            try:
+                schemas = encode_json(self._schemas)
+            except ValueError as error:
+                raise UnencodableMessageError(reason=f"in the tool schemas, {error}") from error
             remove_leftovers([self._folder])
             # The schema file first: the lock marks the session as alive before the socket exists and is served.
             self._schema_file = LockedFile(self._schema_path, schemas)
             await self._server.start()
-            self._check_started()
+            if self._state is not IPCSessionState.STARTED:  # stopped by another task in the meantime
+                raise SessionStateError(state=self._state.value, wanted="start")
         except BaseException:
             await self.stop()
             raise
@@ -149,10 +152,6 @@ class IPCSession:
             if file is not None:
                 file.release()  # last, because the released lock makes the bridges exit
 
-    def _check_started(self) -> None:
-        if self._state is not IPCSessionState.STARTED:  # stopped by another task in the meantime
-            raise SessionStateError(state=self._state.value, wanted="start")
-
     def __repr__(self) -> str:
         return f"<IPCSession {self._state.value}, {len(self._schemas)} tools, {self.socket_path}>"
 
@@ -162,15 +161,3 @@ class IPCSession:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
-
-
-def _encoded(schemas: Sequence[ToolSchema]) -> bytes:
-    try:
-        return encode_json(schemas)
-    except ValueError as error:
-        raise UnencodableMessageError(reason=f"in the tool schemas, {error}") from error
-
-
-def _folder_for(socket_name: str) -> Path:
-    folder = Path(tempfile.gettempdir())
-    return folder if fits_socket_path(folder / socket_name) else _SHORT_FOLDER

@@ -11,12 +11,9 @@ import sys
 import weakref
 from pathlib import Path
 
-from cc_ipc_bridge.constants import SOCKET_PERMISSIONS
-from cc_ipc_bridge.windows import WindowsUnsupportedError
+from cc_ipc_bridge.constants import SOCKET_PERMISSIONS, WindowsUnsupportedError
 
 from .errors import SocketPathError
-
-__all__ = ["BACKLOG", "MAX_SOCKET_PATH", "fits_socket_path", "is_dead_socket", "listen_privately"]
 
 _IS_LINUX: bool = sys.platform.startswith("linux")
 
@@ -76,29 +73,21 @@ if sys.platform != "win32":
 
 
 def _bind(listener: socket.socket, path: Path) -> None:
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
+    if _IS_LINUX:  # creates the file with the socket's mode, so it never has another mode
+        os.fchmod(listener.fileno(), SOCKET_PERMISSIONS)
+    # Elsewhere only the umask works, which is process-wide: it is set for a single system call.
+    mask = None if _IS_LINUX else os.umask(0o777 & ~SOCKET_PERMISSIONS)
     try:
-        (_bind_with_mode if _IS_LINUX else _bind_with_mask)(listener, path)
+        listener.bind(str(path))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:  # even for a dangling link, because the kernel does not follow links here
             raise SocketPathError(path=str(path), reason="The path of the socket exists already") from error
         raise
-
-
-def _bind_with_mode(listener: socket.socket, path: Path) -> None:
-    if sys.platform == "win32":
-        raise WindowsUnsupportedError
-    # Linux creates the file with the socket's mode, so it never has another mode.
-    os.fchmod(listener.fileno(), SOCKET_PERMISSIONS)
-    listener.bind(str(path))
-
-
-def _bind_with_mask(listener: socket.socket, path: Path) -> None:
-    # The umask is process-wide. Other platforms offer no alternative, and it is set for a single system call.
-    mask = os.umask(0o777 & ~SOCKET_PERMISSIONS)
-    try:
-        listener.bind(str(path))
     finally:
-        os.umask(mask)
+        if mask is not None:
+            os.umask(mask)
 
 
 def is_dead_socket(path: Path) -> bool:

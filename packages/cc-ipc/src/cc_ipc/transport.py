@@ -11,8 +11,6 @@ from typing import Final, Literal, TypeAlias
 
 from .errors import TransportUnavailableError
 
-__all__ = ["DEFAULT_TRANSPORT", "TransportChoice", "TransportType", "resolve_transport"]
-
 TransportType: TypeAlias = Literal["auto", "stdio", "sdk"]
 """`"stdio"` is the bridge process, `"sdk"` the SDK's in-process server; `"auto"` chooses, see `resolve_transport`."""
 

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 
-from .windows import WindowsUnsupportedError
+from .constants import WindowsUnsupportedError
 
 if sys.platform != "win32":
     import fcntl
@@ -19,8 +19,6 @@ if sys.platform != "win32":
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
-
-__all__ = ["acquire", "has_owner", "open_own_file", "try_acquire_shared", "wait_for_owner_to_end"]
 
 
 def open_own_file(path: str | PathLike[str]) -> int:

@@ -9,20 +9,17 @@ import os
 import sys
 import threading
 
+from .constants import WindowsUnsupportedError
 from .lock import has_owner, open_own_file, wait_for_owner_to_end
 from .process import Bridge, Output
-from .protocol import McpServer
+from .protocol import McpServer, mcp_tools
 from .relay import Relay
-from .tools import mcp_tools, read_all
-from .windows import WindowsUnsupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cc_types import JsonValue
-
-__all__ = ["claim_stdout", "main", "serve_bridge"]
 
 _USAGE = "usage: python -m cc_ipc_bridge SOCKET SCHEMA\n"
 
@@ -43,7 +40,8 @@ def main(arguments: Sequence[str], leave: Callable[[int], object]) -> int:
     socket_path, schema_path = arguments
     try:
         fd = open_own_file(schema_path)
-        tools = mcp_tools(read_all(fd))
+        with open(fd, "rb", closefd=False) as file:
+            tools = mcp_tools(file.read())
     except (OSError, ValueError) as error:
         sys.stderr.write(f"cc_ipc_bridge: the schema file {schema_path} cannot be used: {error}\n")
         return 1

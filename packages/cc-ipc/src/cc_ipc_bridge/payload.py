@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from cc_types import JsonValue
 
-__all__ = ["decode_json", "decode_json_at", "encode_json"]
-
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

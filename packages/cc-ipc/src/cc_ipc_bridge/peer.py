@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 
-from .windows import WindowsUnsupportedError
+from .constants import WindowsUnsupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
             """Return a socket option as bytes."""
             ...
 
-
-__all__ = ["is_own_peer", "peer_uid"]
 
 # Linux: `struct ucred {int pid, uid, gid}`. BSD and macOS: `struct xucred`, which begins with `{version, uid, …}`.
 _UCRED_SIZE = 12

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 
-from .protocol import INTERNAL_ERROR, INVALID_REQUEST, CallFrame, CancelFrame, ReplyFrame, error_line
+from .protocol import INTERNAL_ERROR, INVALID_REQUEST, CallFrame, CancelFrame, error_line
 from .relay import CallCancelled, PendingCall, RelayFault
 from .responses import response_line
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .protocol import McpServer, RequestId
     from .relay import Relay
-
-__all__ = ["Bridge", "Output"]
 
 # When the client or the parent exits, calls that are almost finished are still answered. The time is short, because a
 # client that exits waits for servers, and each side has noticed the other's exit by then.
@@ -70,8 +68,8 @@ class Bridge:
 
     def _act(self, line: bytes) -> None:
         action = self._server.receive(line)
-        if isinstance(action, ReplyFrame):
-            self._output.write(action.line)
+        if isinstance(action, bytes):
+            self._output.write(action)
         elif isinstance(action, CallFrame):
             self._begin(action)
         elif isinstance(action, CancelFrame):

@@ -1,4 +1,4 @@
-"""The part of MCP that a tool server needs, without I/O: a line goes in, an action comes out.
+"""The part of MCP that a tool server needs, without I/O: a line goes in, an action comes out; and the list of tools.
 
 It supports the versions with a handshake, and version 2026-07-28 without, where a client sends `server/discover`
 instead. Each response has the request's version, so no state is kept between requests.
@@ -16,25 +16,7 @@ if TYPE_CHECKING:
     from cc_types import JsonValue
 
     RequestId: TypeAlias = str | int
-    Action: TypeAlias = "ReplyFrame | CallFrame | CancelFrame | None"
-
-__all__ = [
-    "HANDSHAKE_VERSIONS",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "METHOD_NOT_FOUND",
-    "MODERN_VERSIONS",
-    "PARSE_ERROR",
-    "SERVER_INFO",
-    "UNSUPPORTED_PROTOCOL_VERSION",
-    "CallFrame",
-    "CancelFrame",
-    "McpServer",
-    "ReplyFrame",
-    "error_line",
-    "result_line",
-]
+    Action: TypeAlias = "bytes | CallFrame | CancelFrame | None"
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -55,16 +37,12 @@ _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 _TOOL_USE_ID_KEY = "claudecode/toolUseId"
 
+# Optional fields in a `ToolSchema`, and MCP's names for them.
+_OPTIONAL = {"title": "title", "output_schema": "outputSchema", "annotations": "annotations", "_meta": "_meta"}
+
 # Fields that version 2026-07-28 requires in every result, and in results that a client may cache.
 _MODERN: dict[str, JsonValue] = {"resultType": "complete", "_meta": {_SERVER_INFO_KEY: SERVER_INFO}}
 _CACHEABLE: dict[str, JsonValue] = {**_MODERN, "ttlMs": 0, "cacheScope": "private"}
-
-
-class ReplyFrame:
-    """Action: write this line."""
-
-    def __init__(self, line: bytes) -> None:
-        self.line = line
 
 
 class CallFrame:
@@ -106,17 +84,18 @@ class McpServer:
         self._tools = tools
 
     def receive(self, line: bytes) -> Action:
-        """Return the action for a line: `None` for a blank line, a response, and most notifications."""
+        """Return the action for a line: the response as a line, if no tool is needed.
+
+        `None` for a blank line, a response, and most notifications.
+        """
         if not line.strip():
             return None
         try:
             message = decode_json(line)
         except ValueError as error:
-            return ReplyFrame(error_line(None, PARSE_ERROR, f"The line is not JSON: {error}"))
+            return error_line(None, PARSE_ERROR, f"The line is not JSON: {error}")
         if not isinstance(message, dict):
-            return ReplyFrame(
-                error_line(None, INVALID_REQUEST, "A message is a JSON object; batches are not supported")
-            )
+            return error_line(None, INVALID_REQUEST, "A message is a JSON object; batches are not supported")
         if "method" not in message and ("result" in message or "error" in message):
             return None
         return self._act(message)
@@ -126,13 +105,11 @@ class McpServer:
         if isinstance(method, str) and "id" not in message:
             return _on_notification(method, params)
         if isinstance(request_id, bool) or not isinstance(request_id, str | int) or not _is_encodable(request_id):
-            return ReplyFrame(error_line(None, INVALID_REQUEST, "A request must have an 'id', a string or an integer"))
+            return error_line(None, INVALID_REQUEST, "A request must have an 'id', a string or an integer")
         if not isinstance(method, str):
-            return ReplyFrame(
-                error_line(request_id, INVALID_REQUEST, "A request must have a 'method', which is a string")
-            )
+            return error_line(request_id, INVALID_REQUEST, "A request must have a 'method', which is a string")
         if not isinstance(params, dict):
-            return ReplyFrame(error_line(request_id, INVALID_PARAMS, "'params' must be an object"))
+            return error_line(request_id, INVALID_PARAMS, "'params' must be an object")
         return self._on_request(request_id, method, params)
 
     def _on_request(self, request_id: RequestId, method: str, params: Mapping[str, JsonValue]) -> Action:
@@ -141,15 +118,13 @@ class McpServer:
         if version is not None and version not in MODERN_VERSIONS:
             supported: JsonValue = [*MODERN_VERSIONS, *HANDSHAKE_VERSIONS]
             data: JsonValue = {"supported": supported, "requested": version}
-            return ReplyFrame(
-                error_line(request_id, UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
-            )
+            return error_line(request_id, UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
         if method == "tools/call":
             return _call(request_id, params, modern=version is not None)
         result = self._result(method, params, modern=version is not None)
         if result is None:
-            return ReplyFrame(error_line(request_id, METHOD_NOT_FOUND, "Method not found", method))
-        return ReplyFrame(result_line(request_id, encode_json(result)))
+            return error_line(request_id, METHOD_NOT_FOUND, "Method not found", method)
+        return result_line(request_id, encode_json(result))
 
     def _result(self, method: str, params: Mapping[str, JsonValue], *, modern: bool) -> dict[str, JsonValue] | None:
         """Return the result of a request that needs no tool, or `None` if there is no such method."""
@@ -178,9 +153,9 @@ def _is_encodable(request_id: RequestId) -> bool:
 def _call(request_id: RequestId, params: Mapping[str, JsonValue], *, modern: bool) -> Action:
     name, arguments, meta = params.get("name"), params.get("arguments", {}), params.get("_meta")
     if not isinstance(name, str):
-        return ReplyFrame(error_line(request_id, INVALID_PARAMS, "A call must have a 'name', which is a string"))
+        return error_line(request_id, INVALID_PARAMS, "A call must have a 'name', which is a string")
     if not isinstance(arguments, dict):
-        return ReplyFrame(error_line(request_id, INVALID_PARAMS, "'arguments' must be an object"))
+        return error_line(request_id, INVALID_PARAMS, "'arguments' must be an object")
     call: dict[str, JsonValue] = {"name": name, "arguments": arguments}
     tool_use_id = meta.get(_TOOL_USE_ID_KEY) if isinstance(meta, dict) else None
     if isinstance(tool_use_id, str):
@@ -193,3 +168,33 @@ def _on_notification(method: str, params: JsonValue) -> Action:
     if method == "notifications/cancelled" and isinstance(request_id, str | int):
         return CancelFrame(request_id)
     return None
+
+
+def mcp_tools(content: bytes) -> list[JsonValue]:
+    """Return the tools in a schema file, in MCP's form.
+
+    Raises:
+        ValueError: The content is not a JSON array of tool schemas.
+    """
+    schemas = decode_json(content)
+    if not isinstance(schemas, list):
+        raise ValueError("it is not a JSON array")
+    tools = [_mcp_tool(schema, index) for index, schema in enumerate(schemas)]
+    encode_json(tools)  # fail at the start, not at the first `tools/list`
+    return tools
+
+
+def _mcp_tool(schema: JsonValue, index: int) -> JsonValue:
+    if not isinstance(schema, dict):
+        raise ValueError(f"entry {index} is not an object")
+    name, description, input_schema = schema.get("name"), schema.get("description"), schema.get("input_schema")
+    if not isinstance(name, str) or not isinstance(description, str) or not isinstance(input_schema, dict):
+        raise ValueError(f"entry {index} lacks 'name', 'description' or 'input_schema'")
+    # MCP clients refuse a schema without `"type": "object"`. Arguments are always an object.
+    tool: dict[str, JsonValue] = {
+        "name": name,
+        "description": description,
+        "inputSchema": {"type": "object", **input_schema},
+    }
+    tool.update((theirs, schema[ours]) for ours, theirs in _OPTIONAL.items() if ours in schema)
+    return tool

@@ -11,16 +11,13 @@ import sys
 import threading
 from time import monotonic, sleep
 
-from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
+from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE, WindowsUnsupportedError
 from .payload import encode_json
 from .peer import is_own_peer
-from .windows import WindowsUnsupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cc_types import JsonValue
-
-__all__ = ["CallCancelled", "PendingCall", "Relay", "RelayFault"]
 
 # The kernel connects at once, unless the parent's connection queue is full.
 _CONNECT_TIMEOUT = 5.0
@@ -107,7 +104,8 @@ class Relay:
                 raise CallCancelled from None
             if isinstance(error, RelayFault):
                 raise
-            raise RelayFault("IPCConnectionError", _broken(error)) from error
+            broken = "The connection to the parent process ended during the call, which may have run and is not retried"
+            raise RelayFault("IPCConnectionError", f"{broken}: {error}") from error
         if pending.detach():
             self._idle.append(sock)
         else:
@@ -157,10 +155,6 @@ def _connect_socket(sock: socket.socket, path: str) -> None:
         else:
             break
     sock.setblocking(True)
-
-
-def _broken(error: OSError) -> str:
-    return f"The connection to the parent process ended during the call, which may have run and is not retried: {error}"
 
 
 def _frame(params: dict[str, JsonValue]) -> bytes:

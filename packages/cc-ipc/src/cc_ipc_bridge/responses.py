@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from .protocol import CallFrame
 
-__all__ = ["response_line"]
-
 _TOOL_NOT_FOUND = "ToolNotFoundError"
 
 # How `cc_ipc.IPCServer` begins a response.

@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import get_args
 
 from .api.errors import CassetteError, first_error_text
@@ -35,34 +34,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command and not options.action:
         parser.error("a command after -- needs `record` or `replay`")
     if options.verbose:
-        _log_to_stderr()
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        logger = logging.getLogger("cc_loopback")
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
         server = LoopbackServer(port=options.port, event_delay=options.event_delay, cassette=_cassette(options))
-        with _listening(server, options.port):
+        try:
+            server.start()
+        except OSError as error:
+            raise OSError(f"cannot listen on port {options.port}: {error}") from error
+        try:
             if command:
                 return _run(command, server)
             _print_environment(server, everything=options.print_env)
             while True:
                 time.sleep(_SLEEP_SECONDS)
+        finally:
+            server.stop()
     except KeyboardInterrupt:
         return _SIGNALLED + signal.SIGINT if command else 0
     except (CassetteError, OSError) as error:
         sys.stderr.write(f"cc-loopback: {error}\n")
         return 1
-
-
-@contextmanager
-def _listening(server: LoopbackServer, port: int) -> Generator[None]:
-    try:
-        server.start()
-    except OSError as error:
-        raise OSError(f"cannot listen on port {port}: {error}") from error
-    try:
-        yield
-    finally:
-        server.stop()
 
 
 def _port(text: str) -> int:
@@ -153,14 +150,6 @@ def _run(command: Sequence[str], server: LoopbackServer) -> int:
     if not server.calls:
         sys.stderr.write(f"cc-loopback: {command[0]} sent no request\n")
     return (_SIGNALLED - status if status < 0 else status) or bool(server.errors)
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    logger = logging.getLogger("cc_loopback")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
 
 
 def _print_environment(server: LoopbackServer, *, everything: bool) -> None:

@@ -15,18 +15,17 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .api.checks import problem_with
-from .api.errors import COMPLETE_ERRORS, CassetteError, ThinkingError, error_text
+from .api.errors import COMPLETE_ERRORS, CassetteError, ThinkingError, error_text, error_type_for
 from .api.events import stream_events
-from .api.ids import new_id
 from .api.models import model_info, model_page
 from .api.prompt_cache import PromptCache, input_tokens
-from .api.reply import make_message
+from .api.reply import make_message, new_id
 from .api.responses import Responses
 from .api.routes import MESSAGES, MODELS, Route, route_of
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Respond
 from .faults import Fault, FaultQueue
-from .responder_place import place_of
+from .script import place_of
 
 if TYPE_CHECKING:
     from .recording.tape import Tape
@@ -91,7 +90,9 @@ class MessagesApp:
 
     async def _serve(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         route = route_of(call.path)
-        self._record_call(call, route)
+        self._record.calls.append(call)
+        if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
+            self._record.requests.append({**call.body, **route.fields})
         response = await self._response(call, route)
         _log_call(call, route, response.status_code)
         try:
@@ -99,11 +100,6 @@ class MessagesApp:
         except CassetteError as error:  # The cassette could not be written after a stream.
             self._record.errors.append(error)
             raise
-
-    def _record_call(self, call: Call, route: Route) -> None:
-        self._record.calls.append(call)
-        if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
-            self._record.requests.append({**call.body, **route.fields})
 
     async def _response(self, call: Call, route: Route) -> Response:
         responses = Responses(route.dialect, new_id("req"))
@@ -168,7 +164,7 @@ class MessagesApp:
             return responses.stream(events, fault.headers, pause=self._event_delay)
         events = events[: fault.after_events]
         if fault.status is not None:
-            events.append(responses.error_body(fault.error_type, fault.message))
+            events.append(responses.error_body(fault.error_type or error_type_for(fault.status), fault.message))
         return responses.stream(events, fault.headers, pause=self._event_delay, cut=fault.status is None)
 
     def _count_tokens(self, call: Call, responses: Responses) -> Response:

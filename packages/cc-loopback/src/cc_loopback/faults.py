@@ -4,51 +4,36 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .api.errors import error_type_for
-
 _LOWEST_ERROR, _HIGHEST_ERROR = 400, 599
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault for a request."""
+    """A fault for a request. Without an `error_type`, it is the type that belongs to the status.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
 
     status: int | None = None
     after_events: int | None = None
-    error_type: str = "api_error"
+    error_type: str | None = None
     message: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.status is not None and not _LOWEST_ERROR <= self.status <= _HIGHEST_ERROR:
+            raise ValueError(f"status must be an error status from 400 to 599, not {self.status}")
+        if self.after_events is not None and self.after_events < 0:
+            raise ValueError(f"after_events must not be negative, but is {self.after_events}")
+        if self.delay < 0:
+            raise ValueError(f"delay must not be negative, but is {self.delay}")
 
     @property
     def refuses(self) -> bool:
         """True if the whole response is an error status."""
         return self.status is not None and self.after_events is None
-
-
-def make_fault(
-    status: int | None,
-    after_events: int | None,
-    error_type: str | None,
-    message: str | None,
-    headers: Mapping[str, str] | None,
-    delay: float | None,
-) -> Fault:
-    """Return the fault with these parameters.
-
-    Raises:
-        ValueError: The parameters describe no fault, or a number is out of range.
-    """
-    if status is None and after_events is None and delay is None:
-        raise ValueError("a fault needs at least one of status, after_events and delay")
-    if status is not None and not _LOWEST_ERROR <= status <= _HIGHEST_ERROR:
-        raise ValueError(f"status must be an error status from 400 to 599, not {status}")
-    if after_events is not None and after_events < 0:
-        raise ValueError(f"after_events must not be negative, but is {after_events}")
-    if delay is not None and delay < 0:
-        raise ValueError(f"delay must not be negative, but is {delay}")
-    kind = error_type or error_type_for(status or 500)
-    return Fault(status, after_events, kind, message, dict(headers or {}), delay or 0.0)
 
 
 class FaultQueue:

@@ -5,7 +5,6 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import assert_never
 
 from .api.errors import CassetteError
 from .api.types import Login
@@ -98,31 +97,26 @@ def prompt_folders(home: PrivateHome) -> dict[str, str]:
 
 def _login(url: str, login: Login) -> dict[str, str]:
     """Return fake credentials, or the variables that make the CLI skip authentication."""
-    match login:
-        case "api-key":
-            return {"ANTHROPIC_API_KEY": "loopback"}
-        case "oauth":
-            return {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-loopback"}
-        case "foundry":
-            return {
-                "CLAUDE_CODE_USE_FOUNDRY": "1",
-                "ANTHROPIC_FOUNDRY_API_KEY": "loopback",
-                "ANTHROPIC_FOUNDRY_BASE_URL": url,
-            }
-        case "vertex":
-            return {
-                "CLAUDE_CODE_USE_VERTEX": "1",
-                "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
-                "ANTHROPIC_VERTEX_BASE_URL": f"{url}/v1",
-                "ANTHROPIC_VERTEX_PROJECT_ID": "loopback",
-                "CLOUD_ML_REGION": "us-east5",
-            }
-        case "bedrock":
-            return {
-                "CLAUDE_CODE_USE_BEDROCK": "1",
-                "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
-                "ANTHROPIC_BEDROCK_BASE_URL": url,
-                "AWS_REGION": "us-east-1",
-            }
-        case _:
-            assert_never(login)
+    variables: dict[Login, dict[str, str]] = {
+        "api-key": {"ANTHROPIC_API_KEY": "loopback"},
+        "oauth": {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-loopback"},
+        "foundry": {
+            "CLAUDE_CODE_USE_FOUNDRY": "1",
+            "ANTHROPIC_FOUNDRY_API_KEY": "loopback",
+            "ANTHROPIC_FOUNDRY_BASE_URL": url,
+        },
+        "vertex": {
+            "CLAUDE_CODE_USE_VERTEX": "1",
+            "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
+            "ANTHROPIC_VERTEX_BASE_URL": f"{url}/v1",
+            "ANTHROPIC_VERTEX_PROJECT_ID": "loopback",
+            "CLOUD_ML_REGION": "us-east5",
+        },
+        "bedrock": {
+            "CLAUDE_CODE_USE_BEDROCK": "1",
+            "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+            "ANTHROPIC_BEDROCK_BASE_URL": url,
+            "AWS_REGION": "us-east-1",
+        },
+    }
+    return variables[login]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .api.types import JsonObject, JsonValue, Reply
-from .turn import CurrentTurn, ToolRun, current_turn, is_output_tool, texts_of
+from .turn import CurrentTurn, current_turn, is_output_tool, texts_of
 
 # A call, and two more after errors: enough to see a retry, and a limit if a tool always fails.
 _MAX_CALLS = 3
@@ -50,25 +50,19 @@ def _tools_to_call(tools: list[JsonObject], turn: CurrentTurn, choice: Mapping[s
         return _may_repeat([tool for tool in tools if tool["name"] == choice["name"]], turn)
     functions = [tool for tool in tools if not _is_output(tool)]
     outputs = [tool for tool in tools if _is_output(tool)]
-    due = [tool for tool in functions if _is_due(turn.runs_of(tool["name"]))]
+    runs = {tool["name"]: turn.runs_of(tool["name"]) for tool in tools}
+    due = [tool for tool in functions if not runs[tool["name"]] or runs[tool["name"]][-1].failed]
+    due = [tool for tool in due if len(runs[tool["name"]]) < _MAX_CALLS]
     if due:
         return due[:1] if choice.get("disable_parallel_tool_use") else due
     # A run needs only one output tool.
-    if outputs and not _has_output(outputs, turn) and _may_repeat(outputs, turn):
+    if _may_repeat(outputs, turn) and all(run.failed for tool in outputs for run in runs[tool["name"]]):
         return outputs[:1]
     return _may_repeat(outputs or functions, turn) if choice["type"] == "any" else []
 
 
 def _is_output(tool: JsonObject) -> bool:
     return is_output_tool(tool["name"], tool.get("description") or "")
-
-
-def _is_due(runs: Sequence[ToolRun]) -> bool:
-    return not runs or (runs[-1].failed and len(runs) < _MAX_CALLS)
-
-
-def _has_output(outputs: list[JsonObject], turn: CurrentTurn) -> bool:
-    return any(not run.failed for tool in outputs for run in turn.runs_of(tool["name"]))
 
 
 def _may_repeat(tools: list[JsonObject], turn: CurrentTurn) -> list[JsonObject]:

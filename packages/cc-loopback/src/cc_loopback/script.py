@@ -1,8 +1,12 @@
-"""Scripts: answers step by step, with errors that show the step and the request. This module knows no server."""
+"""Scripts: answers step by step, with errors that show the step and the request; and the place of a responder's error.
 
+This module knows no server.
+"""
+
+import inspect
 import json
+import traceback
 from collections.abc import Callable, Mapping, Sequence
-from inspect import isawaitable
 from pathlib import Path
 from threading import Lock
 from types import FrameType
@@ -18,6 +22,9 @@ Step: TypeAlias = Reply | Respond
 
 _ANY_REQUEST: JsonObject = {"model": "m"}
 _LONGEST_TEXT = 200
+_PACKAGE = Path(__file__).parent
+# Files whose code stands between the server and the responder in a traceback.
+_SERVER_FILES = frozenset(str(_PACKAGE / name) for name in ("app.py", "script.py", "api/reply.py"))
 
 
 def call(name: str, /, **arguments: object) -> JsonObject:
@@ -97,10 +104,33 @@ def place_of_caller(frame: FrameType) -> str:
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
+def place_of(error: BaseException, respond: Respond) -> str:
+    """Return where `respond` raised an error, or where it is defined if its reply is invalid.
+
+    The line is the responder's own, also if a function that it calls raised the error.
+    """
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    frames = [(code, line) for code, line in frames if code.co_filename not in _SERVER_FILES]
+    if frames:
+        script = frames[0][0]
+        line = [line for code, line in frames if code.co_filename == script.co_filename][-1]
+        return f"raised by the responder {script.co_qualname} at {_shown_path(script.co_filename)}:{line}"
+    name = getattr(respond, "__qualname__", type(respond).__qualname__)
+    code = getattr(inspect.unwrap(respond), "__code__", None)
+    place = f" at {_shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
+    return f"from the responder {name}{place}"
+
+
+def _shown_path(file: str) -> str:
+    """Return the path from the current folder if the file is there, otherwise the whole path."""
+    path, folder = Path(file), Path.cwd()
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else file
+
+
 async def _result(respond: Respond, body: JsonObject, where: str) -> Reply:
     try:
         result = respond(body)
-        reply = _whole(await result if isawaitable(result) else result)
+        reply = _whole(await result if inspect.isawaitable(result) else result)
     except Exception as error:
         error.add_note(where)
         raise

@@ -12,7 +12,7 @@ from .api.routes import MESSAGES
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Login, Respond
 from .app import MessagesApp, Record
-from .faults import FaultQueue, make_fault
+from .faults import Fault, FaultQueue
 from .home import PrivateHome, cli_environment, prompt_folders, recording_environment
 from .recording.settings import Cassette
 from .recording.tape import Tape
@@ -189,7 +189,11 @@ class LoopbackServer:
         """
         if self._cassette and after_events is not None:
             raise ValueError("after_events is for scripted answers; a cassette's answers are whole or come late")
-        self._faults.add(path, make_fault(status, after_events, error_type, message, headers, delay), times)
+        if status is None and after_events is None and delay is None:
+            raise ValueError("a fault needs at least one of status, after_events and delay")
+        self._faults.add(
+            path, Fault(status, after_events, error_type, message, dict(headers or {}), delay or 0.0), times
+        )
 
     def reset(self) -> None:
         """Clear recorded requests, errors, queued faults and cached prompts; restore the initial `respond`.

@@ -77,15 +77,12 @@ def _is_prompt(message: JsonObject, names: dict[str, str]) -> bool:
     if message["role"] != "user":
         return False
     results = _of_type(message, "tool_result")
-    if results and not any(_ended_turn(result, names) for result in results):
+    outputs = [result for result in results if is_output_tool(names.get(result["tool_use_id"], ""))]
+    if results and all(map(_failed, outputs)):
         return False
     # An image or a document is a prompt, too.
     media = any(block.get("type") not in ("text", "tool_result") for block in _blocks(message))
     return media or bool(_prompt_texts(message))
-
-
-def _ended_turn(result: JsonObject, names: dict[str, str]) -> bool:
-    return is_output_tool(names.get(result["tool_use_id"], "")) and not _failed(result)
 
 
 def _prompt_texts(message: JsonObject) -> list[str]:

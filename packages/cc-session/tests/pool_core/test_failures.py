@@ -8,17 +8,7 @@ import pytest
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
 from ..conftest import all_raise
-from .conftest import (
-    Make,
-    PretendedSession,
-    Starter,
-    all_rest,
-    figures,
-    launch,
-    lent,
-    use,
-    waiting,
-)
+from .conftest import Make, PretendedSession, Starter, all_rest, figures, launch, lent, use, waiting
 
 pytestmark = pytest.mark.timeout(10)
 

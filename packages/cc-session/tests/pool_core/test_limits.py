@@ -8,16 +8,7 @@ import pytest
 from cc_session import PoolLimits, SessionPool
 from cc_session.process.cli_process import Memory
 
-from .conftest import (
-    Make,
-    Starter,
-    all_rest,
-    figures,
-    launch,
-    lent,
-    measuring,
-    use,
-)
+from .conftest import Make, Starter, all_rest, figures, launch, lent, measuring, use
 
 pytestmark = pytest.mark.timeout(10)
 

@@ -8,16 +8,7 @@ from cc_session import PoolLimits, SessionPool
 from cc_types import CLINotFoundError
 
 from ..conftest import cancelled, until
-from .conftest import (
-    Make,
-    Starter,
-    all_rest,
-    figures,
-    launch,
-    lent,
-    use,
-    waiting,
-)
+from .conftest import Make, Starter, all_rest, figures, launch, lent, use, waiting
 
 pytestmark = pytest.mark.timeout(10)
 

@@ -8,16 +8,7 @@ import pytest
 
 from cc_session import QueueTimeoutError, Timeouts
 
-from .conftest import (
-    Make,
-    Starter,
-    all_rest,
-    figures,
-    launch,
-    lent,
-    use,
-    waiting,
-)
+from .conftest import Make, Starter, all_rest, figures, launch, lent, use, waiting
 
 pytestmark = pytest.mark.timeout(10)
 

@@ -13,18 +13,7 @@ from cc_session.process.cli_process import Memory
 from cc_types import ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 from ..conftest import until
-from .conftest import (
-    OPTIONS,
-    Make,
-    Starter,
-    all_rest,
-    figures,
-    launch,
-    lent,
-    measuring,
-    use,
-    waiting,
-)
+from .conftest import OPTIONS, Make, Starter, all_rest, figures, launch, lent, measuring, use, waiting
 
 pytestmark = pytest.mark.timeout(10)
 

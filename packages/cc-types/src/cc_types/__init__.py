@@ -3,6 +3,8 @@
 The lowest layer: it depends on pydantic and JSON only, not on processes, SDKs or frameworks.
 """
 
+from pydantic import JsonValue
+
 from .api_error import APIError, PlanLimitError
 from .errors import (
     ClaudeCodeError,
@@ -14,11 +16,9 @@ from .errors import (
     MessageParseError,
     ProcessExitedError,
 )
-from .json_value import JsonValue
-from .model_usage import ModelUsage
 from .rate_limits import LimitWindow, RateLimit, RateLimits
 from .response import CLIResponse, DeferredToolUse, PermissionDenial
-from .usage import CacheCreation, CLIUsage, OutputTokensDetails, ServerToolUse
+from .usage import CacheCreation, CLIUsage, ModelUsage, OutputTokensDetails, ServerToolUse
 from .wire import WireModel
 
 __all__ = [

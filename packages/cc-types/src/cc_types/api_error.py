@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import ceil
 
+from pydantic import JsonValue
+
 from .errors import ClaudeCodeError
 from .failures import BY_CLI_NAME, BY_STATUS, BY_TYPE, Failure, advice_of, failure_of, plan_limit_advice
-from .json_value import JsonValue
 from .rate_limits import RateLimits
-
-__all__ = ["APIError", "PlanLimitError"]
 
 # Clients wait for less than this, in seconds, before a retry; a window of a plan takes hours.
 _LONGEST_RETRY_SECONDS = 60.0

@@ -11,18 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .json_value import JsonValue
-
-__all__ = [
-    "CLIConnectionError",
-    "CLIJSONDecodeError",
-    "CLINotFoundError",
-    "ClaudeCodeError",
-    "ControlRequestError",
-    "ControlTimeoutError",
-    "MessageParseError",
-    "ProcessExitedError",
-]
+    from pydantic import JsonValue
 
 # Limits the message: a crash report needs only the last lines, and an exception should not hold megabytes of log.
 _STDERR_TAIL_CHARACTERS = 4_000
@@ -113,7 +102,7 @@ class ProcessExitedError(CLIConnectionError):
             return None
         # A shell between us and the CLI reports 128 + n where `subprocess` reports -n.
         number = -self.exit_code if self.exit_code < 0 else self.exit_code - 128
-        return signals.Signals(number).name if number in _SIGNAL_NUMBERS else None
+        return next((signal.name for signal in signals.Signals if signal == number), None)
 
     def _ending(self) -> str:
         if self.exit_code is None:
@@ -129,9 +118,6 @@ class ProcessExitedError(CLIConnectionError):
         return "It wrote nothing to stderr: run the CLI by hand with the same options to see why."
 
 
-_SIGNAL_NUMBERS = frozenset(int(number) for number in signals.Signals)
-
-
 class CLIJSONDecodeError(ClaudeCodeError):
     """The CLI wrote a line that is not JSON."""
 
@@ -143,8 +129,9 @@ class CLIJSONDecodeError(ClaudeCodeError):
     def __init__(self, *, line: str, reason: str) -> None:
         self.line = line
         self.reason = reason
+        excerpt = line if len(line) <= _EXCERPT_CHARACTERS else f"{line[:_EXCERPT_CHARACTERS]}…"
         super().__init__(
-            f"Claude Code wrote a line of {len(line)} characters that is not JSON ({reason}): {_excerpt(line)}. "
+            f"Claude Code wrote a line of {len(line)} characters that is not JSON ({reason}): {excerpt!r}. "
             "Keep everything but the CLI from writing to its stdout, then start a new session."
         )
 
@@ -198,7 +185,3 @@ class ControlRequestError(ClaudeCodeError):
             f"Claude Code refused the control request {subtype!r}: {message.rstrip('.')}. "
             "Send it in a state that allows it, or use a CLI version that knows it."
         )
-
-
-def _excerpt(line: str) -> str:
-    return repr(line if len(line) <= _EXCERPT_CHARACTERS else f"{line[:_EXCERPT_CHARACTERS]}…")

@@ -6,11 +6,6 @@ from typing import Literal, TypeAlias
 
 from .rate_limits import RateLimits
 
-__all__ = [
-    "BEDROCK_TYPES", "BY_CLI_NAME", "BY_KIND", "BY_STATUS", "BY_TYPE", "FAILURES", "Failure", "FailureKind",
-    "advice_of", "failure_of", "plan_limit_advice",
-]  # fmt: skip
-
 FailureKind: TypeAlias = Literal[
     "auth", "budget", "hook_stopped", "interrupted", "invalid_request", "max_tokens", "max_turns", "other",
     "overloaded", "prompt_blocked", "rate_limit", "refusal", "server", "too_long",

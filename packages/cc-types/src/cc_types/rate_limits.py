@@ -12,12 +12,9 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Self, cast
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, JsonValue
 
-from .json_value import JsonValue
 from .wire import JsonObject, WireModel
-
-__all__ = ["LimitWindow", "RateLimit", "RateLimits"]
 
 _PREFIX = "anthropic-ratelimit-"
 _UNIFIED = "unified-"
@@ -123,15 +120,9 @@ class RateLimits(WireModel):
         for name, value in facts.items():
             if not _sort_in(name, value, windows, rates, top):
                 other[f"{_PREFIX}{name}"] = value
-        return cls.model_validate(
-            {
-                **_observed(observed_at),
-                **top,
-                "windows": [{"kind": _KINDS.get(kind, kind), **fields} for kind, fields in sorted(windows.items())],
-                "rates": [{"kind": kind, **fields} for kind, fields in rates.items()],
-                "other": other,
-            }
-        )
+        top["rates"] = [{"kind": kind, **fields} for kind, fields in rates.items()]
+        named = {_KINDS.get(kind, kind): fields for kind, fields in sorted(windows.items())}
+        return cls._read(observed_at, named, **top, other=other)
 
     @classmethod
     def from_event(cls, info: Mapping[str, JsonValue], *, observed_at: datetime | None = None) -> Self | None:
@@ -146,26 +137,29 @@ class RateLimits(WireModel):
         windows: dict[str, dict[str, object]] = {}
         unified = rest.pop("unifiedWindows", None)
         for name, value in (unified if isinstance(unified, dict) else {}).items():
-            fields = value if isinstance(value, dict) else {}
-            windows[name] = _window(fields.get("utilization"), fields.get("resetsAt"), fields.get("status"))
-        if kind and kind not in windows:
-            windows[kind] = {"utilization": utilization, "resets_at": resets_at, "status": status}
-        if (overage := _text(rest.pop("overageStatus", None))) is not None:
-            windows[_OVERAGE] = {**windows.get(_OVERAGE, {}), "status": overage}
-        if (overage_reset := _time(rest.pop("overageResetsAt", None))) is not None:
-            windows[_OVERAGE] = {**windows.get(_OVERAGE, {}), "resets_at": overage_reset}
+            facts = value if isinstance(value, dict) else {}
+            windows[name] = {
+                "utilization": _share(facts.get("utilization")),
+                "resets_at": _time(facts.get("resetsAt")),
+                "status": _text(facts.get("status")),
+            }
+        if kind:
+            windows.setdefault(kind, {"utilization": utilization, "resets_at": resets_at, "status": status})
+        overage = {
+            "status": _text(rest.pop("overageStatus", None)),
+            "resets_at": _time(rest.pop("overageResetsAt", None)),
+        }
+        if facts := {name: value for name, value in overage.items() if value is not None}:
+            windows[_OVERAGE] = {**windows.get(_OVERAGE, {}), **facts}
         if not windows and resets_at is None:
             return None
-        return cls.model_validate(
-            {
-                **_observed(observed_at),
-                "status": status,
-                "resets_at": resets_at,
-                "decided_by": kind,
-                "windows": [{"kind": name, **fields} for name, fields in windows.items()],
-                "other": rest,
-            }
-        )
+        return cls._read(observed_at, windows, status=status, resets_at=resets_at, decided_by=kind, other=rest)
+
+    @classmethod
+    def _read(cls, observed_at: datetime | None, windows: Mapping[str, Mapping[str, object]], **fields: object) -> Self:
+        time = {} if observed_at is None else {"observed_at": observed_at}
+        listed = [{"kind": kind, **facts} for kind, facts in windows.items()]
+        return cls.model_validate({**time, **fields, "windows": listed})
 
 
 def _sort_in(
@@ -196,14 +190,6 @@ def _sort_in(
     return read is not None
 
 
-def _observed(at: datetime | None) -> dict[str, object]:
-    return {} if at is None else {"observed_at": at}
-
-
-def _window(utilization: JsonValue, resets_at: JsonValue, status: JsonValue) -> dict[str, object]:
-    return {"utilization": _share(utilization), "resets_at": _time(resets_at), "status": _text(status)}
-
-
 def _number(value: object) -> float | None:
     with suppress(ValueError, TypeError, OverflowError):
         number = float(cast("str | float", value))
@@ -218,8 +204,8 @@ def _share(value: object) -> float | None:
 
 
 def _count(value: object) -> int | None:
-    number = _number(value)
-    return None if number is None or number < 0 else int(number)
+    number = _share(value)
+    return None if number is None else int(number)
 
 
 def _text(value: object) -> str | None:

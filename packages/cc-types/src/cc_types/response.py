@@ -2,14 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AwareDatetime, Field, JsonValue
 
-from .json_value import JsonValue
-from .model_usage import ModelUsage
-from .usage import CLIUsage
-from .wire import Count, JsonObject, USDollars, Whole, WireModel, on_the_wire
-
-__all__ = ["CLIResponse", "DeferredToolUse", "PermissionDenial"]
+from .usage import CLIUsage, ModelUsage
+from .wire import Count, JsonObject, USDollars, Whole, WireModel, null_as, on_the_wire
 
 
 class PermissionDenial(WireModel):
@@ -34,14 +30,6 @@ class DeferredToolUse(WireModel):
     """The call's arguments."""
 
 
-def _empty_if_null(value: object) -> object:
-    return "" if value is None else value
-
-
-def _unused_if_null(value: object) -> object:
-    return {} if value is None else value
-
-
 class CLIResponse(WireModel):
     """A turn's result, as the CLI reports it.
 
@@ -63,7 +51,7 @@ class CLIResponse(WireModel):
     """Number of requests to the model; 0 for a message that needed none."""
     session_id: str | None = None
     """The turn's session."""
-    result: Annotated[str, BeforeValidator(_empty_if_null), Whole] = ""
+    result: Annotated[str, null_as(""), Whole] = ""
     """Final text; empty if the CLI reports none."""
     stop_reason: str | None = None
     """Reason why the model stopped, such as `end_turn`."""
@@ -71,7 +59,7 @@ class CLIResponse(WireModel):
     """Reason why the turn ended, such as `completed`, `max_turns` or `aborted_tools`."""
     total_cost_usd: USDollars | None = None
     """The session's cost so far, earlier turns included: subtract to get a single turn's cost."""
-    usage: Annotated[CLIUsage, BeforeValidator(_unused_if_null)] = Field(default_factory=CLIUsage)
+    usage: Annotated[CLIUsage, null_as({})] = Field(default_factory=CLIUsage)
     """Tokens in this turn, main thread only."""
     model_usage: Annotated[dict[str, ModelUsage] | None, on_the_wire("modelUsage")] = None
     """Tokens and cost by model, all threads, over the session so far: subtract to get a single turn's."""

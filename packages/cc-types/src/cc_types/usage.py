@@ -1,9 +1,10 @@
-"""A turn's token usage in the main thread, under the Messages API's field names."""
+"""Token usage: of a turn under the Messages API's field names, and of a session by model under the CLI's."""
 
-from .json_value import JsonValue
-from .wire import Count, WireModel
+from typing import Annotated
 
-__all__ = ["CLIUsage", "CacheCreation", "OutputTokensDetails", "ServerToolUse"]
+from pydantic import JsonValue
+
+from .wire import Count, USDollars, WireModel, on_the_wire
 
 
 class ServerToolUse(WireModel):
@@ -58,3 +59,40 @@ class CLIUsage(WireModel):
     """Usage by sampling iteration, when the API ran several for the request."""
     fallback_credit: JsonValue = None
     """Outcome for the fallback credit that the request presented."""
+
+
+class ModelUsage(WireModel):
+    """A model's tokens and cost, over all threads in a session."""
+
+    input_tokens: Annotated[Count, on_the_wire("inputTokens")] = 0
+    """Input tokens that were neither read from the cache nor written to it."""
+    output_tokens: Annotated[Count, on_the_wire("outputTokens")] = 0
+    """Output tokens, thinking included."""
+    cache_read_input_tokens: Annotated[Count, on_the_wire("cacheReadInputTokens")] = 0
+    """Input tokens read from the cache."""
+    cache_creation_input_tokens: Annotated[Count, on_the_wire("cacheCreationInputTokens")] = 0
+    """Input tokens written to the cache."""
+    cache_creation_ephemeral_5m_input_tokens: Annotated[
+        Count | None, on_the_wire("cacheCreationEphemeral5mInputTokens")
+    ] = None
+    """Cache writes that live for five minutes; `None` if the CLI does not report them."""
+    cache_creation_ephemeral_1h_input_tokens: Annotated[
+        Count | None, on_the_wire("cacheCreationEphemeral1hInputTokens")
+    ] = None
+    """Cache writes that live for an hour; `None` if the CLI does not report them."""
+    thinking_tokens: Annotated[Count | None, on_the_wire("thinkingTokens")] = None
+    """Thinking tokens, included in the output tokens; `None` if the CLI does not report them."""
+    web_search_requests: Annotated[Count, on_the_wire("webSearchRequests")] = 0
+    """Number of web searches."""
+    cost_usd: Annotated[USDollars, on_the_wire("costUSD")] = 0.0
+    """Total cost."""
+    context_window: Annotated[Count, on_the_wire("contextWindow")] = 0
+    """The model's context window, in tokens."""
+    max_output_tokens: Annotated[Count, on_the_wire("maxOutputTokens")] = 0
+    """Most output tokens in a response."""
+    canonical_model: Annotated[str | None, on_the_wire("canonicalModel")] = None
+    """The model whose price was applied, if the name in use is an alias."""
+    provider: str | None = None
+    """The model's provider, such as `firstParty` or `bedrock`."""
+    cost_basis: Annotated[str | None, on_the_wire("costBasis")] = None
+    """Price list that was applied, such as `list`."""

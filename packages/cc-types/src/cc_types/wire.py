@@ -2,12 +2,8 @@
 
 from typing import Annotated, ClassVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.fields import FieldInfo
-
-from .json_value import JsonValue
-
-__all__ = ["Count", "JsonObject", "USDollars", "Whole", "WireModel", "on_the_wire"]
 
 
 class WireModel(BaseModel):
@@ -24,11 +20,12 @@ class WireModel(BaseModel):
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
-def _zero_if_null(value: object) -> object:
-    return 0 if value is None else value
+def null_as(default: object) -> BeforeValidator:
+    """Return a validator that reads `null` as `default`."""
+    return BeforeValidator(lambda value: default if value is None else value)
 
 
-Count = Annotated[int, BeforeValidator(_zero_if_null), Field(ge=0)]
+Count = Annotated[int, null_as(0), Field(ge=0)]
 """A count. The API writes `null` where nothing was counted; that is read as 0."""
 
 USDollars = Annotated[float, Field(allow_inf_nan=False)]

@@ -1,25 +1,18 @@
-"""The Messages API's events and errors in Amazon Bedrock's format. This module knows no paths, statuses or sockets."""
+"""The Messages API's events and errors in Amazon Bedrock's format, and Amazon's event stream framing."""
 
 import base64
 import json
+import struct
+import zlib
+from collections.abc import Mapping
 
-from .eventstream import encode_message
+from .errors import BEDROCK_EXCEPTION_BY_TYPE
 from .types import JsonObject
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
-# Where Bedrock has no exception with the same meaning, the most general exception stands.
-_EXCEPTION_BY_TYPE = {
-    "invalid_request_error": "ValidationException",
-    "authentication_error": "UnrecognizedClientException",
-    "billing_error": "AccessDeniedException",
-    "permission_error": "AccessDeniedException",
-    "not_found_error": "ResourceNotFoundException",
-    "request_too_large": "ValidationException",
-    "rate_limit_error": "ThrottlingException",
-    "api_error": "InternalServerException",
-    "timeout_error": "ModelTimeoutException",
-    "overloaded_error": "ServiceUnavailableException",
-}
+_STRING = 7  # type of a header value
+_CHECKSUM = 4
+_PRELUDE = 8
 
 
 def encode_event(event: JsonObject) -> bytes:
@@ -42,8 +35,25 @@ def error_parts(body: JsonObject) -> tuple[JsonObject, dict[str, str]]:
 def _exception_name(body: JsonObject) -> str:
     """Return Amazon's name for the error type; an unknown type stays unchanged."""
     kind: str = body["error"]["type"]
-    return _EXCEPTION_BY_TYPE.get(kind, kind)
+    return BEDROCK_EXCEPTION_BY_TYPE.get(kind, kind)
 
 
 def _json(value: JsonObject) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
+    """Return a message: lengths, their CRC32, headers, payload, and a CRC32 over all these."""
+    head = b"".join(_header(name, value) for name, value in headers.items())
+    lengths = struct.pack(">II", _PRELUDE + _CHECKSUM + len(head) + len(payload) + _CHECKSUM, len(head))
+    message = lengths + _checksum(lengths) + head + payload
+    return message + _checksum(message)
+
+
+def _header(name: str, value: str) -> bytes:
+    content = value.encode()
+    return struct.pack(">B", len(name)) + name.encode() + struct.pack(">BH", _STRING, len(content)) + content
+
+
+def _checksum(data: bytes) -> bytes:
+    return struct.pack(">I", zlib.crc32(data))

@@ -4,30 +4,22 @@ from collections.abc import Sequence
 
 from .types import JsonObject
 
-TYPE_BY_STATUS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-
-_MESSAGE_BY_TYPE = {
-    "authentication_error": "invalid x-api-key",
-    "billing_error": "Your credit balance is too low",
-    "permission_error": "Your API key may not use this resource",
-    "not_found_error": "Not found",
-    "request_too_large": "Request exceeds the maximum size",
-    "rate_limit_error": "Number of requests has exceeded your rate limit",
-    "api_error": "Internal server error",
-    "timeout_error": "Request timed out",
-    "overloaded_error": "Overloaded",
-}
+# Status, type, default message, and Amazon Bedrock's exception: the most general if none has the same meaning.
+_ERRORS = (
+    (400, "invalid_request_error", "Invalid request", "ValidationException"),
+    (401, "authentication_error", "invalid x-api-key", "UnrecognizedClientException"),
+    (402, "billing_error", "Your credit balance is too low", "AccessDeniedException"),
+    (403, "permission_error", "Your API key may not use this resource", "AccessDeniedException"),
+    (404, "not_found_error", "Not found", "ResourceNotFoundException"),
+    (413, "request_too_large", "Request exceeds the maximum size", "ValidationException"),
+    (429, "rate_limit_error", "Number of requests has exceeded your rate limit", "ThrottlingException"),
+    (500, "api_error", "Internal server error", "InternalServerException"),
+    (504, "timeout_error", "Request timed out", "ModelTimeoutException"),
+    (529, "overloaded_error", "Overloaded", "ServiceUnavailableException"),
+)
+TYPE_BY_STATUS = {status: kind for status, kind, _, _ in _ERRORS}
+_MESSAGE_BY_TYPE = {kind: message for _, kind, message, _ in _ERRORS}
+BEDROCK_EXCEPTION_BY_TYPE = {kind: exception for _, kind, _, exception in _ERRORS}
 
 
 class LoopbackError(Exception):

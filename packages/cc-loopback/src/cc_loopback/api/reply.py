@@ -4,12 +4,13 @@ It adds optional fields (ids, stop reason, usage) and refuses invalid replies.
 """
 
 import json
+import random
 import re
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from .errors import ReplyError
-from .ids import new_id
 from .types import JsonObject, Reply
 
 _OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management", "input_transformations"})
@@ -21,6 +22,9 @@ _CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu", "mcp_tool_use": "m
 _CHARACTERS_PER_TOKEN = 4
 # Clients cannot send a thinking block without a signature back to the API.
 _DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
+_ID_ALPHABET, _ID_LENGTH = string.ascii_letters + string.digits, 24
+# Not the module's generator: if a test seeds `random`, two servers would generate the same ids.
+_random = random.SystemRandom()
 
 
 def make_message(reply: Reply, body: JsonObject, counts: JsonObject) -> JsonObject:
@@ -31,19 +35,28 @@ def make_message(reply: Reply, body: JsonObject, counts: JsonObject) -> JsonObje
     """
     fields = _message_fields(reply)
     content = _content(fields["content"])
+    stop_reason = "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
     message: JsonObject = {
         "id": fields.get("id") or new_id("msg"),
         "type": "message",
         "role": "assistant",
         "model": fields.get("model") or answering_model(body["model"]),
         "content": content,
-        "stop_reason": fields.get("stop_reason") or _stop_reason(content),
+        "stop_reason": fields.get("stop_reason") or stop_reason,
         "stop_sequence": fields.get("stop_sequence"),
         "usage": _usage(fields.get("usage"), counts, content),
         **{key: fields[key] for key in fields if key in _OPTIONAL_KEYS},
     }
-    _check_serializable(message)
+    try:
+        json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ReplyError(f"the message cannot be written as JSON: {error}") from error
     return message
+
+
+def new_id(prefix: str) -> str:
+    """Return `prefix`, an underscore and 24 base62 characters."""
+    return f"{prefix}_{''.join(_random.choices(_ID_ALPHABET, k=_ID_LENGTH))}"
 
 
 def answering_model(name: str) -> str:
@@ -99,18 +112,10 @@ def _call(where: str, block: JsonObject) -> JsonObject:
     return {**block, "id": identity, "input": dict(block.get("input", {}))}
 
 
-def _stop_reason(content: list[JsonObject]) -> str:
-    return "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
-
-
 def _usage(fields: object, counts: JsonObject, content: list[JsonObject]) -> JsonObject:
     if fields is not None and not isinstance(fields, Mapping):
         raise ReplyError(f"usage must be a dict, not {type(fields).__name__}")
-    usage: JsonObject = {
-        **counts,
-        "output_tokens": _output_tokens(content),
-        "service_tier": "standard",
-    }
+    usage: JsonObject = {**counts, "output_tokens": _output_tokens(content), "service_tier": "standard"}
     usage |= cast("Mapping[str, Any]", fields or {})
     for key in ("input_tokens", "output_tokens"):
         if not isinstance(usage[key], int):
@@ -123,10 +128,3 @@ def _output_tokens(content: list[JsonObject]) -> int:
     parts = [block.get("text") or block.get("thinking") or block.get("input") or "" for block in content]
     length = sum(len(part) if isinstance(part, str) else len(json.dumps(part, default=str)) for part in parts)
     return max(1, length // _CHARACTERS_PER_TOKEN)
-
-
-def _check_serializable(message: JsonObject) -> None:
-    try:
-        json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ReplyError(f"the message cannot be written as JSON: {error}") from error

@@ -8,8 +8,8 @@ from itertools import repeat
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from .dialects import Dialect
 from .errors import error_body, error_type_for
+from .routes import Dialect
 from .types import JsonObject
 
 _NONE: Mapping[str, str] = {}

@@ -1,11 +1,11 @@
-"""Paths on Vertex AI and Amazon Bedrock: the API's own path for the same request, and the response dialect."""
+"""Paths on Vertex AI and Amazon Bedrock: the API's own path for the same request, and the response's HTTP encoding."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from .dialects import ANTHROPIC, BEDROCK, Dialect
-from .types import JsonValue
+from . import bedrock, events
+from .types import JsonObject, JsonValue
 
 MESSAGES = "/v1/messages"
 COUNT_TOKENS = "/v1/messages/count_tokens"
@@ -18,6 +18,23 @@ _VERTEX = re.compile(
 _BEDROCK = re.compile(r"/model/(?P<model>.+)/invoke(?P<stream>-with-response-stream)?")
 # In Vertex AI's path for token counts, this stands in place of the model, which is in the body.
 _COUNTER = "count-tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """HTTP encoding for events, errors and request ids."""
+
+    event_stream: str
+    """Content type of a stream."""
+    id_header: str
+    """Header for the request id."""
+    encode_event: Callable[[JsonObject], bytes]
+    error_parts: Callable[[JsonObject], tuple[JsonObject, Mapping[str, str]]]
+    """Function from the Messages API's error body to body and headers for the response."""
+
+
+ANTHROPIC = Dialect("text/event-stream; charset=utf-8", "request-id", events.encode_event, lambda body: (body, {}))
+BEDROCK = Dialect(bedrock.EVENT_STREAM, "x-amzn-requestid", bedrock.encode_event, bedrock.error_parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ passes, because each event is sent before the next has come; it is scrubbed befo
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import cast
 
@@ -129,11 +129,7 @@ class _Relay(Response):
                 return
             finally:
                 # A client may leave after the last event without waiting for the end of the body.
-                self._answer.cut &= not _is_last(events)
+                last = events[-1][1] if events else ""
+                self._answer.cut &= not (isinstance(last, dict) and last["type"] in _LAST_EVENTS)
                 self._keep(self._answer)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _is_last(events: Sequence[TimedEvent]) -> bool:
-    event = events[-1][1] if events else ""
-    return isinstance(event, dict) and event["type"] in _LAST_EVENTS

@@ -41,7 +41,13 @@ class Scrubber:
     """
 
     def __init__(self, patterns: Mapping[str, str], folders: Mapping[str, str]) -> None:
-        self._patterns = [(_KEY, REMOVED)] + [(_compiled(pattern), new) for pattern, new in patterns.items()]
+        self._patterns = [(_KEY, REMOVED)]
+        for pattern, replacement in patterns.items():
+            try:
+                self._patterns.append((re.compile(pattern), replacement))
+            except re.error as error:
+                problem = f"{pattern!r}, a pattern to scrub, is not a regular expression: {error}"
+                raise CassetteError(problem) from error
         self._replacements = dict(folders)
 
     def learn(self, headers: Mapping[str, str], body: JsonObject | None) -> None:
@@ -93,13 +99,6 @@ class Scrubber:
                     if isinstance(event, dict):
                         clean[at] = (after, {**event, "delta": {**event["delta"], field: text}})
         return clean
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise CassetteError(f"{pattern!r}, a pattern to scrub, is not a regular expression: {error}") from error
 
 
 def _each_text(value: object, change: Callable[[str], str]) -> object:

@@ -18,7 +18,10 @@ _MERGED_BY: dict[str, Callable[[Any, Any], Any]] = {
     "required": lambda a, b: list(dict.fromkeys([*a, *b])),
     "enum": lambda a, b: [value for value in a if value in b],
     "type": lambda a, b: _common_types(_listed(a), _listed(b)),
-    **dict.fromkeys(("properties", "patternProperties"), lambda a, b: _merge_named(a, b)),
+    **dict.fromkeys(
+        ("properties", "patternProperties"),
+        lambda a, b: {**a, **b, **{name: {"allOf": [a[name], b[name]]} for name in a if name in b}},
+    ),
     **dict.fromkeys(("items", "additionalProperties"), lambda a, b: {"allOf": [a, b]}),
     "uniqueItems": lambda a, b: a or b,
 }
@@ -79,11 +82,6 @@ def _alternatives(schema: Mapping[str, Any]) -> list[list[Schema]]:
 
 def _is_null(schema: Schema) -> bool:
     return isinstance(schema, Mapping) and schema.get("type") == "null"
-
-
-def _merge_named(a: Mapping[str, Schema], b: Mapping[str, Schema]) -> dict[str, Schema]:
-    both: dict[str, Schema] = {name: {"allOf": [a[name], b[name]]} for name in a if name in b}
-    return {**a, **b, **both}
 
 
 def _listed(kinds: object) -> list[str]:

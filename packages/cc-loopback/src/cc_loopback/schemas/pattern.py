@@ -1,126 +1,79 @@
-"""Text that matches a simple regular expression: literals, character classes, groups, alternatives and counts.
+"""Text that matches a regular expression, as Python's own parser reads it.
 
-For other syntax the text is wrong or missing, so the caller must check it with `re`.
+Without lookaround, back references and conditions: for these the text is missing. Anchors may make the text wrong, so
+the caller must check it with `re`.
 """
 
+import re
 import string
-from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
-_CLASSES = {"d": "1234567890", "w": string.ascii_letters, "s": " ", "D": "a", "W": "-", "S": "a"}
-_CONTROLS = {"n": "\n", "t": "\t", "r": "\r"}
+# No public module has the parser.
+_parser: Any = import_module("re._parser")
+
 _ANY = string.ascii_letters + string.digits + " -_."
-_COUNTED = {"*": 0, "+": 1, "?": 0}
+_CATEGORIES = {
+    "CATEGORY_DIGIT": (r"\d", "1"),
+    "CATEGORY_NOT_DIGIT": (r"\D", "a"),
+    "CATEGORY_SPACE": (r"\s", " "),
+    "CATEGORY_NOT_SPACE": (r"\S", "a"),
+    "CATEGORY_WORD": (r"\w", "a"),
+    "CATEGORY_NOT_WORD": (r"\W", "-"),
+}
+# A named group, as JavaScript writes it.
+_NAMED_GROUP = re.compile(r"\(\?<(?![=!])")
+
+
+class _UnsupportedError(Exception):
+    """The pattern has a part for which no text is made."""
 
 
 def text_for(pattern: str) -> str | None:
     """Return a text that should match `pattern`, or None if the pattern is not supported."""
     try:
-        return _Reader(pattern).alternatives()
-    except (_NotSimple, IndexError, ValueError):
+        return _texts(_parser.parse(_NAMED_GROUP.sub("(?P<", pattern)))
+    except (re.error, _UnsupportedError):
         return None
 
 
-class _NotSimple(Exception):
-    pass
+def _texts(parts: Any) -> str:
+    return "".join(_text(str(kind), value) for kind, value in parts)
 
 
-@dataclass
-class _Reader:
-    pattern: str
-    at: int = 0
-
-    def alternatives(self) -> str:
-        """Read up to the end or a closing parenthesis, and return the first alternative's text."""
-        texts = [self._sequence()]
-        while self._peek() == "|":
-            self.at += 1
-            texts.append(self._sequence())
-        return texts[0]
-
-    def _sequence(self) -> str:
-        pieces: list[str] = []
-        while (char := self._peek()) and char not in "|)":
-            pieces.append(self._piece())
-        return "".join(pieces)
-
-    def _piece(self) -> str:
-        unit = self._unit()
-        return unit * self._count()
-
-    def _unit(self) -> str:
-        match char := self._next():
-            case "^" | "$":
-                return ""
-            case ".":
-                return "a"
-            case "[":
-                return self._set()[0]
-            case "(":
-                return self._group()
-            case "\\":
-                return self._escape()[:1]
-            case _:
-                return char
-
-    def _count(self) -> int:
-        char = self._peek()
-        if char == "{":
-            return self._braces()
-        if char not in _COUNTED or not char:
-            return 1
-        self.at += 1
-        self._skip_lazy()
-        return _COUNTED[char]
-
-    def _braces(self) -> int:
-        end = self.pattern.index("}", self.at)
-        least = self.pattern[self.at + 1 : end].split(",")[0]
-        self.at = end + 1
-        self._skip_lazy()
-        return int(least or 0)
-
-    def _skip_lazy(self) -> None:
-        if self._peek() == "?":
-            self.at += 1
-
-    def _group(self) -> str:
-        if self._peek() == "?":
-            self._group_kind()
-        text = self.alternatives()
-        self.at += 1
-        return text
-
-    def _group_kind(self) -> None:
-        if self.pattern.startswith("?:", self.at):
-            self.at += 2
-        elif self.pattern.startswith(("?P<", "?<"), self.at) and self.pattern[self.at + 2] not in "=!":
-            self.at = self.pattern.index(">", self.at) + 1
-        else:
-            raise _NotSimple(self.pattern)
-
-    def _set(self) -> str:
-        negated = self._peek() == "^"
-        self.at += negated
-        members = ""
-        while (char := self._next()) != "]" or not members:
-            if char == "\\":
-                members += self._escape()
-            elif self._peek() == "-" and self.pattern[self.at + 1] != "]":
-                self.at += 1
-                members += "".join(map(chr, range(ord(char), ord(self._next()) + 1)))
-            else:
-                members += char
-        return "".join(char for char in _ANY if char not in members) if negated else members
-
-    def _escape(self) -> str:
-        char = self._next()
-        if char in "bAZ":
+def _text(kind: str, value: Any) -> str:
+    match kind:
+        case "AT":
             return ""
-        return _CLASSES.get(char) or _CONTROLS.get(char) or char
+        case "ANY":
+            return "a"
+        case "LITERAL":
+            return chr(value)
+        case "NOT_LITERAL":
+            return _outside([("LITERAL", value)])
+        case "RANGE":
+            return chr(value[0])
+        case "CATEGORY":
+            return _CATEGORIES[str(value)][1]
+        case "IN":
+            return _outside(value[1:]) if str(value[0][0]) == "NEGATE" else _texts(value[:1])
+        case "BRANCH":
+            return _texts(value[1][0])
+        case "SUBPATTERN":
+            return _texts(value[-1])
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            return _texts(value[2]) * value[0]
+        case _:
+            raise _UnsupportedError
 
-    def _peek(self) -> str:
-        return self.pattern[self.at : self.at + 1]
 
-    def _next(self) -> str:
-        self.at += 1
-        return self.pattern[self.at - 1]
+def _outside(members: Any) -> str:
+    """Return a character that is not in a set; empty if there is none."""
+    return next((char for char in _ANY if not any(_is_member(char, str(kind), value) for kind, value in members)), "")
+
+
+def _is_member(char: str, kind: str, value: Any) -> bool:
+    if kind == "CATEGORY":
+        return re.match(_CATEGORIES[str(value)][0], char) is not None
+    low, high = value if kind == "RANGE" else (value, value)
+    return low <= ord(char) <= high

@@ -6,7 +6,7 @@ It proposes values, the likeliest first, and returns the first that is valid. Ob
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, count, islice
+from itertools import chain, count, cycle, islice
 from typing import Any, cast
 
 from ..api.errors import LoopbackError
@@ -21,6 +21,7 @@ _MAX_FORMS = 100
 _MAX_PROPOSALS = 60
 _MAX_STEPS = 20_000
 _NEIGHBOURS = 12
+_VARIANTS = 3
 # Once is enough except for unusual schemas, and gives the smallest example for a recursive schema.
 _REPEATS = (1, 2)
 _TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
@@ -109,7 +110,10 @@ class _Search:
                 yield from self._unique_array([*streams, *[rest] * (length - len(streams))])
             else:
                 values = [next(stream, _NOTHING) for stream in streams]
-                values += [next(rest, _NOTHING)] * (length - len(values))
+                missing = length - len(values)
+                # Different items where the schema allows them: Claude Code refuses options with equal labels.
+                items = [*islice(rest, min(missing, _NEIGHBOURS))] or [_NOTHING]
+                values += islice(cycle(items), missing)
                 if _NOTHING not in values:
                     yield cast("list[JsonValue]", values)
 
@@ -131,8 +135,13 @@ class _Search:
         smallest = cast("dict[str, JsonValue]", values)
         yield dict(smallest)
         yield from self._with_more_properties(flat, smallest, path)
-        # Arrays may require different objects, so single properties vary.
-        yield from ({**smallest, name: value} for name, stream in streams.items() for value in stream)
+        # For arrays, which may need different objects: at first all properties vary together, then each alone.
+        variants = {name: [*islice(stream, _VARIANTS)] for name, stream in streams.items()}
+        for number in range(_VARIANTS):
+            others = {name: values[number] for name, values in variants.items() if number < len(values)}
+            yield {**smallest, **others}
+        for name, stream in streams.items():
+            yield from ({**smallest, name: value} for value in chain(variants[name], stream))
 
     def _with_more_properties(
         self, flat: FlatSchema, smallest: dict[str, JsonValue], path: tuple[str, ...]
