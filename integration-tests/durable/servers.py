@@ -32,6 +32,8 @@ _UNPRIVILEGED_USER = "nobody"
 TEMPORAL = "temporal server start-dev --headless --ip 127.0.0.1"
 PREFECT = "prefect server start --host 127.0.0.1"
 
+RESTATE = "restate-server --listen-mode tcp --bind-ip 127.0.0.1"
+
 
 class ServerError(Exception):
     """A server did not start; the message has the output."""
@@ -63,7 +65,7 @@ def postgres(folder: Path) -> Generator[str]:
 @contextmanager
 def temporal(folder: Path) -> Generator[str]:
     """Start Temporal's development server, with the wheel's program; yield the address."""
-    address = f"127.0.0.1:{(port := _free_port())}"
+    address = f"127.0.0.1:{(port := free_port())}"
     health = _command(f"temporal operator cluster health --address {address}")
     with _running(_command(f"{TEMPORAL} --port {port}"), folder) as server:
         server.wait_for(lambda: _succeeds(health))
@@ -73,7 +75,7 @@ def temporal(folder: Path) -> Generator[str]:
 @contextmanager
 def prefect(folder: Path) -> Generator[dict[str, str]]:
     """Start a Prefect server on SQLite; yield the clients' variables."""
-    url = f"http://127.0.0.1:{(port := _free_port())}/api"
+    url = f"http://127.0.0.1:{(port := free_port())}/api"
     variables = {
         "PREFECT_HOME": str(folder),
         "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
@@ -88,6 +90,24 @@ def prefect(folder: Path) -> Generator[dict[str, str]]:
     with _running(_command(f"{PREFECT} --port {port}"), folder, env=variables) as server:
         server.wait_for(lambda: _answers(f"{url}/health"))
         yield variables
+
+
+@contextmanager
+def restate(folder: Path) -> Generator[dict[str, str]]:
+    """Start a Restate server with all services on loopback; yield the variables for workers and clients."""
+    node, ingress, admin = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    settings = {
+        "RESTATE_BASE_DIR": str(folder / "data"),
+        "RESTATE_BIND_ADDRESS": node,
+        "RESTATE_ADVERTISED_ADDRESS": f"http://{node}",
+        "RESTATE_INGRESS__BIND_ADDRESS": ingress,
+        "RESTATE_ADMIN__BIND_ADDRESS": admin,
+        # The server would send usage data to the vendor.
+        "RESTATE_DISABLE_TELEMETRY": "true",
+    }
+    with _running(_command(RESTATE), folder, env=settings) as server:
+        server.wait_for(lambda: _answers(f"http://{admin}/health") and _answers(f"http://{ingress}/restate/health"))
+        yield {"RESTATE_ADMIN": f"http://{admin}", "RESTATE_INGRESS": f"http://{ingress}"}
 
 
 class _Server:
@@ -159,7 +179,7 @@ def _command(line: str) -> list[str]:
     return [str(Path(sys.executable).with_name(program)), *words]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
