@@ -92,7 +92,7 @@ def _started_with(value: str) -> list[psutil.Process]:
     return processes
 
 
-@pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal", "prefect", "restate"])
+@pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal", "prefect", "restate", "absurd", "pgtask"])
 def engine(request: pytest.FixtureRequest, folder: Path, loopback: LoopbackServer) -> Iterator[Engine]:
     """Yield each engine with a server, the loopback API and an empty shop."""
     engine = make_engine(str(request.param), request, folder, loopback)
@@ -112,6 +112,12 @@ def make_engine(kind: str, request: pytest.FixtureRequest, folder: Path, loopbac
         address = {"WORKER_ADDRESS": f"127.0.0.1:{servers.free_port()}"}
         return Engine("restate", folder, common | address | request.getfixturevalue("restate"))
     url = f"sqlite:///{folder}/dbos.sqlite"
-    if kind == "dbos-postgres":
-        url = request.getfixturevalue("postgres").format(name=quote(folder.name.replace("-", "_").lower()))
+    if kind != "dbos-sqlite":
+        database = folder.name.replace("-", "_").lower()
+        url = request.getfixturevalue("postgres").format(name=quote(database))
+    if kind in ("absurd", "pgtask"):
+        url = url.replace("@/", "@localhost/")  # pgtask refuses an empty host; the socket's folder replaces the name
+        env = common | {"DATABASE": url, "ABSURD_DATABASE_URL": url}
+        servers.create_database(url, database, for_absurd=kind == "absurd")
+        return Engine(kind, folder, env)
     return Engine("dbos", folder, common | {"DATABASE": url})

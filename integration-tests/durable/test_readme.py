@@ -13,8 +13,8 @@ from .engines import EXAMPLES, Engine
 from .test_killed_workers import one_tool_after_the_other, rounds
 
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-TITLES = {"dbos": "DBOS", "temporal": "Temporal", "prefect": "Prefect", "restate": "Restate"}
-SERVERS = ([servers.TEMPORAL], [servers.PREFECT], [servers.RESTATE])
+TITLES = {"dbos": "DBOS", "temporal": "Temporal", "prefect": "Prefect", "restate": "Restate", "absurd": "Absurd", "pgtask": "pgtask"}
+SERVERS = ([servers.TEMPORAL], [servers.PREFECT], [servers.RESTATE], [servers.ABSURD])
 # Some commands wait for five minutes before they fail.
 COMMAND_SECONDS = 350.0
 
@@ -30,7 +30,7 @@ def test_readme_commands_lead_to_the_answer_after_a_dead_worker(engine: Engine, 
     printed: list[str] = []
     for block in blocks(TITLES[engine.name]):
         if block in SERVERS:
-            continue  # the server runs already, started by this command
+            continue  # a fixture has run this command
         if "_worker.py" in block[0]:
             for worker in engine.workers:
                 worker.kill()
