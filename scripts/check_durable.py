@@ -3,10 +3,10 @@
 
 The engines bring a hundred libraries and several servers, so they stay out of the workspace's environment. This script
 creates others outside the repository: the packages from here, the engines with the pins in
-`integration-tests/durable/*.txt`, all else as pinned by the workspace. pydantic-ai-harness requires an older pydantic-ai
-than the workspace has, so its engines have an environment of their own. The script runs the tests in
-`integration-tests/durable`, and the type checker over them and over `examples/durable`. With `--collect` it only
-creates the environments and collects the tests.
+`integration-tests/durable/*.txt`, all else as pinned by the workspace. The engines in pydantic-ai-harness are in a
+second one, since it requires an older pydantic-ai. The script runs the tests in `integration-tests/durable`, and the
+type checker over them and over `examples/durable`. With `--collect` it only creates the environments and collects
+the tests.
 
 Without a connection to an index, nothing is checked, and the output says so.
 """
@@ -81,7 +81,6 @@ async def install_server(folder: Path, python: str) -> None:
 
 
 async def check(folder: Path, environment: str, engines: list[str], *, collect: bool = False) -> list[str]:
-    folder.mkdir()
     try:
         python = await install(folder, PINS[environment])
         if "restate" in engines:
@@ -105,11 +104,12 @@ async def check(folder: Path, environment: str, engines: list[str], *, collect: 
     return await check_each({name: partial(run, command, ROOT) for name, command in commands.items()})
 
 
-async def check_all(folder: Path, engines: list[str], *, collect: bool) -> list[str]:
+async def check_all(engines: list[str], *, collect: bool) -> list[str]:
     failed: list[str] = []
     for environment, names in ENVIRONMENTS.items():
         if chosen := [name for name in names if name in engines]:
-            failed += await check(folder / environment, environment, chosen, collect=collect)
+            with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+                failed += await check(Path(name).resolve(), environment, chosen, collect=collect)
     return failed
 
 
@@ -141,9 +141,7 @@ def main() -> int:
         for path in PINS.values():
             write_pins(path)
         return 0
-    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
-        engines = arguments.engines or [*ENGINES]
-        return finish(check_all(Path(name).resolve(), engines, collect=arguments.collect))
+    return finish(check_all(arguments.engines or [*ENGINES], collect=arguments.collect))
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ async def main(command: str, name: str, *rest: str) -> None:
         case "pending", []:
             task = await _spawn(absurd, name)
             async with asyncio.timeout(300):
-                while (snapshot := await absurd.fetch_task_result(task)) is None or snapshot.state in ("pending", "running"):
+                while (state := await _state(absurd, task)) in (None, "pending", "running"):  # noqa: ASYNC110  # there is no event for it
                     await asyncio.sleep(0.5)
-            print(snapshot.state)
+            print(state)
         case "decide", ["yes" | "no" as decision, *number]:
             await absurd.emit_event(f"{name}: decision {number[0] if number else 0}", decision == "yes")
         case "answer", []:
@@ -38,6 +38,11 @@ async def main(command: str, name: str, *rest: str) -> None:
         case _:
             sys.exit(__doc__)
     await absurd.close()
+
+
+async def _state(absurd: AsyncAbsurd, task: str) -> str | None:
+    snapshot = await absurd.fetch_task_result(task)
+    return None if snapshot is None else snapshot.state
 
 
 async def _spawn(absurd: AsyncAbsurd, name: str, question: str = "") -> str:

@@ -23,7 +23,7 @@ async def main(command: str, name: str, *rest: str) -> None:
             pass
         case "pending", []:
             async with asyncio.timeout(300):
-                while (result := await task.inspect()) is None or result.state in ("pending", "running"):
+                while (result := await task.inspect()) is None or result.state in ("pending", "running"):  # noqa: ASYNC110  # there is no event for it
                     await asyncio.sleep(0.5)
             print(result.state)
         case "decide", ["yes" | "no" as decision, *number]:

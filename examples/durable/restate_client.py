@@ -21,7 +21,7 @@ async def main(command: str, name: str, *rest: str) -> None:
             await _call("POST", f"answer/{name}/run/send", question)
         case "pending", []:
             async with asyncio.timeout(300):
-                while not (calls := await _call("POST", f"answer/{name}/to_approve")):
+                while not (calls := await _call("POST", f"answer/{name}/to_approve")):  # noqa: ASYNC110  # there is no event for it
                     await asyncio.sleep(0.5)
             print(*calls, sep="\n")
         case "decide", ["yes" | "no" as decision]:

@@ -13,7 +13,14 @@ from .engines import EXAMPLES, Engine
 from .test_killed_workers import one_tool_after_the_other, rounds
 
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-TITLES = {"dbos": "DBOS", "temporal": "Temporal", "prefect": "Prefect", "restate": "Restate", "absurd": "Absurd", "pgtask": "pgtask"}
+TITLES = {
+    "dbos": "DBOS",
+    "temporal": "Temporal",
+    "prefect": "Prefect",
+    "restate": "Restate",
+    "absurd": "Absurd",
+    "pgtask": "pgtask",
+}
 SERVERS = ([servers.TEMPORAL], [servers.PREFECT], [servers.RESTATE], [servers.ABSURD])
 # Some commands wait for five minutes before they fail.
 COMMAND_SECONDS = 350.0
