@@ -104,12 +104,11 @@ async def check(folder: Path, environment: str, engines: list[str], *, collect: 
     return await check_each({name: partial(run, command, ROOT) for name, command in commands.items()})
 
 
-async def check_all(engines: list[str], *, collect: bool) -> list[str]:
+async def check_all(folder: Path, engines: list[str], *, collect: bool) -> list[str]:
     failed: list[str] = []
     for environment, names in ENVIRONMENTS.items():
         if chosen := [name for name in names if name in engines]:
-            with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
-                failed += await check(Path(name).resolve(), environment, chosen, collect=collect)
+            failed += await check(folder / environment, environment, chosen, collect=collect)
     return failed
 
 
@@ -141,7 +140,11 @@ def main() -> int:
         for path in PINS.values():
             write_pins(path)
         return 0
-    return finish(check_all(arguments.engines or [*ENGINES], collect=arguments.collect))
+    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        for environment in ENVIRONMENTS:
+            (folder / environment).mkdir()
+        return finish(check_all(folder, arguments.engines or [*ENGINES], collect=arguments.collect))
 
 
 if __name__ == "__main__":

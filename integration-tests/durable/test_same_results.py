@@ -83,6 +83,7 @@ def plain(engines_are_installed: None) -> Iterator[Seen]:
 
 
 def test_an_engine_makes_no_difference(engine: Engine, plain: Seen) -> None:
+    """MODEL-184"""
     run = run_all(engine.name, engine.env)
     for name, outcome in plain.outcomes.items():
         if engine.name == "restate" and "error" in outcome:  # its errors are texts
