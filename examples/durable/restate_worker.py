@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 from agent import ToolFunction, may_pass, provider, support_agent
-from hypercorn.asyncio import serve
+from hypercorn.asyncio import serve  # pyright: ignore[reportUnknownVariableType]  # untyped in part
 from hypercorn.config import Config
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ModelResponse
 from pydantic_ai.exceptions import ModelAPIError
@@ -41,7 +41,10 @@ def as_step(tool: ToolFunction) -> ToolFunction:
 
     @wraps(tool)
     async def step(*args: Any, **kwargs: Any) -> str:
-        return await restate_context().run_typed(tool.__name__, tool, RunOptions(), *args, **kwargs)
+        async def action() -> str:
+            return await tool(*args, **kwargs)
+
+        return await restate_context().run_typed(tool.__name__, action)
 
     return step
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 from cases import CASES, make_agent, recorder, run_case
-from hypercorn.asyncio import serve
+from hypercorn.asyncio import serve  # pyright: ignore[reportUnknownVariableType]  # untyped in part
 from hypercorn.config import Config
 from restate import Context, RunOptions, Service, app
 from restate.ext.pydantic import RestateAgent
