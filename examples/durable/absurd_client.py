@@ -1,16 +1,18 @@
 """A client for Absurd, as in a web application; it needs neither the agent nor Claude Code.
 
 python absurd_client.py ask ID QUESTION            submit a question
-python absurd_client.py pending ID                 wait until an approval is needed
+python absurd_client.py pending ID [NUMBER]        wait until an approval is needed, and print the calls
 python absurd_client.py decide ID yes|no [NUMBER]  approve or deny it; NUMBER is 1 for the second approval
 python absurd_client.py answer ID                  wait for the answer, and print it
 """
 
 import asyncio
+import os
 import sys
 from typing import Any
 
 from absurd_sdk import AsyncAbsurd, RetryStrategy
+from psycopg import AsyncConnection
 
 _RETRIES = RetryStrategy(kind="exponential", base_seconds=1, factor=2)
 
@@ -21,12 +23,9 @@ async def main(command: str, name: str, *rest: str) -> None:
     match command, rest:
         case "ask", [question]:
             await _spawn(absurd, name, question)
-        case "pending", []:
-            task = await _spawn(absurd, name)
+        case "pending", [*number]:
             async with asyncio.timeout(300):
-                while (state := await _state(absurd, task)) in (None, "pending", "running"):  # noqa: ASYNC110  # there is no event for it
-                    await asyncio.sleep(0.5)
-            print(state)
+                print(*await _wait_for_event(f"{name}: to approve {number[0] if number else 0}"), sep="\n")
         case "decide", ["yes" | "no" as decision, *number]:
             await absurd.emit_event(f"{name}: decision {number[0] if number else 0}", decision == "yes")
         case "answer", []:
@@ -40,9 +39,14 @@ async def main(command: str, name: str, *rest: str) -> None:
     await absurd.close()
 
 
-async def _state(absurd: AsyncAbsurd, task: str) -> str | None:
-    snapshot = await absurd.fetch_task_result(task)
-    return None if snapshot is None else snapshot.state
+async def _wait_for_event(name: str) -> Any:
+    """Return an event's payload. The library waits for events in tasks alone, so this reads the queue's table."""
+    query = "SELECT payload FROM absurd.e_questions WHERE event_name = %s"
+    url = os.environ.get("ABSURD_DATABASE_URL", "postgresql://localhost/absurd")
+    async with await AsyncConnection.connect(url, autocommit=True) as connection:
+        while (row := await (await connection.execute(query, [name])).fetchone()) is None:
+            await asyncio.sleep(0.5)
+    return row[0]
 
 
 async def _spawn(absurd: AsyncAbsurd, name: str, question: str = "") -> str:

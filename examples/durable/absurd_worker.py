@@ -5,7 +5,7 @@ import signal
 from contextlib import suppress
 from typing import Any
 
-from absurd_sdk import AsyncAbsurd, AsyncTaskContext
+from absurd_sdk import AsyncAbsurd, AsyncTaskContext, JsonValue
 from agent import may_pass, support_agent
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.exceptions import ModelAPIError
@@ -26,9 +26,11 @@ async def answer(params: Any, context: AsyncTaskContext) -> Any:
     try:
         result = await agent.run(params["question"])
         while isinstance(result.output, DeferredToolRequests):
+            calls = result.output.approvals
+            to_approve: JsonValue = [f"{call.tool_name} {call.args_as_json_str()}" for call in calls]
+            await context.emit_event(f"{params['name']}: to approve {times}", to_approve)
             approved = await context.await_event(f"{params['name']}: decision {times}")
             times += 1
-            calls = result.output.approvals
             decisions = DeferredToolResults(approvals={call.tool_call_id: approved is True for call in calls})
             result = await agent.run(message_history=result.all_messages(), deferred_tool_results=decisions)
     except ModelAPIError as error:
