@@ -44,7 +44,7 @@ async def _wait_for_event(name: str) -> Any:
     query = "SELECT payload FROM absurd.e_questions WHERE event_name = %s"
     url = os.environ.get("ABSURD_DATABASE_URL", "postgresql://localhost/absurd")
     async with await AsyncConnection.connect(url, autocommit=True) as connection:
-        while (row := await (await connection.execute(query, [name])).fetchone()) is None:
+        while (row := await (await connection.execute(query, [name])).fetchone()) is None:  # noqa: ASYNC110  # see above
             await asyncio.sleep(0.5)
     return row[0]
 
