@@ -20,9 +20,11 @@ sys.addaudithook(lambda event, arguments: reads.append(str(arguments[0])) if eve
 import cc_model
 from claude_agent_sdk._internal.message_parser import parse_message
 
-LOGIN = ("ANTHROPIC_API_KEY", "AUTH_TOKEN", "CLAUDE_CODE_", "CLAUDE_CONFIG_DIR", ".claude.json", ".credentials.json")
+LOGIN = ("API_KEY", "AUTH_TOKEN", "CLAUDE_CODE_", "CLAUDE_CONFIG_DIR", ".claude.json", ".credentials.json")
+# Where Logfire is installed, pydantic loads Logfire's plugin, which reads Logfire's own key.
+FOREIGN = "LOGFIRE_API_KEY"
 UNUSED = ("cc_compat", "cc_loopback", "cc_messages.server", "sqlite3", "tomllib")
-print([name for name in reads if any(part in name for part in LOGIN)])
+print([name for name in reads if any(part in name for part in LOGIN) and name != FOREIGN])
 print([name for name in UNUSED if name in sys.modules and name not in loaded_before])
 print(hasattr(parse_message, "__wrapped__"))
 """
