@@ -1,12 +1,12 @@
 """Side effects of the import and of the first request, each in a fresh interpreter."""
 
-import os
 import subprocess
 import sys
 
 # Records the environment variables that are read, and the paths that are opened.
 IMPORT = """
 import os, sys
+import logfire_api  # pydantic-ai imports it, and so Logfire where that is installed, which reads `LOGFIRE_API_KEY`
 
 loaded_before, reads = {*sys.modules}, []  # coverage loads modules at the start
 get = type(os.environ).__getitem__
@@ -47,9 +47,7 @@ except UserError:
 
 
 def output(program: str) -> list[str]:
-    # Where Logfire is installed, pydantic would load Logfire's plugin, which reads `LOGFIRE_API_KEY` and imports tomllib.
-    env = {**os.environ, "PYDANTIC_DISABLE_PLUGINS": "logfire-plugin"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, env=env)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
