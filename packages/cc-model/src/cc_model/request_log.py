@@ -196,7 +196,10 @@ class LogEntry:
             if self._has_ended:
                 self._write_answer(message)
 
-    def end(self, error: BaseException | None) -> None:
+    def __enter__(self) -> None:
+        """Begin; the lines are written at the end, also if the request fails or is left."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Write the lines; never raises an `Exception`, since the request itself has not failed."""
         self._has_ended = True
         try:
