@@ -165,7 +165,7 @@ async def test_a_wait_that_the_api_requests_is_reported_before_it_begins(
         running.cancel()
         await asyncio.wait({running})
     [record] = caplog.records
-    assert (record.name, record.levelno) == ("cc_model.retry_waits", logging.WARNING)
+    assert (record.name, record.levelno) == ("cc_model.errors", logging.WARNING)
     assert "Waiting 120 seconds" in record.getMessage()
     assert "429 rate_limit_error: Too many tokens." in record.getMessage()
 
@@ -186,7 +186,7 @@ async def test_a_wait_above_the_limit_is_an_error_at_once(
 
 def test_an_invalid_limit_for_waits_is_rejected() -> None:
     """MODEL-91"""
-    with pytest.raises(ValueError, match="max_retry_wait must be"):
+    with pytest.raises(ValueError, match="max_retry_wait=-1 cannot be used"):
         ClaudeCodeProvider(max_retry_wait=-1)
 
 

@@ -7,10 +7,10 @@ Exits with the problems, if any. Started by check_installs.py.
 
 import ast
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from importlib import import_module, metadata
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 
 sys.path.append(str(Path(__file__).parent))  # -I leaves it out
 
@@ -19,6 +19,8 @@ from workspace import ROOT, read_members, required_name, workspace_pins
 SDK = "claude-agent-sdk"
 # The SDK's wheel contains the whole CLI (157 MB): packages that know SDK objects only by shape must not pull it.
 WITHOUT_SDK = {"cc-types", "cc-convert", "cc-ipc", "cc-loopback"}
+# Only these programs import the plugins for them, so no package requires them.
+HOSTS = {"pytest", "pydantic_clai2"}
 
 
 def strangers(name: str, installed: Mapping[str, str], pins: Iterable[str], members: Iterable[str]) -> list[str]:
@@ -31,31 +33,46 @@ def strangers(name: str, installed: Mapping[str, str], pins: Iterable[str], memb
     return [*lines, *([f"{SDK} was installed too"] if SDK in installed and name in WITHOUT_SDK else [])]
 
 
-def undeclared(package: Path, optional: Iterable[str]) -> list[str]:
+def undeclared(package: Path, optional: Container[str]) -> list[str]:
     """Return the imports anywhere in a package that are neither installed nor `optional`."""
     lines: list[str] = []
     for path in sorted(package.rglob("*.py")):
         nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
         names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
-        tops = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {*optional}
-        lines += [f"{path.name} imports {top}, which is not declared" for top in sorted(tops) if find_spec(top) is None]
+        tops = sorted({name.partition(".")[0] for name in names} - sys.stdlib_module_names)
+        missing = [top for top in tops if top not in optional and find_spec(top) is None]
+        lines += [f"{path.name} imports {top}, which is not declared" for top in missing]
     return lines
+
+
+def import_packages(files: Iterable[PurePath]) -> list[str]:
+    """Return the import packages among a distribution's files."""
+    return sorted({file.parts[0] for file in files if file.parts[1:] == ("__init__.py",)})
+
+
+def check_import(package: str, optional: Container[str]) -> list[str]:
+    """Import a package; return its problems. A plugin's import may lack the program that it is for."""
+    spec = find_spec(package)
+    folder = Path(spec.origin or "" if spec else "").parent
+    lines = [f"{package} is imported from the repository"] if folder.is_relative_to(ROOT / "packages") else []
+    try:
+        import_module(package)
+    except ModuleNotFoundError as error:
+        if (error.name or "") not in optional:
+            lines.append(f"{package} cannot be imported: {error}")
+    return [*lines, *undeclared(folder, optional)]
 
 
 def problems(name: str) -> list[str]:
     """Return the problems with this environment, in which `name` is installed."""
-    package = Path(import_module(name.replace("-", "_")).__file__ or "").parent
     installed = {required_name(distribution.name): distribution.version for distribution in metadata.distributions()}
-    pins = workspace_pins()
+    lines = strangers(name, installed, workspace_pins(), [path.name for path in read_members()])
     extras = [need for need in metadata.requires(name) or () if "extra ==" in need]
-    # Only pytest imports a pytest plugin, as in cc-loopback.
-    optional = {required_name(need).replace("-", "_") for need in [*extras, "pytest"]}
-    return [
-        *([f"{name} is imported from the repository"] if package.is_relative_to(ROOT / "packages") else []),
-        *strangers(name, installed, pins, [path.name for path in read_members()]),
-        *undeclared(package, optional),
-    ]
+    optional = {required_name(need).replace("-", "_") for need in extras} | HOSTS
+    packages = import_packages(metadata.files(name) or ())
+    lines += [] if packages else [f"{name} has no import package"]
+    return [*lines, *(line for package in packages for line in check_import(package, optional))]
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python3 scripts/check_pydantic_ai_tools.py
 
-Runs cc-model's tests, with those of the plugin for CLAI2, and the page "Model ids in pydantic-ai", with clai, CLAI2,
-pydantic-evals and pydantic-ai-harness, in a separate environment; all else is as pinned by the workspace. Their
-pydantic-ai is the oldest that cc-model allows. Needs uv and an index.
+Runs cc-model's tests, with those of the plugin for CLAI2, the type checker over this plugin, and the page "Model ids in
+pydantic-ai", with clai, CLAI2, pydantic-evals and pydantic-ai-harness, in a separate environment; all else is as pinned
+by the workspace. Their pydantic-ai is the oldest that cc-model allows. Needs uv and an index.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ TOOLS = (
 )  # fmt: skip
 # clai requires all of pydantic-ai, whose libraries allow no newer tenacity.
 UNPINNED = {"pydantic-ai-slim", "pydantic-graph", "tenacity"}
+TYPE_SETTINGS = Path(__file__).with_name("check_pydantic_ai_tools.pyright.json")
 
 
 async def check(folder: Path) -> list[str]:
@@ -31,9 +32,10 @@ async def check(folder: Path) -> list[str]:
     members = [word for path in read_members() for word in ("--editable", str(path))]
     others = [tool for tool in groups["test"] if not tool.startswith(("cc-", "pydantic-ai"))]
     pins = [pin for pin in workspace_pins() if required_name(pin) not in UNPINNED]
-    python = await create(folder, [*members, *others, "starlette", "uvicorn", *TOOLS], pins, ())
+    python = await create(folder, [*members, *others, "pyright[nodejs]", "starlette", "uvicorn", *TOOLS], pins, ())
     pytest = [python, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-q", "-rs"]
     commands = {
+        "types": [python, "-m", "pyright", f"--project={TYPE_SETTINGS}", f"--pythonpath={python}"],
         "page": [*pytest, "-m", "", "-k", "model-ids", "scripts/tests/test_docs.py"],
         "cc-model": [*pytest, "packages/cc-model"],
     }

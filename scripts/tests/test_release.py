@@ -8,12 +8,12 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import psutil
 import pytest
 
-from check_alone import strangers, undeclared
+from check_alone import HOSTS, check_import, import_packages, strangers, undeclared
 from check_installs import from_elsewhere
 from commands import CheckError, run
 from pin import select_pins
@@ -209,6 +209,29 @@ def test_an_undeclared_import_is_found_anywhere(tmp_path: Path) -> None:
     (tmp_path / "inner" / "b.py").write_text("def f():\n    from not_there.deep import x", "utf-8")
 
     assert undeclared(tmp_path, ["extra"]) == ["b.py imports not_there, which is not declared"]
+
+
+def test_each_import_package_of_a_distribution_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ARCH-09: a plugin as far as its program is there."""
+    files = [
+        "cc_a/__init__.py",
+        "cc_a/inner/__init__.py",
+        "cc_plugin/__init__.py",
+        "cc_a-0.1.dist-info/RECORD",
+        "a.pth",
+    ]
+    assert import_packages(map(PurePath, files)) == ["cc_a", "cc_plugin"]
+
+    plugin = "import json\nfrom pydantic_clai2.plugins import Plugin"
+    for name, content in (("cc_a", "import not_there.deep"), ("cc_plugin", plugin), ("cc_well", "import json")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(content, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)  # pyright: ignore[reportUnknownMemberType]
+    assert check_import("cc_well", HOSTS) == check_import("cc_plugin", HOSTS) == []
+    assert check_import("cc_a", HOSTS) == [
+        "cc_a cannot be imported: No module named 'not_there'", "__init__.py imports not_there, which is not declared",
+    ]  # fmt: skip
+    assert "cc_model is imported from the repository" in check_import("cc_model", HOSTS)
 
 
 async def test_failed_command_shows_its_output(tmp_path: Path) -> None:

@@ -163,6 +163,22 @@ def test_copies_use_the_same_processes(shared_api: LoopbackServer, transport: Cl
     assert [body["max_tokens"] for body in shared_api.requests] == [7, 7, 7, 7]
 
 
+@pytest.mark.parametrize("has_clients", [False, True])
+def test_a_deep_copy_with_another_field_uses_the_same_processes(
+    has_clients: bool, shared_api: LoopbackServer, transport: ClaudeCodeTransport
+) -> None:
+    """LANG-20"""
+    model = ChatClaudeCode(model=MODEL, transport=transport, max_tokens=7, tags=["a"])
+    if has_clients:
+        model.invoke("Hello!")
+    copied = model.model_copy(deep=True, update={"max_tokens": 9})
+    assert copied.tags == model.tags and copied.tags is not model.tags
+    copied.invoke("Hello!")
+    assert copied.transport is transport
+    assert model.max_tokens == 7
+    assert shared_api.requests[-1]["max_tokens"] == 9
+
+
 def test_a_pickled_model_starts_processes_for_itself(
     shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic_ai import Agent
@@ -18,27 +17,29 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
 from cc_types import LimitWindow, RateLimits
 
-plugins = pytest.importorskip("pydantic_clai2.plugins", reason="run scripts/check_pydantic_ai_tools.py")
+pytest.importorskip("pydantic_clai2.plugins", reason="run scripts/check_pydantic_ai_tools.py")
 
-import cc_model_clai2  # noqa: E402
-from cc_model.provider import default_provider  # noqa: E402
+from pydantic_clai2.plugins import NoSettings, PluginHost
+from rich.console import Console
+
+from cc_model.provider import default_provider
+from cc_model_clai2 import ClaudeCodePlugin, account_usage
 
 RESET = datetime(2026, 11, 23, 18, tzinfo=UTC)
 
 
 @pytest.fixture
-def plugin(loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def plugin(loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClaudeCodePlugin]:
     for name, value in loopback.env().items():
         monkeypatch.setenv(name, value)
     default_provider.cache_clear()
-    cc_model_clai2._model.cache_clear()
-    yield cc_model_clai2.ClaudeCodePlugin(None, plugins.NoSettings())
+    yield ClaudeCodePlugin(PluginHost(name="claude_code", console=Console(), settings={}), NoSettings())
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, default_provider().aclose()).result()
     default_provider.cache_clear()
 
 
-async def test_prefix_resolves_to_a_model_that_answers(plugin: Any, loopback: LoopbackServer) -> None:
+async def test_prefix_resolves_to_a_model_that_answers(plugin: ClaudeCodePlugin, loopback: LoopbackServer) -> None:
     """MODEL-181."""
     (provider,) = plugin.get_model_providers()
     assert "claude-code:sonnet" in provider.names
@@ -49,14 +50,14 @@ async def test_prefix_resolves_to_a_model_that_answers(plugin: Any, loopback: Lo
     assert (await Agent(model).run("Hello?")).output == "Hello."
 
 
-async def test_login_says_which_login_claude_code_has(plugin: Any) -> None:
+async def test_login_says_which_login_claude_code_has(plugin: ClaudeCodePlugin) -> None:
     """MODEL-182."""
     (login,) = plugin.get_logins()
     assert login.name == "claude-code"
     assert "Claude Code is logged in: api_key" in await login.handler()
 
 
-async def test_missing_login_is_an_error_with_advice(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_login_is_an_error_with_advice(plugin: ClaudeCodePlugin, monkeypatch: pytest.MonkeyPatch) -> None:
     """MODEL-182."""
     (login,) = plugin.get_logins()
     monkeypatch.delenv("ANTHROPIC_API_KEY")
@@ -64,23 +65,24 @@ async def test_missing_login_is_an_error_with_advice(plugin: Any, monkeypatch: p
         await login.handler()
 
 
-async def test_usage_lists_the_fullest_window_first(plugin: Any) -> None:
+async def test_usage_lists_the_fullest_window_first(plugin: ClaudeCodePlugin) -> None:
     """MODEL-182: none before the first response, and none with an API key."""
     windows = (
         LimitWindow(kind="five_hour", utilization=0.42, resets_at=RESET),
         LimitWindow(kind="seven_day", utilization=1.2),
         LimitWindow(kind="overage", status="rejected"),
     )
-    usage = cc_model_clai2.account_usage(RateLimits(windows=windows))
+    usage = account_usage(RateLimits(windows=windows))
     assert [(window.label, window.used_percent) for window in usage.windows] == [
         ("7d", 100), ("overage", 100), ("5h", 42),
     ]  # fmt: skip
     assert usage.windows[2].resets_at == RESET
     (login,) = plugin.get_logins()
+    assert login.usage
     with pytest.raises(UserError, match="nothing was asked yet"):
         await login.usage(None)
     with pytest.raises(UserError, match="no plan limits"):
-        cc_model_clai2.account_usage(RateLimits())
+        account_usage(RateLimits())
 
 
 def test_clai2_itself_answers_with_the_plugin(loopback: LoopbackServer, tmp_path: Path) -> None:
@@ -95,6 +97,5 @@ def test_clai2_itself_answers_with_the_plugin(loopback: LoopbackServer, tmp_path
         return done.stdout
 
     clai2("plugins", "add", "claude_code", "cc_model_clai2")
-    loopback.respond = lambda body: "Hello."
+    loopback.script(["Hello."])
     assert "Hello." in clai2("-m", "claude-code:sonnet", "-p", "Hello?")
-    assert loopback.requests

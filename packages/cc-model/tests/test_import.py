@@ -6,6 +6,7 @@ import sys
 # Records the environment variables that are read, and the paths that are opened.
 IMPORT = """
 import os, sys
+import logfire_api  # pydantic-ai imports it, and so Logfire where that is installed, which reads `LOGFIRE_API_KEY`
 
 loaded_before, reads = {*sys.modules}, []  # coverage loads modules at the start
 get = type(os.environ).__getitem__
@@ -20,7 +21,7 @@ sys.addaudithook(lambda event, arguments: reads.append(str(arguments[0])) if eve
 import cc_model
 from claude_agent_sdk._internal.message_parser import parse_message
 
-LOGIN = ("ANTHROPIC_API_KEY", "AUTH_TOKEN", "CLAUDE_CODE_", "CLAUDE_CONFIG_DIR", ".claude.json", ".credentials.json")
+LOGIN = ("API_KEY", "AUTH_TOKEN", "CLAUDE_CODE_", "CLAUDE_CONFIG_DIR", ".claude.json", ".credentials.json")
 UNUSED = ("cc_compat", "cc_loopback", "cc_messages.server", "sqlite3", "tomllib")
 print([name for name in reads if any(part in name for part in LOGIN)])
 print([name for name in UNUSED if name in sys.modules and name not in loaded_before])

@@ -58,7 +58,7 @@ def test_names_are_claude_codes_and_signatures_anthropics() -> None:
     """MODEL-05, MODEL-06, ARCH-02"""
     model = ClaudeCodeModel(provider=ClaudeCodeProvider())
     assert (model.system, model.model_name) == ("claude-code", "claude-sonnet-5")
-    # Before 2.63, pydantic-ai has no `canonical_system`; test_anthropic_histories.py shows the effect.
+    # Before 2.63, pydantic-ai has no `canonical_system`; test_histories.py shows the effect.
     assert getattr(model, "canonical_system", "anthropic") == "anthropic"
     assert model.base_url.rstrip("/") == "https://api.anthropic.com"
     assert isinstance(model, AnthropicModel)

@@ -177,9 +177,26 @@ def test_processes_share_a_file_and_its_rotation_without_losing_a_line(tmp_path:
     files = sorted(tmp_path.iterdir())
     records = [(record["writer"], record["count"]) for file in files for record in lines(file)]
     assert sorted(records) == [(number, count) for number in range(4) for count in range(200)]
-    # On a busy machine the process that renames the file may pause, while the others go on writing to it.
-    assert len(files) > 1
-    assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+    assert len(files) > 5
+    assert all(file.stat().st_size < 30_000 and stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+    assert all(file.stat().st_size > 19_000 for file in files if file != path), "renamed before it was full"
+
+
+def test_a_lock_that_is_never_released_loses_no_line(tmp_path: Path) -> None:
+    """MODEL-112: the file then grows beyond its limit until the lock is free."""
+    if sys.platform == "win32":
+        pytest.skip("there is no lock on Windows")
+    import fcntl
+
+    log = RequestLog(tmp_path / "runs.jsonl", max_bytes=100)
+    log.write({"text": "x" * 90})
+    with log.path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        log.write({"number": 1})
+        assert [*tmp_path.iterdir()] == [log.path]
+    log.write({"number": 2})
+    assert [len(lines(path)) for path in sorted(tmp_path.iterdir())] == [2, 1]
+    assert lines(log.path) == [{"number": 2}]
 
 
 async def test_a_text_that_is_hard_to_write_fails_no_request(provider: ClaudeCodeProvider, tmp_path: Path) -> None:

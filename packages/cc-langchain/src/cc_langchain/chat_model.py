@@ -1,5 +1,6 @@
 """`ChatClaudeCode`: langchain-anthropic's chat model, with Claude Code processes in the place of the network."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -98,6 +99,12 @@ class ChatClaudeCode(ChatAnthropic):
         memo = {} if memo is None else memo
         memo |= {id(value): value for name, value in self.__dict__.items() if name in _BOUND}
         return super().__deepcopy__(memo)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy that uses the same processes; `update` has new values by field name, without validation."""
+        # In two steps: with both options pydantic copies each field by itself, without `__deepcopy__()`.
+        copied = super().model_copy(deep=deep)
+        return super(ChatClaudeCode, copied).model_copy(update=update)
 
     def __getstate__(self) -> dict[Any, Any]:
         """Return the state for pickle, without transport and clients."""

@@ -7,10 +7,9 @@ from cc_ipc import ToolNotFoundError
 
 from .capability import ClaudeCode, claude_code
 from .errors import ModelPlanLimitError, ToolsetNotRegisteredError
-from .model import ClaudeCodeModel
+from .model import ClaudeCodeModel, ClaudeCodeModelSettings
 from .provider import ClaudeCodeProvider
 from .request_log import RequestLog
-from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback
 
 __all__ = [

@@ -5,12 +5,15 @@ tool that needs an approval waits for it. They run in the request's event loop.
 """
 
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from claude_agent_sdk.types import McpServerConfig
+from claude_agent_sdk.types import McpSdkServerConfig, McpServerConfig
+from mcp.server import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError
 from pydantic_ai.messages import RetryFeedbackPart, ToolCallPart, ToolReturnPart
@@ -25,7 +28,6 @@ from cc_types import JsonValue
 
 from .run_context import run_context_for
 from .tool_content import as_tool_result, error_result
-from .toolset_server import sdk_server
 
 __all__ = ["AgentTools"]
 
@@ -86,7 +88,7 @@ class AgentTools:
         while that process runs, so they are left out.
         """
         if self.transport.transport == "sdk":
-            return {self._server_name: sdk_server(self._server_name, self._definitions, self._call)}
+            return {self._server_name: _sdk_server(self._server_name, self._definitions, self._call)}
         return {self._server_name: {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "cc_ipc_bridge"]}}
 
     async def _definitions(self) -> list[ToolDefinition]:
@@ -144,3 +146,33 @@ class _Calls:
 def _words(part: RetryFeedbackPart | ToolReturnPart) -> str:
     # MCP marks an error in a separate field.
     return part.model_response_str(wrap_if_error=False) if isinstance(part, ToolReturnPart) else part.model_response()
+
+
+def _sdk_server(
+    name: str,
+    list_tools: Callable[[], Awaitable[list[ToolDefinition]]],
+    call_tool: Callable[[str, Mapping[str, JsonValue]], Awaitable[dict[str, object]]],
+) -> McpSdkServerConfig:
+    """Return the server for the SDK's options. It works in the SDK client's event loop."""
+
+    async def on_list(
+        _context: ServerRequestContext[dict[str, Any]], _params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        return ListToolsResult(tools=[_mcp_tool(tool) for tool in await list_tools()])
+
+    async def on_call(_context: ServerRequestContext[dict[str, Any]], params: CallToolRequestParams) -> CallToolResult:
+        return CallToolResult.model_validate(await call_tool(params.name, params.arguments or {}))
+
+    server = Server[dict[str, Any]](name, on_list_tools=on_list, on_call_tool=on_call)
+    return {"type": "sdk", "name": name, "instance": server}
+
+
+def _mcp_tool(tool: ToolDefinition) -> Tool:
+    return Tool.model_validate(
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": tool.parameters_json_schema,
+            "annotations": {"readOnlyHint": not tool.sequential},
+        }
+    )

@@ -43,7 +43,11 @@ _RULES = {
     ),
     "log": _Rule((str, PathLike, RequestLog, NoneType), "write a file's path, or a RequestLog"),
     "max_retries": _Rule((int,), "write a whole number from 0 on, such as 2", lambda number: number >= 0),
-    "max_retry_wait": _Rule((int, float, NoneType), "write a number of seconds from 0 on, or None for no limit"),
+    "max_retry_wait": _Rule(
+        (int, float, NoneType),
+        "write a number of seconds from 0 on, or None for no limit",
+        lambda seconds: seconds is None or seconds >= 0,
+    ),
     "max_turns": _Rule(
         (int, NoneType),
         "write a whole number from 1 on, or None for no limit",

@@ -16,9 +16,8 @@ from cc_messages import ClaudeCodeTools
 from cc_session import McpServer, Policy, Questions
 
 from .arguments import PREFIX, check_arguments, check_names
-from .model import ClaudeCodeModel
+from .model import ClaudeCodeModel, ClaudeCodeModelSettings
 from .provider import ClaudeCodeProvider, check_provider
-from .settings import ClaudeCodeModelSettings
 from .tool_approvals import ClaudeCodeToolApprovals, tool_names, with_waiting_calls, without_claude_code_tools
 
 __all__ = ["ClaudeCode", "claude_code"]

@@ -1,15 +1,17 @@
 """Conversion of Claude Code's failures to the errors that pydantic-ai users know.
 
 The layers below do most work: an HTTP status gives `ModelHTTPError` as with any provider. This module adds a hint for a
-fix, and the cause of the client's "Connection error.".
+fix, and the cause of the client's "Connection error.", and watches the client's waits before a retry.
 """
 
+import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import anthropic
+import httpx2
 from pydantic_ai.exceptions import (
     ModelConnectionError,
     ModelHTTPError,
@@ -19,17 +21,23 @@ from pydantic_ai.exceptions import (
 )
 from typing_extensions import override
 
-from cc_messages import ERROR_EXTENSION
+from cc_messages import ERROR_EXTENSION, retry_after
 from cc_session import QueueTimeoutError
 from cc_session.internals import login_advice
 from cc_types import ClaudeCodeError, CLINotFoundError, PlanLimitError, RateLimits
-from cc_types.failures import BY_STATUS, plan_limit_advice
+from cc_types.failures import BY_STATUS, failure_of, plan_limit_advice
 
-__all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors"]
+__all__ = ["ModelPlanLimitError", "RetryWaits", "ToolsetNotRegisteredError", "claude_code_errors"]
 
 E = TypeVar("E", bound=ModelHTTPError)
 
+logger = logging.getLogger(__name__)
+
 _FALLBACK = "FallbackModel can ask another model."
+_SHOULD_RETRY = "x-should-retry"
+# The client itself sends this header, which counts from 0.
+_RETRY_COUNT = "x-stainless-retry-count"
+_MESSAGE_CHARACTERS = 200
 
 
 class ToolsetNotRegisteredError(ClaudeCodeError):
@@ -140,3 +148,54 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while link is not None:
         yield link
         link = link.__cause__
+
+
+class RetryWaits:
+    """Hook for responses: each wait before a retry is logged in advance, and a wait that is too long does not begin.
+
+    The client itself waits as long as a `retry-after` says, and logs nothing.
+
+    Args:
+        max_retries: The client's number of retries.
+        max_seconds: Longest wait that the API may ask for; None for no limit.
+    """
+
+    def __init__(self, max_retries: int, max_seconds: float | None) -> None:
+        self._max_retries = max_retries
+        self._max_seconds = max_seconds
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        """Check a response before the client does."""
+        if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
+            response.headers[_SHOULD_RETRY] = "false"  # a retry would queue again, behind all others
+        seconds = retry_after(response.headers)
+        tries = int(response.request.headers.get(_RETRY_COUNT, "0")) + 1
+        if not seconds or tries > self._max_retries or not _is_repeated(response):
+            return
+        reason = await _reason(response)
+        if self._max_seconds is None or seconds <= self._max_seconds:
+            logger.warning(
+                "Waiting %g seconds before the request is repeated (%d of %d times), as the API asks: %s",
+                seconds, tries, self._max_retries, reason,
+            )  # fmt: skip
+        else:
+            response.headers[_SHOULD_RETRY] = "false"
+            logger.warning(
+                "The API asks to wait %g seconds, longer than max_retry_wait=%g, so the request is not repeated: %s",
+                seconds, self._max_seconds, reason,
+            )  # fmt: skip
+
+
+def _is_repeated(response: httpx2.Response) -> bool:
+    header = response.headers.get(_SHOULD_RETRY)
+    if header in ("true", "false"):
+        return header == "true"
+    return failure_of(response.status_code).is_retryable
+
+
+async def _reason(response: httpx2.Response) -> str:
+    await response.aread()
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        error = response.json()["error"]
+        return f"{response.status_code} {error['type']}: {' '.join(error['message'].split())[:_MESSAGE_CHARACTERS]}"
+    return f"status {response.status_code}"

@@ -17,7 +17,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
-from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.profiles import ModelProfileSpec
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.toolsets import AbstractToolset
@@ -28,25 +28,33 @@ from cc_messages import ClaudeCodeTools, CLITools, RequestContext, request_conte
 from cc_types import CLIConnectionError, CLIResponse
 
 from .agent_tools import AgentTools
-from .anthropic_histories import with_own_responses
 from .arguments import checked_model_name
 from .errors import ToolsetNotRegisteredError, claude_code_errors
+from .histories import with_own_parts
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, check_provider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
 from .request_log import LogEntry
 from .run_context import run_context_for
-from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
-from .uploaded_files import with_own_files
 
-__all__ = ["ClaudeCodeModel"]
+__all__ = ["ClaudeCodeModel", "ClaudeCodeModelSettings"]
 
 # Lifetime of a breakpoint without a TTL.
 _DEFAULT_RETENTION = timedelta(minutes=5)
 
-
 _Arguments: TypeAlias = tuple[list[ModelMessage], ModelSettings | None, ModelRequestParameters]
+
+
+class ClaudeCodeModelSettings(AnthropicModelSettings, total=False):
+    """The settings of `AnthropicModel`, which reach the API through Claude Code unchanged.
+
+    In the CLI's own loop, which `claude_code_tools` also uses, cache settings are left out: Claude Code places
+    breakpoints there.
+    """
+
+    claude_code_tools: ClaudeCodeTools
+    """Claude Code's own tools for the request. `claude_code(tools=…)` sets it for an agent."""
 
 
 class ClaudeCodeModel(AnthropicModel):
@@ -254,11 +262,8 @@ class ClaudeCodeModel(AnthropicModel):
             ModelHTTPError: There is no API key (status 404), or the API refuses.
         """
         return await super().count_tokens(
-            self._own(messages), model_settings, without_mcp_servers(model_request_parameters)
+            with_own_parts(messages, self.system), model_settings, without_mcp_servers(model_request_parameters)
         )
-
-    def _own(self, messages: list[ModelMessage]) -> list[ModelMessage]:
-        return with_own_files(with_own_responses(messages, self.system), self.system)
 
     async def _request(
         self,
@@ -303,9 +308,9 @@ class ClaudeCodeModel(AnthropicModel):
         entry = None
         if provider.log is not None:
             entry = LogEntry(provider.log, self.model_name, messages, run_context_for(self, run_context))
-        with claude_code_errors(self.model_name, provider.transport.login_advice), _logged(entry):
+        with claude_code_errors(self.model_name, provider.transport.login_advice), entry or nullcontext():
             async with tools as cli_tools:
-                arguments = (self._own(messages), model_settings, parameters)
+                arguments = (with_own_parts(messages, self.system), model_settings, parameters)
                 yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript, entry), entry
 
     async def _completed(self, transcript: Transcript) -> list[Message]:
@@ -313,20 +318,6 @@ class ClaudeCodeModel(AnthropicModel):
             return await transcript.complete()
         except CLIConnectionError as error:
             raise ModelConnectionError(self.model_name, str(error)) from error
-
-
-@contextmanager
-def _logged(entry: LogEntry | None) -> Generator[None]:
-    """Write the request to the log at its end, also if it fails or is left."""
-    error: BaseException | None = None
-    try:
-        yield
-    except BaseException as exception:
-        error = exception
-        raise
-    finally:
-        if entry is not None:
-            entry.end(error)
 
 
 @contextmanager

@@ -21,9 +21,9 @@ from cc_session.internals import refuse_keywords
 from cc_types import RateLimits
 
 from .arguments import check_arguments, check_env
+from .errors import RetryWaits
 from .profile import claude_code_profile
 from .request_log import RequestLog
-from .retry_waits import RetryWaits
 
 __all__ = ["ClaudeCodeProvider", "check_provider", "default_provider"]
 
@@ -90,8 +90,6 @@ class ClaudeCodeProvider(AnthropicProvider):
             pool=pool, cwd=cwd, cli_path=cli_path, timeouts=timeouts, on_limit=on_limit,
             limit_thresholds=limit_thresholds,
         )  # fmt: skip
-        check_arguments(max_retries=max_retries, max_retry_wait=max_retry_wait, log=log)
-        request_log = _request_log(log)
         transport = ClaudeCodeTransport(
             pool=pool,
             env=env,
@@ -102,7 +100,7 @@ class ClaudeCodeProvider(AnthropicProvider):
             on_limit=on_limit,
             limit_thresholds=limit_thresholds,
         )
-        self._connect(transport, max_retries, max_retry_wait, request_log)
+        self._connect(transport, max_retries, max_retry_wait, log)
 
     @classmethod
     def over(
@@ -121,17 +119,21 @@ class ClaudeCodeProvider(AnthropicProvider):
             max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it.
             log: File that gets a line for each model request; or a `RequestLog` with its options.
         """
-        check_arguments(max_retries=max_retries, max_retry_wait=max_retry_wait, log=log)
         provider = cls.__new__(cls)
-        provider._connect(transport, max_retries, max_retry_wait, _request_log(log))
+        provider._connect(transport, max_retries, max_retry_wait, log)
         return provider
 
     def _connect(
-        self, transport: ClaudeCodeTransport, max_retries: int, max_retry_wait: float | None, log: RequestLog | None
+        self,
+        transport: ClaudeCodeTransport,
+        max_retries: int,
+        max_retry_wait: float | None,
+        log: RequestLog | str | Path | None,
     ) -> None:
+        check_arguments(max_retries=max_retries, max_retry_wait=max_retry_wait, log=log)
         hooks = {"request": [_prepare], "response": [RetryWaits(max_retries, max_retry_wait)]}
         self._transport = transport
-        self._log = log
+        self._log = log if log is None or isinstance(log, RequestLog) else RequestLog(log)
         self._users = 0
         client = AsyncAnthropic(
             # The CLI has the login; the client requires a key, which is sent nowhere.
@@ -229,10 +231,6 @@ def check_provider(provider: object) -> None:
             f"provider must be a ClaudeCodeProvider, not {provider!r}: leave it out for the shared one, or use the "
             "model class of the other provider"
         )
-
-
-def _request_log(log: RequestLog | str | Path | None) -> RequestLog | None:
-    return log if log is None or isinstance(log, RequestLog) else RequestLog(log)
 
 
 def _patch_sdk() -> None:

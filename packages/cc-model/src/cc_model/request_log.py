@@ -47,6 +47,9 @@ _ENTRYPOINT = "cc-model"
 _SERVER = "mcp_server:"
 _FILE_TIME = "%Y%m%dT%H%M%S-%f"
 _FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
+# Another process holds the lock while it renames the file, which takes less than a millisecond unless it is paused.
+_LOCK_SECONDS = 0.1
+_LOCK_PAUSE_SECONDS = 0.001
 
 
 class RequestLog:
@@ -115,14 +118,17 @@ class RequestLog:
 
     def _rotate_if_full(self, added: int) -> None:
         with suppress(FileNotFoundError):
-            size = os.stat(self.path).st_size
-            if self._max_bytes is None or not size or size + added <= self._max_bytes:
+            if not self._is_full(os.stat(self.path), added):
                 return
-            with _locked(self.path) as is_current:
-                if is_current:
+            with _locked(self.path) as file:
+                # Another process may have renamed the full file before the lock.
+                if file is not None and self._is_full(file, added):
                     name = f"{self.path.stem}-{datetime.now(UTC):{_FILE_TIME}}{self.path.suffix}"
                     os.rename(self.path, self.path.with_name(name))
                     self._delete_oldest()
+
+    def _is_full(self, file: os.stat_result, added: int) -> bool:
+        return self._max_bytes is not None and file.st_size > 0 and file.st_size + added > self._max_bytes
 
     def _delete_oldest(self) -> None:
         if self._max_files is None:
@@ -135,19 +141,25 @@ class RequestLog:
 
 
 @contextmanager
-def _locked(path: Path) -> Generator[bool]:
-    """Lock a file; yield true if this worked and the path still names the locked file, without waiting for others."""
+def _locked(path: Path) -> Generator[os.stat_result | None]:
+    """Lock a file; yield its status, or None if another process keeps the lock too long or has renamed the file."""
     if sys.platform == "win32":
-        yield True
+        yield os.stat(path)
         return
     handle = os.open(path, os.O_RDONLY)
+    deadline = time.monotonic() + _LOCK_SECONDS
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # another process renames it
-            yield False
-        else:
-            yield os.path.samestat(os.fstat(handle), os.stat(path))
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    yield None
+                    return
+                time.sleep(_LOCK_PAUSE_SECONDS)
+        file = os.fstat(handle)
+        yield file if os.path.samestat(file, os.stat(path)) else None
     finally:
         os.close(handle)
 
@@ -184,7 +196,10 @@ class LogEntry:
             if self._has_ended:
                 self._write_answer(message)
 
-    def end(self, error: BaseException | None) -> None:
+    def __enter__(self) -> None:
+        """Begin; the lines are written at the end, also if the request fails or is left."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Write the lines; never raises an `Exception`, since the request itself has not failed."""
         self._has_ended = True
         try:

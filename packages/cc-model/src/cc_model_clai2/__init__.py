@@ -29,7 +29,7 @@ class ClaudeCodePlugin(Plugin[NoSettings, Any]):
 
     def get_model_providers(self) -> Sequence[ModelProvider]:
         """Return the prefix `claude-code`; all its models share processes."""
-        return (ModelProvider(prefix=_NAME, resolve=_model, models=_MODELS, settings_from="anthropic"),)
+        return (ModelProvider(prefix=_NAME, resolve=cache(ClaudeCodeModel), models=_MODELS, settings_from="anthropic"),)
 
     def get_logins(self) -> Sequence[PluginLogin]:
         """Return Claude Code's login, which only the `claude` command can change."""
@@ -61,11 +61,6 @@ def account_usage(limits: RateLimits | None) -> AccountUsage:
 def _percent(window: LimitWindow) -> float:
     share = window.utilization if window.utilization is not None else float(window.status == "rejected")
     return min(share, 1.0) * 100
-
-
-@cache
-def _model(name: str) -> ClaudeCodeModel:
-    return ClaudeCodeModel(name)
 
 
 async def _login() -> str:

@@ -10,19 +10,23 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of_package
 from pathlib import Path
 from typing import Literal
 
+from pydantic_ai import Agent
+
 import cc_compat
 from cc_ipc import TransportUnavailableError, resolve_transport
 from cc_session.internals import api_address, api_url, find_cli, login_advice, unreachable
 
+from ..model import ClaudeCodeModel
+from ..provider import ClaudeCodeProvider
 from .cli import login_of, version_of
-from .round_trip import offline, online
 from .tested import TESTED_CLIS
 
 __all__ = ["Check", "Outcome", "Plan", "examine"]
@@ -40,6 +44,8 @@ _PLANNED_MB = 300
 _MB = 1024 * 1024
 # The CLI and the bridges store little there, but a disk this full will soon have no space.
 _LEAST_DISK_MB = 200
+# Login renewal and a model that thinks take some seconds.
+_ANSWER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +209,19 @@ async def _address() -> Check:
 
 
 async def _round_trip(plan: Plan, cli: str) -> Check:
-    ask: Callable[[], Awaitable[str]] = (lambda: online(cli, plan.model)) if plan.online else lambda: offline(cli)
     try:
-        return Check("round trip", "ok", await ask())
+        if plan.online:
+            first, second, model = await _ask_twice(cli, {}, plan.model)
+            found = f"{model}: {first:.1f} s with the start of a process, then {second:.1f} s"
+        else:
+            from cc_loopback import LoopbackServer
+
+            async with LoopbackServer() as api:
+                first, second, _ = await _ask_twice(cli, api.env(), "sonnet")
+            found = (
+                f"{first:.1f} s with the start of a process, then {second * 1_000:.0f} ms; scripted model, not Claude"
+            )
+        return Check("round trip", "ok", found)
     except ModuleNotFoundError as error:
         if error.name != "cc_loopback":
             raise
@@ -214,3 +230,14 @@ async def _round_trip(plan: Plan, cli: str) -> Check:
     except Exception as error:
         advice = "If the message does not help, run `claude --debug` in a terminal."
         return Check("round trip", "problem", str(error), advice)
+
+
+async def _ask_twice(cli: str, env: Mapping[str, str], model: str) -> tuple[float, float, str]:
+    """Ask through all layers between an agent and a model; return the seconds of both runs, and the model's name."""
+    async with ClaudeCodeProvider(pool=1, env=env, cli_path=cli, max_retries=0) as provider:
+        agent = Agent(ClaudeCodeModel(model, provider=provider), model_settings={"timeout": _ANSWER_SECONDS})
+        begun = time.monotonic()
+        await agent.run("Say OK.")
+        middle = time.monotonic()
+        result = await agent.run("Say OK.")
+        return middle - begun, time.monotonic() - middle, result.response.model_name or model

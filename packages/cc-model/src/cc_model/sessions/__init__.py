@@ -4,10 +4,9 @@
 as a history for an agent on any model.
 """
 
-from .errors import HandOverError, SessionNotFoundError
 from .hand_over import ClaudeCodeSession, from_claude_code, to_claude_code
 from .sqlite_store import SQLiteSessionStore
-from .transcripts import restore_session
+from .transcripts import HandOverError, SessionNotFoundError, restore_session
 
 __all__ = [
     "ClaudeCodeSession", "HandOverError", "SQLiteSessionStore", "SessionNotFoundError", "from_claude_code",

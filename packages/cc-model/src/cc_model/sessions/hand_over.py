@@ -26,10 +26,19 @@ from cc_messages.api.conversation import HistoryMessage, as_blocks, unfolded_mes
 from cc_messages.loop.request import check_pairs, merged
 from cc_types import APIError
 
-from .entries import as_the_model_sees, kinds_left_out, new_entries
-from .errors import HandOverError
 from .mapping import APIMapper, details_left_out, request_parts
-from .transcripts import Entries, absolute_folder, find_file, read_files, read_store, write_entries
+from .transcripts import (
+    Entries,
+    HandOverError,
+    absolute_folder,
+    as_the_model_sees,
+    find_file,
+    kinds_left_out,
+    new_entries,
+    read_files,
+    read_store,
+    write_entries,
+)
 
 __all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
 

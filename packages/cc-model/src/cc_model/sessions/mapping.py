@@ -32,7 +32,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from .errors import HandOverError
+from .transcripts import HandOverError
 
 __all__ = ["APIMapper", "details_left_out", "request_parts"]
 

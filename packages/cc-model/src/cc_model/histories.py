@@ -1,0 +1,72 @@
+"""Histories and files of `AnthropicModel`: Claude Code uses the same API, so they are valid here, too.
+
+pydantic-ai labels them with the provider that made or took them, and `AnthropicModel` sends only those with the same
+name.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    ToolReturnPart,
+    UploadedFile,
+    UserPromptPart,
+)
+from pydantic_ai.models.anthropic import AnthropicModel
+
+__all__ = ["with_own_parts"]
+
+_ANTHROPIC = "anthropic"
+# From 2.63 on, pydantic-ai takes thinking and native tool parts of Anthropic from answers by itself.
+_TAKES_ANSWERS = hasattr(AnthropicModel, "canonical_system")
+
+
+def with_own_parts(messages: Sequence[ModelMessage], system: str) -> list[ModelMessage]:
+    """Return the messages with Anthropic's answers and files relabelled for `system`; all else is unchanged."""
+    return [_message(message, system) for message in messages]
+
+
+def _message(message: ModelMessage, system: str) -> ModelMessage:
+    if not isinstance(message, ModelResponse):
+        has_files = any(map(_has_files, message.parts))
+        return replace(message, parts=[_part(part, system) for part in message.parts]) if has_files else message
+    if _TAKES_ANSWERS:
+        return message
+    name = system if message.provider_name == _ANTHROPIC else message.provider_name
+    return replace(message, provider_name=name, parts=[_answer_part(part, system) for part in message.parts])
+
+
+def _answer_part(part: ModelResponsePart, system: str) -> ModelResponsePart:
+    return replace(part, provider_name=system) if part.provider_name == _ANTHROPIC else part
+
+
+def _has_files(part: ModelRequestPart) -> bool:
+    match part:
+        case UserPromptPart(content=content) | ToolReturnPart(content=content):
+            items = cast("Sequence[object]", content) if isinstance(content, list | tuple) else [content]
+            return any(isinstance(item, UploadedFile) for item in items)
+        case _:
+            return False
+
+
+def _part(part: ModelRequestPart, system: str) -> ModelRequestPart:
+    match part:
+        case UserPromptPart(content=content) | ToolReturnPart(content=content):
+            return replace(part, content=_own(content, system))
+        case _:
+            return part
+
+
+def _own(content: Any, system: str) -> Any:
+    if isinstance(content, list | tuple):
+        return [_own(item, system) for item in cast("Sequence[object]", content)]
+    if isinstance(content, UploadedFile) and content.provider_name == _ANTHROPIC:
+        content = copy(content)
+        content.provider_name = system
+    return content
