@@ -289,3 +289,9 @@ def test_simple_pattern_gets_a_matching_text(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["(?=x)", "(?<!x)y", "[a", "(?", r"(a)\1"])
 def test_unsupported_pattern_gets_no_text(pattern: str) -> None:
     assert text_for(pattern) is None
+
+
+def test_without_pythons_private_parser_no_pattern_gets_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cc_loopback.schemas.pattern._parser", None)
+
+    assert text_for("a") is None

@@ -6,11 +6,14 @@ the caller must check it with `re`.
 
 import re
 import string
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-# No public module has the parser.
-_parser: Any = import_module("re._parser")
+# No public module has the parser. Without it, no pattern is supported.
+_parser: Any = None
+with suppress(ImportError):
+    _parser = import_module("re._parser")
 
 _ANY = string.ascii_letters + string.digits + " -_."
 _CATEGORIES = {
@@ -31,6 +34,8 @@ class _UnsupportedError(Exception):
 
 def text_for(pattern: str) -> str | None:
     """Return a text that should match `pattern`, or None if the pattern is not supported."""
+    if _parser is None:
+        return None
     try:
         return _texts(_parser.parse(_NAMED_GROUP.sub("(?P<", pattern)))
     except (re.error, _UnsupportedError):
