@@ -1,5 +1,6 @@
 """Sums by period, block and tool, and the selection of requests."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -201,6 +202,16 @@ def test_tools_are_counted_with_their_times_and_failures(log: Any) -> None:
     assert (line.key, line.calls, line.failures, line.unanswered) == ("Bash", 3, 1, 1)
     assert (line.seconds, line.quantile(0.5), line.result_characters) == ([1, 9], 9, 8)
     assert (line.output, line.cost) == (18, pytest.approx(0.0015))
+
+
+def test_times_of_tools_are_milliseconds_in_json(log: Any, run: Any) -> None:
+    """LOG-40"""
+    log.answer("msg_1", content=[{"type": "tool_use", "id": "t", "name": "Bash"}], timestamp="2026-11-20T10:00:00Z")
+    log.user([{"type": "tool_result", "tool_use_id": "t", "content": "x"}], timestamp="2026-11-20T10:00:01.23456Z")
+
+    [record] = json.loads(run("report", "tool", log.write(), "--format", "json").out)
+
+    assert (record["seconds"], record["seconds_median"], record["seconds_p95"]) == (1.235, 1.235, 1.235)
 
 
 def test_the_summary_of_a_compaction_is_no_prompt(log: Any) -> None:

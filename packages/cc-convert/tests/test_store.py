@@ -11,6 +11,7 @@ import pytest
 
 from cc_convert.cli import main
 from cc_convert.log_files import files
+from cc_convert.log_files.cache import default_cache_folder
 from cc_convert.log_files.store import Store
 from cc_convert.logs import Cache, read_logs
 
@@ -152,3 +153,25 @@ def test_a_cache_asks_for_no_file_twice(maker: Any, tmp_path: Path, monkeypatch:
         counts.append(len([path for path in looks if path.endswith(".jsonl")]))
 
     assert counts == [50, 50]
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "/cache"}, "/cache/cc-convert"),
+        ("linux", {}, "/home/user/.cache/cc-convert"),
+        ("darwin", {"XDG_CACHE_HOME": "/cache"}, "/home/user/Library/Caches/cc-convert"),
+        ("linux", {"CC_CONVERT_CACHE": "~/own"}, "/home/user/own"),
+    ],
+)
+def test_the_cache_is_in_the_users_cache_folder(
+    platform: str, variables: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-06"""
+    for name in ("CC_CONVERT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/user", **variables}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.platform", platform)
+
+    assert default_cache_folder() == folder

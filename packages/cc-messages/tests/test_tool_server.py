@@ -1,6 +1,7 @@
 """The server for a caller's tools, without a CLI: each call belongs to a turn."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Awaitable
 from typing import cast
@@ -10,7 +11,7 @@ from claude_agent_sdk import AssistantMessage, ToolUseBlock
 from mcp.types import CallToolResult
 
 from cc_messages import CLICall
-from cc_messages.context import ToolServerKey
+from cc_messages.context import RequestContext, ToolServerKey
 from cc_messages.loop import calls
 from cc_messages.loop.calls import ToolServer, TurnCalls
 
@@ -61,3 +62,21 @@ async def test_a_call_of_an_earlier_turn_is_refused_in_a_later_one(monkeypatch: 
     assert refused.is_error
     assert "has ended" in str(refused.content)
     assert ran == ["first", "second"]
+
+
+async def test_a_tool_whose_event_loop_has_ended_is_refused_and_not_begun(recwarn: pytest.WarningsRecorder) -> None:
+    ran: list[int] = []
+
+    async def context() -> RequestContext:
+        return RequestContext(None, None, None)
+
+    async def work() -> None:
+        ran.append(1)
+
+    request = await asyncio.to_thread(asyncio.run, context())
+
+    with pytest.raises(RuntimeError, match="event loop in which the request was made has ended"):
+        await request.there(work())
+    gc.collect()
+    # A coroutine that is neither awaited nor closed would be in a warning.
+    assert (ran, recwarn.list) == ([], [])

@@ -46,8 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _drop_output()  # the reader closed the pipe
-        return OK
+        return OK  # the reader closed the pipe
 
 
 def _run(options: "Namespace") -> int:
@@ -74,7 +73,6 @@ def _run(options: "Namespace") -> int:
     except OSError as error:
         message = f"{error.filename}: " if error.filename else ""
         message += error.strerror or str(error)
-        _drop_output()
     print(f"cc-convert: {message}", file=sys.stderr)  # noqa: T201 - this is where the command speaks
     return MISUSE
 
@@ -85,9 +83,3 @@ def _hint(options: "Namespace") -> str:
 
     missing = [word for word in options.sources if options.command == "report" and not os.path.exists(word)]
     return next((hint for word in missing if (hint := did_you_mean(word, BY))), "")
-
-
-def _drop_output() -> None:
-    """Discard the output that could not be written, which would fail again at exit."""
-    with suppress(OSError, ValueError):  # not a file, in a test
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

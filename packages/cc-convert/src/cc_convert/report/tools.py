@@ -66,4 +66,4 @@ def _answer(line: ToolLine, call: Event, result: Event) -> None:
     line.failures += result.failed
     line.result_characters += len(result.text)
     if call.time is not None and result.time is not None and result.time >= call.time:
-        line.seconds.append(result.time - call.time)
+        line.seconds.append(round(result.time - call.time, 3))
