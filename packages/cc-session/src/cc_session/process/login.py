@@ -107,7 +107,7 @@ def login_of(env: Mapping[str, str]) -> Login:
 
 
 def without_login(env: Mapping[str, str]) -> dict[str, str]:
-    """Return an MCP server's environment on top of the CLI's: `env`, with login and request variables made empty."""
+    """Return `env`, with all other login and request variables made empty: for MCP servers and other logins' CLIs."""
     names = (*_NOT_FOR_OTHERS, *(name for name in _CONTAINER_LOGINS if name in os.environ))
     return {**dict.fromkeys(names, ""), **env}
 
