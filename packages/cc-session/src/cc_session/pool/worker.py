@@ -20,8 +20,7 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..process.cli_process import Memory
 from ..process.options import find_cli
-from ..process.settings import Settings, SettingValues
-from ..process.transport import SideEffects
+from ..process.transport import Settings, SettingValues, SideEffects
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
 from ..session.session import Session
@@ -55,6 +54,11 @@ class PooledSession(Session):
     async def apply(self, wanted: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none."""
         return await self._core.apply(wanted)
+
+    async def ping(self, seconds: float) -> None:
+        """Raise if the process does not answer within `seconds`."""
+        with suppress(ControlRequestError):  # an answer all the same
+            await self._core.connection.request("mcp_status", {}, seconds)
 
     async def drop_messages(self) -> None:
         """Drop the conversation from the first user message on."""
@@ -242,10 +246,8 @@ class Worker:
 
     async def ping(self) -> None:
         """Raise if the process does not answer, unless it did a moment ago."""
-        if self.was_idle_for <= _SURE_SECONDS:
-            return
-        with suppress(ControlRequestError):  # an answer all the same
-            await self.session.control("mcp_status", timeout=_PING_SECONDS)
+        if self.was_idle_for > _SURE_SECONDS:
+            await self.session.ping(_PING_SECONDS)
 
     def lend(self) -> Session:
         """Return the session for this lease."""
