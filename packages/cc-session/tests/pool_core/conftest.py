@@ -54,9 +54,6 @@ class PretendedSession:
     def lent_for(self, _term: object) -> "PretendedSession":
         return self
 
-    def forget_stderr(self) -> None:
-        pass
-
     def forget_lease(self) -> None:
         pass
 

@@ -240,10 +240,8 @@ class History:
     def check_can_be_emptied(self) -> None:
         """Raise if dropping all user messages would leave content."""
         if self._before is not None:
-            raise ControlRequestError(
-                subtype="rewind_conversation",
-                message=f"the conversation begins with {self._before}, which a rewind does not drop",
-            )
+            message = f"the conversation begins with {self._before}, which a rewind does not drop"
+            raise ControlRequestError(subtype="rewind_conversation", message=message)
 
 
 class CostLedger:

@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import ClaudeCodeError, CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
-from cc_types.failures import BY_CLI_NAME, BY_KIND, Failure, FailureKind, advice_of, failure_of, plan_limit_advice
+from cc_types.failures import BY_CLI_NAME, BY_KIND, FailureKind, advice_of, failure_of, plan_limit_advice
 
 from ..process.options import login_advice
 
@@ -193,7 +193,11 @@ def _kind(turn: Turn) -> TurnErrorKind | None:
         return "refusal"
     if _NO_ROOM in turn.text:
         return "too_long"
-    failure = _cli_failure(turn) if result.api_error_status is None else failure_of(result.api_error_status)
+    if result.api_error_status is not None:
+        failure = failure_of(result.api_error_status)
+    else:
+        names = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
+        failure = BY_CLI_NAME.get(names[-1]) if names else None
     return "other" if failure is None else failure.kind
 
 
@@ -206,11 +210,6 @@ def _hook_kind(turn: Turn) -> TurnErrorKind | None:
     if "blocked_by_hook" in kinds:
         return "prompt_blocked"
     return "hook_stopped" if any("hook" in kind for kind in kinds) else None
-
-
-def _cli_failure(turn: Turn) -> Failure | None:
-    names = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
-    return BY_CLI_NAME.get(names[-1]) if names else None
 
 
 def _advice(kind: TurnErrorKind, turn: Turn) -> str:
