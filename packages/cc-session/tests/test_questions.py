@@ -14,6 +14,7 @@ from claude_agent_sdk import ClaudeAgentOptions, PermissionMode, PermissionResul
 
 from cc_loopback import LoopbackServer
 from cc_session import (
+    HookResult,
     Policy,
     Question,
     Questions,
@@ -100,6 +101,17 @@ async def test_a_form_of_an_mcp_server_gets_its_fields(server: LoopbackServer, o
     assert question.details["requested_schema"]["required"] == ["size"]
     assert desk.loops == [asyncio.get_running_loop()]
     assert json.loads(text_of(server)) == {"action": "accept", "content": {"size": 42}}
+
+
+@pytest.mark.parametrize("event", ["Elicitation", "ElicitationResult"])
+@pytest.mark.parametrize("result", [HookResult.deny("No forms."), None], ids=["denial", "failure"])
+async def test_a_hook_that_blocks_a_form_declines_it(
+    server: LoopbackServer, options: ClaudeAgentOptions, event: str, result: Any
+) -> None:
+    """SES-40, SES-42."""
+    server.respond = calling(ORDER)
+    await turn(options, Questions(always({"size": 42})), mcp_servers=form(), hooks=[hook(event)(say(result))])
+    assert json.loads(text_of(server)) == {"action": "decline"}
 
 
 async def test_an_address_of_an_mcp_server_is_agreed_to(server: LoopbackServer, options: ClaudeAgentOptions) -> None:

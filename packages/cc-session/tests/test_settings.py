@@ -7,7 +7,8 @@ from claude_agent_sdk import ClaudeAgentOptions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_session.process.settings import Settings, control_requests, settings_in, variable
+from cc_session.process.transport import Settings, settings_in, variable
+from cc_session.session.core import control_requests
 
 LIMIT = variable("LIMIT")
 values = st.none() | st.text()

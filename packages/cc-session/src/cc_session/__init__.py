@@ -13,11 +13,11 @@ from .errors import (
 )
 from .hooks.command import CommandFailedError, command_hook
 from .hooks.hook import EVENTS, Hook, HookResult, hook
+from .limits import PoolLimits, Timeouts
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .policy.policy import Ask, Policy, Rule, Verdict
 from .policy.questions import Question, Questions
 from .pool.launch import LeaseOverrides
-from .pool.limits import PoolLimits
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
 from .process.options import sealed_options
@@ -25,7 +25,6 @@ from .session.sent_message import Content
 from .session.session import Session, SessionState
 from .session.stream import TurnStream
 from .session.turn import Spent, Turn, TurnError, TurnErrorKind
-from .timeouts import Timeouts
 
 __all__ = [
     "EVENTS", "Ask", "CommandFailedError", "Content", "HTTPServer", "Hook", "HookResult", "HooksDisabledError",

@@ -17,15 +17,17 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
+from cc_types import ClaudeCodeError
+
 __all__ = [
     "BackgroundLoop", "at_exit", "caller_loop", "in_forked_child", "on_background", "run_on_background", "start_on",
-    "start_on_background", "tell_background",
+    "start_on_background", "tell_background", "time_limit",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -207,6 +209,18 @@ def tell_background(function: Callable[P, Coroutine[Any, Any, object]], *args: P
     if _current is not None:
         with suppress(RuntimeError):  # the loop was closed a moment ago
             start_on_background(function, *args, **kwargs)
+
+
+@asynccontextmanager
+async def time_limit(seconds: float | None, error: Callable[[], Exception]) -> AsyncGenerator[None]:
+    """Raise `error()` if the block takes longer than `seconds`, with None never. Errors from inside pass."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as timeout:
+        if isinstance(timeout, ClaudeCodeError):
+            raise
+        raise error() from timeout
 
 
 def _stop() -> None:

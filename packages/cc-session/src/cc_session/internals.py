@@ -1,6 +1,7 @@
 """Parts of sessions and pools for packages on top, such as cc-messages. Not public: names may change in any release."""
 
 from .background import on_background, run_on_background, start_on_background, tell_background
+from .limits import refuse_keywords
 from .mcp.servers import (
     PLAIN_NAMES_ENV,
     TOOL_CALL_ID,
@@ -16,13 +17,23 @@ from .mcp.servers import (
 from .policy.policy import is_known_tool
 from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
-from .pool.limits import refuse_keywords
 from .pool.pool import PoolOwner
 from .pool.worker import PooledSession, Worker
 from .process.connection import LoginResult, unreachable
-from .process.login import CLOUD_VARIABLES, Login, api_address, api_origin, api_url, login_of, without_login
-from .process.options import bundled_cli, check_paths, find_cli, login_advice
-from .process.settings import SettingValues, variable
+from .process.options import (
+    CLOUD_VARIABLES,
+    Login,
+    api_address,
+    api_origin,
+    api_url,
+    bundled_cli,
+    check_paths,
+    find_cli,
+    login_advice,
+    login_of,
+    without_login,
+)
+from .process.transport import SettingValues, variable
 
 __all__ = [
     "CLOUD_VARIABLES", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "LoginResult",

@@ -15,8 +15,8 @@ from cc_session.pool.core import Lease, PoolCore
 from cc_session.pool.launch import Defaults, Launch
 from cc_session.pool.worker import Worker
 from cc_session.process.cli_process import Memory
-from cc_session.process.settings import Settings, SettingValues, control_requests
-from cc_session.process.transport import SideEffects
+from cc_session.process.transport import Settings, SettingValues, SideEffects
+from cc_session.session.core import control_requests
 from cc_types import ControlRequestError
 
 Make = Callable[..., PoolCore]
@@ -54,9 +54,6 @@ class PretendedSession:
     def lent_for(self, _term: object) -> "PretendedSession":
         return self
 
-    def forget_stderr(self) -> None:
-        pass
-
     def forget_lease(self) -> None:
         pass
 
@@ -67,6 +64,9 @@ class PretendedSession:
             raise self.error
         if fields.get("system_prompt") == "":
             raise ControlRequestError(subtype=subtype, message="system_prompt must be a non-empty string")
+
+    async def ping(self, _seconds: float) -> None:
+        await self.control("mcp_status")
 
     async def apply(self, wanted: SettingValues) -> bool:
         changes = self.settings.missing(wanted)

@@ -45,7 +45,6 @@ _CLI_WAITS_LONGER_SECONDS = 2.0
 
 # Events with a decision field in `hookSpecificOutput`; elsewhere deny is sent as `block`.
 _PERMISSIONS = frozenset({"PreToolUse", "PreModelSwitch"})
-_ELICITATIONS = frozenset({"Elicitation", "ElicitationResult"})
 
 # Events where block makes the model continue; a hook that always fails would never let it end.
 _BLOCKED_TO_GO_ON = frozenset({"Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"})
@@ -219,7 +218,7 @@ def _from_result(event: str, result: HookResult) -> HookJSONOutput:
         if event not in _WITH_CONTEXT:
             raise ValueError(f"a hook on {event} cannot add context")
         specific["additionalContext"] = result.context
-    if result.decision == "deny" and not specific.keys() & {"permissionDecision", "decision", "action"}:
+    if result.decision == "deny" and not specific.keys() & {"permissionDecision", "decision"}:
         top |= {"decision": "block", "reason": result.reason}
     if result.stops:
         top |= {"continue_": False, "stopReason": result.reason}
@@ -241,8 +240,6 @@ def _decision(event: str, result: HookResult) -> dict[str, Any]:
             return {"decision": {"behavior": "deny", "message": result.reason}}
         changed = {} if result.updated_input is None else {"updatedInput": dict(result.updated_input)}
         return {"decision": {"behavior": "allow", **changed}}
-    if event in _ELICITATIONS:
-        return {"action": "accept" if result.decision == "allow" else "decline"}
     return {}
 
 

@@ -17,7 +17,7 @@ from claude_agent_sdk import HookJSONOutput
 
 from cc_types import JsonValue
 
-from ..timeouts import checked_seconds
+from ..limits import checked_seconds
 
 __all__ = ["EVENTS", "MAX_SECONDS", "Hook", "HookResult", "HookReturn", "OnError", "hook"]
 

@@ -18,7 +18,7 @@ from mcp.types import ContentBlock, TextContent
 
 from cc_types import JsonValue
 
-from ..process.login import without_login
+from ..process.options import without_login
 
 __all__ = [
     "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "HTTPServer", "InProcessServer", "McpServer", "SSEServer",

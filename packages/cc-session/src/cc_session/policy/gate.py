@@ -29,7 +29,7 @@ from claude_agent_sdk import (
 
 from ..hooks.calls import CallbackRunner, denied, for_the_cli, in_thread
 from ..hooks.hook import Hook, HookResult
-from ..timeouts import Timeouts
+from ..limits import Timeouts
 from .policy import Ask, Policy, Verdict, tool_name_of
 from .questions import QUESTION_TOOL, QuestionDesk
 

@@ -15,8 +15,8 @@ from typing import Any, Literal, Self, TypeAlias
 
 from claude_agent_sdk import PermissionResult, ToolPermissionContext
 
+from ..limits import checked_seconds
 from ..mcp.servers import is_mcp_name, mcp_name
-from ..timeouts import checked_seconds
 
 __all__ = ["Ask", "Behavior", "Default", "Policy", "Rule", "Verdict", "is_known_tool", "tool_name_of"]
 

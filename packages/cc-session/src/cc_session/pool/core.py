@@ -17,13 +17,13 @@ from typing import Any, cast, get_args
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
+from ..background import time_limit
 from ..errors import McpServerFailedError, QueueTimeoutError
+from ..limits import PoolLimits
 from ..process.connection import wait_until_closed
 from ..session.session import Session
 from ..session.turn import Turn
-from ..timeouts import time_limit
 from .launch import Launch
-from .limits import PoolLimits
 from .processes import Prewarming, Processes, WarmTarget
 from .stats import Figures, PoolStats
 from .worker import Worker, WorkerState

@@ -24,14 +24,13 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromptPreset, ToolsPreset
 
 from ..hooks.hook import Hook
+from ..limits import Timeouts
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
-from ..process.login import Login, login_of
-from ..process.options import check_paths, is_sealed, sealed_options
-from ..process.settings import EXACT_MODES, SettingValues
+from ..process.options import Login, check_paths, is_sealed, login_of, sealed_options
+from ..process.transport import EXACT_MODES, SettingValues
 from ..session.extensions import SessionSetup
-from ..timeouts import Timeouts
 
 __all__ = ["Defaults", "Launch", "LeaseOverrides", "serves_once"]
 

@@ -16,16 +16,15 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from ..background import at_exit, in_forked_child, on_background, run_on_background, tell_background
 from ..hooks.hook import Hook
+from ..limits import PoolLimits, Timeouts, refuse_keywords
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
 from ..session.sent_message import Content
 from ..session.session import Session
 from ..session.turn import Turn
-from ..timeouts import Timeouts
 from .core import Lease, PoolCore
 from .launch import Defaults, LeaseOverrides
-from .limits import PoolLimits, refuse_keywords
 from .stats import PoolStats
 
 __all__ = ["PoolOwner", "SessionPool", "query"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from heapq import heappush
 from statistics import fmean
 
+from ..limits import PoolLimits
 from ..process.cli_process import memory_of
 from .launch import Launch
-from .limits import PoolLimits
 from .worker import Worker
 
 __all__ = ["Prewarming", "Processes", "WarmTarget"]

@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["Figures", "PoolStats"]
@@ -70,20 +70,14 @@ class PoolStats:
         return self.idle + self.busy + self.resetting
 
 
-@dataclass
 class Figures:
     """Counts of a pool's past work, as in `PoolStats`. Written on the background loop, read from any thread."""
 
-    leases: int = 0
-    reuses: int = 0
-    waits: int = 0
-    queue_timeouts: int = 0
-    starts: int = 0
-    failed_starts: int = 0
-    resets: int = 0
-    recycled: Counter[str] = field(default_factory=Counter[str])
-    queue_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
-    start_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RECORDS))
+    def __init__(self) -> None:
+        self.leases = self.reuses = self.waits = self.queue_timeouts = 0
+        self.starts = self.failed_starts = self.resets = 0
+        self.recycled = Counter[str]()
+        self.queue_seconds, self.start_seconds = (deque[float](maxlen=_MAX_RECORDS) for _ in range(2))
 
     def with_present(self, **present: Any) -> PoolStats:
         """Return the counts with the present figures."""

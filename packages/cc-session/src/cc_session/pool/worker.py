@@ -20,8 +20,7 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..process.cli_process import Memory
 from ..process.options import find_cli
-from ..process.settings import Settings, SettingValues
-from ..process.transport import SideEffects
+from ..process.transport import Settings, SettingValues, SideEffects
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
 from ..session.session import Session
@@ -56,6 +55,11 @@ class PooledSession(Session):
         """Set the settings that are not confirmed; return false if there are none."""
         return await self._core.apply(wanted)
 
+    async def ping(self, seconds: float) -> None:
+        """Raise if the process does not answer within `seconds`."""
+        with suppress(ControlRequestError):  # an answer all the same
+            await self._core.connection.request("mcp_status", {}, seconds)
+
     async def drop_messages(self) -> None:
         """Drop the conversation from the first user message on."""
         await self._core.drop_messages()
@@ -65,12 +69,9 @@ class PooledSession(Session):
         return Session(self._core, term)
 
     def forget_lease(self) -> None:
-        """Count turns and spending from zero."""
+        """Count turns and spending from zero, and drop the process's stderr output."""
         self._core.turns = 0
         self._core.ledger.forget()
-
-    def forget_stderr(self) -> None:
-        """Drop the process's stderr output, which belongs to an earlier lease."""
         if self._process is not None:
             self._process.forget_stderr()
 
@@ -160,8 +161,11 @@ class Worker:
     @staticmethod
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
         """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
-        launch = replace(launch, options=_without_snapshot(options))
-        return PooledSession(await SessionCore.open(Extensions(launch)))
+        prompt = options.system_prompt or ""  # None is an empty prompt, too
+        if isinstance(prompt, str):  # unlike Claude Code's prompt, or a file
+            # Without a snapshot of it, the process takes other system prompts.
+            options = replace(options, system_prompt=SystemPromptCustom(type="custom", prompt=prompt, snapshot=False))
+        return PooledSession(await SessionCore.open(Extensions(replace(launch, options=options))))
 
     def begin(self, launch: Launch) -> None:
         """Begin a lease; only its pool may do so."""
@@ -173,7 +177,7 @@ class Worker:
         now = time.monotonic()
         if self.state == "idle":
             self.was_idle_for = now - self.since
-            self.session.forget_stderr()
+            self.session.forget_lease()
         self.state, self.since = state, now
 
     @property
@@ -242,10 +246,8 @@ class Worker:
 
     async def ping(self) -> None:
         """Raise if the process does not answer, unless it did a moment ago."""
-        if self.was_idle_for <= _SURE_SECONDS:
-            return
-        with suppress(ControlRequestError):  # an answer all the same
-            await self.session.control("mcp_status", timeout=_PING_SECONDS)
+        if self.was_idle_for > _SURE_SECONDS:
+            await self.session.ping(_PING_SECONDS)
 
     def lend(self) -> Session:
         """Return the session for this lease."""
@@ -286,12 +288,14 @@ class Worker:
             return "fresh"
         if side_effects.others:
             return "changed"
-        if side_effects.called_tools and not _forgets_tools(self.launch.options):
-            return "tools"
-        return None
+        # Without built-in tools and attachments, a tool call leaves only messages, which a rewind drops. Built-in tools
+        # keep a working folder, tasks and more; attachments include a count of tokens, which continues.
+        options = self.launch.options
+        forgets_tools = options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"
+        return "tools" if side_effects.called_tools and not forgets_tools else None
 
     async def reset(self) -> None:
-        """Return to an empty conversation without figures, and restore the settings; raise if that fails."""
+        """Return to an empty conversation, and restore the settings; raise if that fails."""
         if self._term.calls:
             await asyncio.wait(self._term.calls)
         await self.session.vacate()
@@ -299,7 +303,6 @@ class Worker:
         await self.apply(self._wanted(self.launch))
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
-        self.session.forget_lease()
         self.session.side_effects.clear()
 
     async def close(self) -> None:
@@ -309,19 +312,3 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"<Worker uses={self.uses} {self.session!r}>"
-
-
-def _forgets_tools(options: ClaudeAgentOptions) -> bool:
-    """Return true if a tool call leaves only messages in the CLI, which a rewind drops.
-
-    Built-in tools keep a working folder, tasks and more; and attachments include a count of tokens, which continues.
-    """
-    return options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"
-
-
-def _without_snapshot(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Return options with which a process takes other system prompts, unless the first is Claude Code's or a file."""
-    prompt = options.system_prompt or ""  # None is an empty prompt, too
-    if not isinstance(prompt, str):
-        return options
-    return replace(options, system_prompt=SystemPromptCustom(type="custom", prompt=prompt, snapshot=False))

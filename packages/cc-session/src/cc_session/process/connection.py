@@ -29,11 +29,11 @@ from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
-from ..background import at_exit, in_forked_child
+from ..background import at_exit, in_forked_child, time_limit
 from ..errors import CLIConnectionError, CLIJSONDecodeError, CLINotFoundError, MessageParseError, ProcessExitedError
-from ..timeouts import Timeouts, time_limit
+from ..limits import Timeouts
 from .cli_process import CLIProcess, Phase
-from .login import CLOUD_VARIABLES, api_address, api_url
+from .options import CLOUD_VARIABLES, api_address, api_url
 from .transport import QUESTIONS, ControlTransport, ignore_outcome
 
 __all__ = ["CLIConnection", "LoginResult", "translated", "unreachable", "wait_until_closed"]

@@ -1,25 +1,202 @@
-"""The CLI to run, and its sealed configuration: a model, with nothing from the machine or the user in it.
+"""The CLI to run, its login and API, and its sealed configuration: a model, with nothing from the machine or the user.
+
+The login decides about the system prompt: with the caller's API key it is the caller's alone; with a subscription the
+CLI's system blocks precede it, and name the program that asks.
 
 A sealed process has no built-in tools, reads no settings, no CLAUDE.md and no MCP configuration, takes prompt text as
 data, keeps no transcript, does not think, retry, compact or fall back by itself, and answers a message with exactly
 one API call. The caller enables other features of Claude Code by name.
 """
 
+import asyncio
 import os
+import re
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 
 import claude_agent_sdk
 from claude_agent_sdk import ClaudeAgentOptions
 
 from ..errors import CLIConnectionError, CLINotFoundError
-from .login import Login, login_of
 
-__all__ = ["bundled_cli", "check_paths", "cli_advice", "find_cli", "is_sealed", "login_advice", "sealed_options"]
+__all__ = [
+    "CLOUD_VARIABLES", "Login", "api_address", "api_origin", "api_url", "bundled_cli", "check_paths", "cli_advice",
+    "find_cli", "is_sealed", "login_advice", "login_of", "sealed_options", "wait_for_renewal", "without_login",
+]  # fmt: skip
+
+CLOUD_VARIABLES = (
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_VERTEX",
+)  # fmt: skip
+"""Variables that make Claude Code use another API than Anthropic's, with that API's login."""
+
+# The CLI's variables that a third-party program does not need: logins, and parts of requests. Measured on CLI 2.1.329:
+# `tests/test_mcp_servers.py` compares them with the CLI's list for programs that must have no login.
+_NOT_FOR_OTHERS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AWS_API_KEY", "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_AUTH_LOCATION", "AZURE_CLIENT_CERTIFICATE_PASSWORD",
+    "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_PASSWORD",
+    "CLAUDE_CODE_ARTIFACTS_API_TOKEN", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
+    "CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MEMORY_API_TOKEN", "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_RUNNER_MODEL_SOCKET", "CLAUDE_CODE_SESSIONS_OAUTH_TOKEN",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_SLACK_TAG_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN",
+    "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "CLOUDSDK_AUTH_AUTHORIZATION_TOKEN_FILE", "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_GHA_CREDS_PATH", "GOOGLE_OAUTH_ACCESS_TOKEN", "IDENTITY_HEADER", "MSI_SECRET",
+    "google_application_credentials",
+)  # fmt: skip
+# Addresses where a container gets a login. Made empty only where they are set: boto fails with an empty address.
+_CONTAINER_LOGINS = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+
+# Scheme, user with host, and path.
+_URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
+
+# The beginning of the OAuth tokens that `claude setup-token` makes.
+_SUBSCRIPTION_TOKEN = "sk-ant-oat"  # noqa: S105 - no token
+
+_LOGIN_VARIABLES = (*CLOUD_VARIABLES, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+# After this time without a touch, the CLI with the lock has been killed.
+_LOCK_SECONDS = 10.0
+_OFF = frozenset({"", "0", "false", "no", "off"})
+
+
+class Login(StrEnum):
+    """Kind of login."""
+
+    BEDROCK = "bedrock"
+    """`CLAUDE_CODE_USE_BEDROCK` is set."""
+    FOUNDRY = "foundry"
+    """`CLAUDE_CODE_USE_FOUNDRY` is set."""
+    VERTEX = "vertex"
+    """`CLAUDE_CODE_USE_VERTEX` is set."""
+    CLOUD = "cloud"
+    """Another variable in `CLOUD_VARIABLES` is set."""
+    API_KEY = "api-key"
+    """`ANTHROPIC_API_KEY` is set."""
+    GATEWAY = "gateway"
+    """`ANTHROPIC_AUTH_TOKEN` is set: a bearer token for the API at `ANTHROPIC_BASE_URL`."""
+    SUBSCRIPTION = "subscription"
+    """A login with the `claude` command, `CLAUDE_CODE_OAUTH_TOKEN`, or a subscription's token in
+    `ANTHROPIC_AUTH_TOKEN`."""
+
+    @property
+    def is_in_environment(self) -> bool:
+        """True if `--bare`, which reads no configuration, finds it in the environment."""
+        return self not in (Login.GATEWAY, Login.SUBSCRIPTION)
+
+    @property
+    def owns_prompt(self) -> bool:
+        """True if the system prompt is the caller's alone."""
+        return self is not Login.SUBSCRIPTION
+
+
+_CLOUDS = {
+    "CLAUDE_CODE_USE_BEDROCK": Login.BEDROCK,
+    "CLAUDE_CODE_USE_FOUNDRY": Login.FOUNDRY,
+    "CLAUDE_CODE_USE_VERTEX": Login.VERTEX,
+}
+
+
+def login_of(env: Mapping[str, str]) -> Login:
+    """Return the login of a CLI that is started with `env` on top of this process's environment."""
+    values = {name: env.get(name, os.environ.get(name, "")).strip() for name in _LOGIN_VARIABLES}
+    for name in CLOUD_VARIABLES:
+        if values[name].lower() not in _OFF:
+            return _CLOUDS.get(name, Login.CLOUD)
+    bearer = values["ANTHROPIC_AUTH_TOKEN"]
+    if bearer.startswith(_SUBSCRIPTION_TOKEN):  # sent beside an API key, too; measured on CLI 2.1.329
+        return Login.SUBSCRIPTION
+    if values["ANTHROPIC_API_KEY"]:
+        return Login.API_KEY
+    return Login.GATEWAY if bearer else Login.SUBSCRIPTION
+
+
+def without_login(env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env`, with all other login and request variables made empty: for MCP servers and other logins' CLIs."""
+    names = (*_NOT_FOR_OTHERS, *(name for name in _CONTAINER_LOGINS if name in os.environ))
+    return {**dict.fromkeys(names, ""), **env}
+
+
+async def wait_for_renewal(env: Mapping[str, str]) -> None:
+    """Wait while a CLI renews the login that a CLI with `env`, on top of this process's environment, shares.
+
+    Killed meanwhile, it would have used up the refresh token, which is valid once, for nothing. It holds a lock, and
+    touches it every five seconds. Measured on CLI 2.1.329.
+    """
+    values = {**os.environ, **env}
+    folder = values.get("CLAUDE_CONFIG_DIR") or Path(values.get("HOME") or Path.home(), ".claude")
+    with suppress(OSError):  # there is no lock
+        while time.time() - Path(folder, ".oauth_refresh.lock").stat().st_mtime < _LOCK_SECONDS:  # noqa: ASYNC110, ASYNC240
+            await asyncio.sleep(0.02)
+
+
+_ADDRESSES = {
+    Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL",
+    Login.FOUNDRY: "ANTHROPIC_FOUNDRY_BASE_URL",
+    Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL",
+}
+_ANTHROPIC = "https://api.anthropic.com"
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
+
+
+def api_address(env: Mapping[str, str]) -> str:
+    """Return the API's address for display: without path and password, with the variables that it comes from.
+
+    The CLI has `env` on top of this process's environment.
+    """
+    values, variable, _ = _api_variables(env)
+    address = api_origin(env) or "the cloud provider's API"
+    if _origin(values.get(variable, "")):
+        address += f" (from {variable})"
+    for proxy in _PROXIES:
+        if origin := _origin(values.get(proxy, "")):
+            return f"{address}, through the proxy {origin} (from {proxy})"
+    return address
+
+
+def api_origin(env: Mapping[str, str]) -> str:
+    """Return the API's scheme, host and port; empty for a cloud provider's own address.
+
+    Args:
+        env: The CLI's environment, on top of this process's.
+    """
+    values, variable, default = _api_variables(env)
+    return _origin(values.get(variable, "")) or default
+
+
+def api_url(env: Mapping[str, str]) -> str:
+    """Return the URL to which a CLI with `env` connects, of a proxy or the API; empty if this is not known here."""
+    values, variable, default = _api_variables(env)
+    if proxies := [values[name] for name in _PROXIES if values.get(name)]:
+        return "" if values.get("no_proxy") or values.get("NO_PROXY") else proxies[0]
+    return values.get(variable) or default
+
+
+def _api_variables(env: Mapping[str, str]) -> tuple[dict[str, str], str, str]:
+    """Return a CLI's environment, the variable with the API's address, and the address without it."""
+    login = login_of(env)
+    default = "" if login in (*_ADDRESSES, Login.CLOUD) else _ANTHROPIC
+    return {**os.environ, **env}, _ADDRESSES.get(login, "ANTHROPIC_BASE_URL"), default
+
+
+def _origin(url: str) -> str:
+    """Return a URL's readable scheme, host and port; never a user, a password or a query."""
+    parts = _URL.match(url.strip())
+    if parts is None:
+        return ""
+    scheme, host, path = parts.groups()
+    # An @ in the path: the host may be a user and the begin of a password with `/`, `?` or `#`.
+    host = "…" if "@" in path else host.rpartition("@")[2]
+    return f"{scheme}://{host}" if scheme and host else host
+
 
 # First bytes of scripts, and of programs for Linux, macOS and Windows, which WSL runs.
 _PROGRAM_STARTS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")

@@ -18,8 +18,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 from ..errors import CLIConnectionError
-from .login import Login, login_of, without_login
-from .options import is_sealed
+from .options import Login, is_sealed, login_of, without_login
 from .process_tree import MARK
 
 __all__ = ["PrivateFolder"]

@@ -1,11 +1,10 @@
-"""The transport that all traffic with a CLI passes: control requests, signs of life, and side effects.
+"""The transport that all traffic with a CLI passes: control requests, settings, signs of life, and side effects.
 
-The CLI accepts more control requests than the SDK offers. A transport sees all messages, so this transport sends such
-requests, with special ids, and hides the answers from the SDK. A request is always sent whole and the answer always
-awaited, also if the caller was cancelled: so the record of the settings is right.
-
-Silence is normal while a tool runs, and while the CLI waits for our answer: to a hook, to a permission request, or from
-an MCP server in this process.
+The CLI accepts more control requests than the SDK offers: this transport sends them, with special ids, and hides the
+answers from the SDK. A request is always sent whole and the answer always awaited, also if the caller was cancelled:
+the CLI has the new settings, or will have them. So a setting is unknown from the request until the CLI confirms it, and
+is sent again before the process is used. `Settings` is the only record, made from requests and answers: no caller can
+record a value without confirmation. The CLI carries out control requests in order (measured on CLI 2.1.81 to 2.1.330).
 
 A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or a
 slash command. Control requests not in `_HARMLESS` count as side effects, except those for settings that can be set
@@ -14,12 +13,13 @@ back.
 
 import asyncio
 import json
+import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeAlias, cast
 from uuid import uuid4
 
 from claude_agent_sdk import ClaudeAgentOptions, Transport
@@ -27,10 +27,12 @@ from typing_extensions import override
 
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
-from ..timeouts import time_limit
-from .settings import EXACT_MODES, Settings
+from ..background import time_limit
 
-__all__ = ["QUESTIONS", "ControlTransport", "Observer", "SideEffects", "ignore_outcome"]
+__all__ = [
+    "EXACT_MODES", "QUESTIONS", "ControlTransport", "Observer", "SettingValues", "Settings", "SideEffects",
+    "ignore_outcome", "settings_in", "variable",
+]  # fmt: skip
 
 # Sent for every queued message; the SDK does not know this type and would log that each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
@@ -53,13 +55,103 @@ _HARMLESS = frozenset((
 _PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})
 
 # Prefixes of lines, which are not parsed: prompts can have megabytes.
-_CONTROL_REQUEST = '{"type": "control_request"'
-_CONTROL_RESPONSE = '{"type": "control_response"'
-_USER = '{"type": "user"'
-_ASSISTANT = '{"type": "assistant"'
+_CONTROL_REQUEST, _CONTROL_RESPONSE = '{"type": "control_request"', '{"type": "control_response"'
+_USER, _ASSISTANT = '{"type": "user"', '{"type": "assistant"'
 
 # Ends of a user message that the CLI takes literally, so that it runs no command.
 _VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery": false}')
+
+SettingValues: TypeAlias = Mapping[str, object]
+"""Values by setting: `model`, `permission_mode`, `system_prompt`, `cwd`, `mcp_servers`, or an environment `variable()`.
+A system prompt is a text, or None if the caller has none."""
+
+EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
+"""Permission modes between which a process changes without a trace in its requests. Measured on CLI 2.1.329."""
+
+_VARIABLE = "env."
+
+
+def variable(name: str) -> str:
+    """Return the setting for an environment variable."""
+    return _VARIABLE + name
+
+
+class Settings:
+    """Confirmed settings of a process, at first those in the options for its start."""
+
+    def __init__(self, options: ClaudeAgentOptions) -> None:
+        env = {**os.environ, **options.env}
+        self._start: dict[str, object] = {variable(name): value for name, value in env.items()}
+        prompt = options.system_prompt
+        self._start |= {
+            "model": options.model,
+            "permission_mode": options.permission_mode,
+            "system_prompt": (dict(prompt).get("prompt") if isinstance(prompt, Mapping) else prompt) or None,
+            "cwd": options.cwd and str(options.cwd),
+        }
+        self._confirmed: dict[str, object] = {}
+        self.unknown: set[str] = set()
+        """Settings whose value is not confirmed."""
+        self._requests: dict[str, dict[str, JsonValue]] = {}
+
+    def sent(self, request_id: str, request: Mapping[str, JsonValue]) -> None:
+        """Record a control request that is about to be written."""
+        values = settings_in(request)
+        self.unknown |= values.keys()
+        for other in self._requests.values():
+            # With two requests at the same time, neither answer proves the value of a setting that both change.
+            for name in values.keys() & other.keys():
+                del values[name], other[name]
+        self._requests[request_id] = values
+
+    def answered(self, request_id: str, *, is_success: bool) -> None:
+        """Record the answer to a control request. After a refusal the settings in it stay unknown."""
+        values = self._requests.pop(request_id, {})
+        if is_success:
+            self._confirmed |= values
+            self.unknown -= values.keys()
+
+    @contextmanager
+    def changing(self, name: str, value: object) -> Generator[None]:
+        """Record a change by several messages. It is confirmed if the block ends without an exception."""
+        self.unknown.add(name)
+        yield
+        self._confirmed[name] = value
+        self.unknown.discard(name)
+
+    def missing(self, wanted: SettingValues) -> dict[str, object]:
+        """Return the wanted settings that are not confirmed."""
+        return {name: value for name, value in wanted.items() if name in self.unknown or self[name] != value}
+
+    def at_start(self) -> dict[str, object]:
+        """Return the start values of all settings that have changed since, or may have changed."""
+        return {name: self._start.get(name) for name in self._confirmed.keys() | self.unknown}
+
+    def begin(self) -> None:
+        """Take the confirmed values for the start values: the session has been set up."""
+        self._start |= self._confirmed
+        self._confirmed.clear()
+
+    def __getitem__(self, name: str) -> object:
+        """Return the last confirmed value; None if a setting never had one."""
+        return self._confirmed.get(name, self._start.get(name))
+
+
+def settings_in(request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the settings that a control request changes."""
+    match request:
+        case {"subtype": "apply_flag_settings", "settings": {**settings}}:
+            env = settings.get("env")
+            values = {variable(name): value for name, value in env.items()} if isinstance(env, dict) else {}
+            return values | {name: value for name, value in settings.items() if name == "model"}
+        case {"subtype": "set_model", "system_prompt": prompt, "only_if_model_is_current": True}:
+            return {"system_prompt": prompt} if prompt else {}  # an empty prompt changes nothing
+        case {"subtype": "set_model", **fields}:
+            return {name: fields.get(name) for name in ("model", "system_prompt") if name == "model" or name in fields}
+        case {"subtype": "set_permission_mode"}:
+            return {"permission_mode": request.get("mode")}
+        case _:
+            return {}
 
 
 @dataclass(slots=True)
@@ -93,7 +185,7 @@ class Observer:
         self._requests: set[str] = set()
 
     def silent_for(self) -> float:
-        """Return the seconds since the last output; 0 while the CLI waits for a tool or an answer."""
+        """Return the seconds since the last output; 0 while the CLI waits for a tool, a hook, a permission or us."""
         return 0.0 if self._tools or self._requests else time.monotonic() - self._alive_at
 
     def requested(self, request: Mapping[str, JsonValue]) -> None:
@@ -104,16 +196,15 @@ class Observer:
     def sent(self, line: str) -> None:
         """Record a line that was written to the CLI."""
         self._alive_at = time.monotonic()  # the CLI now has work to do
-        effects = self.side_effects
         # Inside a JSON string the quotes would be escaped, so these are fields.
         if line.startswith(_CONTROL_RESPONSE):
             self._requests -= {request for request in self._requests if f'"request_id": "{request}"' in line}
             if '"updatedPermissions"' in line:
-                effects.others.add("permissions")
+                self.side_effects.others.add("permissions")
         elif line.startswith((_USER, _ASSISTANT)):
-            effects.has_conversation = True
+            self.side_effects.has_conversation = True
             if line.startswith(_USER) and not line.rstrip().endswith(_VERBATIM):
-                effects.others.add("commands")
+                self.side_effects.others.add("commands")
 
     def received(self, message: Mapping[str, Any]) -> None:
         """Record a message from the CLI. The parser reports malformed messages."""
@@ -248,8 +339,14 @@ class ControlTransport(Transport):
                 self.observer.received(message)
                 for event in self._unreported_events(message):
                     yield {**message, "type": "stream_event", "event": event}
-                if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
-                    yield _as_hook_call(message)
+                match message:
+                    case {"type": kind} if kind in _NOT_FOR_THE_SDK or self._is_answer(message):
+                        pass
+                    case {"type": "control_request", "request": {"subtype": kind} as request} if kind in _QUESTIONS:
+                        call = {"subtype": "hook_callback", "callback_id": QUESTIONS, "input": request}
+                        yield {**message, "request": call}
+                    case _:
+                        yield message
         except Exception as error:
             # Not for the SDK: it logs an error with the whole text, and replaces it by an earlier turn's error.
             self.end(error)
@@ -270,15 +367,13 @@ class ControlTransport(Transport):
     def _unreported_events(self, message: dict[str, Any]) -> Sequence[dict[str, Any]]:
         """Return the stream events for a `fallback` block. The CLI reports only the block, without its trigger."""
         match message:
-            case {"type": "stream_event", "parent_tool_use_id": None, "event": {"type": "message_start"}}:
+            case {"parent_tool_use_id": str()}:
+                pass  # a sub-agent's
+            case {"type": "stream_event", "event": {"type": "message_start"}}:
                 self._blocks = 0
-            case {"type": "stream_event", "parent_tool_use_id": None, "event": {"type": "content_block_start"}}:
+            case {"type": "stream_event", "event": {"type": "content_block_start"}}:
                 self._blocks += 1
-            case {
-                "type": "assistant",
-                "parent_tool_use_id": None,
-                "message": {"content": [{"type": "fallback"} as hop]},
-            }:
+            case {"type": "assistant", "message": {"content": [{"type": "fallback"} as hop]}}:
                 place, self._blocks = {"index": self._blocks}, self._blocks + 1
                 block = {"trigger": {"type": "refusal"}, **cast("dict[str, Any]", hop)}
                 start = {"type": "content_block_start", **place, "content_block": block}
@@ -288,25 +383,14 @@ class ControlTransport(Transport):
         return ()
 
     def _is_answer(self, message: dict[str, Any]) -> bool:
-        if message.get("type") != "control_response":
-            return False
-        response = cast("dict[str, JsonValue] | None", message.get("response"))
-        if not isinstance(response, dict):
-            return True  # malformed: the SDK would fail
-        request_id = str(response.get("request_id"))
-        answer = self._pending.get(request_id)
-        if answer is not None and not answer.done():
-            answer.set_result(response)
-        return request_id.startswith("cc_")  # also a late answer; others are for the SDK
-
-
-def _as_hook_call(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a question to the user as a hook's call, and any other message as it is."""
-    match message:
-        case {"type": "control_request", "request": {"subtype": subtype} as request} if subtype in _QUESTIONS:
-            return {**message, "request": {"subtype": "hook_callback", "callback_id": QUESTIONS, "input": request}}
-        case _:
-            return message
+        match message:
+            case {"type": "control_response", "response": {"request_id": request_id, **response}}:
+                answer = self._pending.get(str(request_id))
+                if answer is not None and not answer.done():
+                    answer.set_result(response)
+                return str(request_id).startswith("cc_")  # also a late answer; others are for the SDK
+            case _:
+                return message.get("type") == "control_response"  # malformed: the SDK would fail
 
 
 def ignore_outcome(future: "asyncio.Future[Any]") -> None:

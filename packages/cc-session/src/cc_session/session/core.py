@@ -6,7 +6,7 @@ a `LeaseTerm`.
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar, cast
@@ -17,16 +17,14 @@ from claude_agent_sdk.types import ConversationResetMessage
 
 from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
 
-from ..background import caller_loop, on_background
+from ..background import caller_loop, on_background, time_limit
 from ..errors import CLIConnectionError, SessionBusyError
 from ..process.connection import CLIConnection
-from ..process.settings import SettingValues, control_requests
-from ..timeouts import time_limit
+from ..process.transport import SettingValues, variable
 from .extensions import Extensions
-from .sent_message import Content, History, SentMessage, TurnEvent, TurnState, assistant_line
-from .turn import CostLedger
+from .sent_message import Content, CostLedger, History, SentMessage, TurnEvent, TurnState, assistant_line
 
-__all__ = ["LeaseTerm", "SessionCore"]
+__all__ = ["LeaseTerm", "SessionCore", "control_requests"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -287,6 +285,26 @@ class SessionCore:
         return time_limit(seconds, partial(ControlTimeoutError, subtype=subtype, seconds=seconds))
 
 
+def control_requests(wanted: SettingValues, model: object) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    """Yield subtype and fields of each control request for these changes, with the process's present model."""
+    changes = cast("Mapping[str, JsonValue]", wanted)
+    if "system_prompt" in changes:
+        # The request must name the model, and does not change it; None is the CLI's default model, which has no name.
+        prompt, name = changes["system_prompt"], cast("str | None", model)
+        yield "set_model", {"model": name, "system_prompt": prompt, "only_if_model_is_current": name is not None}
+    if "permission_mode" in changes:
+        yield "set_permission_mode", {"mode": changes["permission_mode"]}
+    settings: dict[str, JsonValue] = {}
+    if "model" in changes:
+        # Not by `set_model`: the CLI would make an API call for a model that is new to the process.
+        settings["model"] = changes["model"]
+    prefix = variable("")
+    if env := {name.removeprefix(prefix): value for name, value in changes.items() if name.startswith(prefix)}:
+        settings["env"] = env
+    if settings:
+        yield "apply_flag_settings", {"settings": settings}
+
+
 class LeaseTerm:
     """A caller's access to a session, which all calls pass on their way to the background loop.
 
@@ -298,14 +316,14 @@ class LeaseTerm:
 
     def __init__(self, *, is_lease: bool = True) -> None:
         self._is_lease = is_lease
-        self.end: CLIConnectionError | None = None
-        """Error that later calls raise."""
+        self.is_over = False
+        """True if calls are errors."""
         self.calls: set[asyncio.Future[Any]] = set()
         """Running calls in a lease."""
 
     def finish(self) -> None:
         """End the lease and cancel running calls."""
-        self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another session.")
+        self.is_over = True
         for call in self.calls:
             call.cancel()
 
@@ -316,8 +334,8 @@ class LeaseTerm:
         return await on_background(self._call, partial(function, *args, **kwargs))
 
     async def _call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self.end is not None:
-            raise self.end
+        if self.is_over:
+            raise _lease_ended()
         call = asyncio.ensure_future(function())
         self.calls.add(call)
         call.add_done_callback(self.calls.discard)
@@ -325,6 +343,10 @@ class LeaseTerm:
             return await call
         except asyncio.CancelledError:
             caller = asyncio.current_task()
-            if self.end is None or (caller is not None and caller.cancelling()):
+            if not self.is_over or (caller is not None and caller.cancelling()):
                 raise
-            raise self.end from None
+            raise _lease_ended() from None
+
+
+def _lease_ended() -> CLIConnectionError:
+    return CLIConnectionError(reason="The lease of this session has ended", advice="Lease another session.")

@@ -25,6 +25,7 @@ from cc_types import ControlRequestError, JsonValue
 from ..errors import HooksDisabledError
 from ..hooks.calls import CallbackRunner, for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
+from ..limits import Timeouts
 from ..mcp.control import McpControl
 from ..mcp.servers import McpServer, wire_servers
 from ..policy.gate import PolicyGate, in_memory_only
@@ -32,7 +33,6 @@ from ..policy.policy import Policy
 from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
 from ..process.connection import CLIConnection
 from ..process.options import is_sealed
-from ..timeouts import Timeouts
 
 __all__ = ["Extensions", "SessionSetup", "check_mode"]
 

@@ -1,4 +1,4 @@
-"""Messages sent to the CLI: their states, the CLI's messages until it has finished the work on each, and the history.
+"""Messages sent to the CLI: their states, the CLI's messages until it has finished the work on each; history and cost.
 
 Two sides change a message's state: the CLI, which ends the message, and the reader in this process, which reads the
 result, leaves early, or rewinds the conversation to before the message. Pure bookkeeping on the background loop.
@@ -15,13 +15,15 @@ from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage
 
-from cc_types import ControlRequestError, JsonValue
+from cc_convert import convert_sdk_messages_to_cli_response
+from cc_types import ControlRequestError, JsonValue, ModelUsage
 
+from ..errors import MessageParseError
 from .turn import Spent
 
 __all__ = [
-    "SESSION_STATES", "TRANSITIONS", "Content", "History", "SentMessage", "SessionState", "TurnEvent", "TurnState",
-    "assistant_line",
+    "SESSION_STATES", "TRANSITIONS", "Content", "CostLedger", "History", "SentMessage", "SessionState", "TurnEvent",
+    "TurnState", "assistant_line",
 ]  # fmt: skip
 
 Content: TypeAlias = str | list[dict[str, JsonValue]]
@@ -30,6 +32,12 @@ SessionState = Literal["idle", "busy", "dirty", "dead"]
 
 # A rewind needs only the first message, or a later message if hooks have blocked the first.
 _MOST_REMEMBERED = 100
+
+# Fields in a `ModelUsage` that may be consumed amounts.
+_AMOUNTS = ModelUsage.model_fields.keys() - {"context_window", "max_output_tokens"}
+
+# Prices are per million tokens; smaller amounts are noise from float subtraction. In US dollars.
+_DIGITS = 12
 
 
 class TurnState(Enum):
@@ -232,10 +240,71 @@ class History:
     def check_can_be_emptied(self) -> None:
         """Raise if dropping all user messages would leave content."""
         if self._before is not None:
-            raise ControlRequestError(
-                subtype="rewind_conversation",
-                message=f"the conversation begins with {self._before}, which a rewind does not drop",
-            )
+            message = f"the conversation begins with {self._before}, which a rewind does not drop"
+            raise ControlRequestError(subtype="rewind_conversation", message=message)
+
+
+class CostLedger:
+    """Turns the CLI's totals into differences, which are never negative and add up to the session's spending.
+
+    The totals grow over the CLI's session and start again at `/clear`.
+    """
+
+    def __init__(self) -> None:
+        self.cost_usd = 0.0
+        """Cost since the session was opened, across clears, in US dollars."""
+        self._session_id: str | None = None
+        self.total_usd = 0.0
+        """The CLI's total in the last result, in US dollars."""
+        self._models: Mapping[str, ModelUsage] = {}
+        self.last = Spent()
+        """Amount that the last result added."""
+
+    def begin_at(self, usage: Mapping[str, JsonValue]) -> None:
+        """Record the answer to `get_usage` as spent before this session was opened."""
+        match usage:
+            case {"session": {"total_cost_usd": int() | float() as total, "model_usage": {**models}}}:
+                self.total_usd = float(total)
+                try:
+                    self._models = {name: ModelUsage.model_validate(model) for name, model in models.items()}
+                except ValueError as error:
+                    raise MessageParseError(reason=f"The usage of the session is invalid: {error}") from error
+            case _:
+                pass  # an old CLI
+
+    def forget(self) -> None:
+        """Count from zero; the CLI's totals continue."""
+        self.cost_usd = 0.0
+        self.last = Spent()
+
+    def take(self, result: ResultMessage) -> None:
+        """Record the totals of a result."""
+        if self._session_id not in (None, result.session_id):
+            # A cleared conversation continues under another id, with new totals.
+            self.total_usd, self._models = 0.0, dict[str, ModelUsage]()
+        self._session_id = result.session_id
+        self.last = Spent()
+        if result.total_cost_usd == self.total_usd and not result.num_turns:
+            return  # the answer to a message without a question
+        totals = convert_sdk_messages_to_cli_response([result])
+        cost = max(totals.total_cost_usd or 0.0, self.total_usd)
+        models = {**self._models, **(totals.model_usage or {})}
+        self.last = Spent(round(cost - self.total_usd, _DIGITS), _difference(models, self._models))
+        self.cost_usd = round(self.cost_usd + self.last.cost_usd, _DIGITS)
+        self.total_usd, self._models = cost, models
+
+
+def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+    differences: dict[str, ModelUsage] = {}
+    for model, usage in now.items():
+        amounts = {
+            name: max(0, round(value - (getattr(before.get(model), name, 0) or 0), _DIGITS))
+            for name, value in usage
+            if name in _AMOUNTS and isinstance(value, int | float)
+        }
+        if any(amounts.values()):
+            differences[model] = usage.model_copy(update=amounts)
+    return differences
 
 
 def assistant_line(uuid: str, content: Content, *, model: str, input_tokens: int) -> str:

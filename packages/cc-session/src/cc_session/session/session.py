@@ -14,12 +14,12 @@ from cc_types import JsonValue
 
 from ..background import on_background
 from ..hooks.hook import Hook
+from ..limits import Timeouts, checked_seconds
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
 from ..process.cli_process import CLIProcess
 from ..process.options import sealed_options
-from ..timeouts import Timeouts, checked_seconds
 from .core import LeaseTerm, SessionCore
 from .extensions import Extensions, SessionSetup, check_mode
 from .sent_message import SESSION_STATES, Content, SentMessage, SessionState
@@ -158,7 +158,7 @@ class Session:
     @property
     def _is_over(self) -> bool:
         """True if the lease has ended: the process may serve another lease."""
-        return self._term.end is not None
+        return self._term.is_over
 
     @property
     def _process(self) -> CLIProcess | None:

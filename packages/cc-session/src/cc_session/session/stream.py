@@ -15,9 +15,9 @@ from typing import Literal, Self, cast
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, UserMessage
 from opentelemetry.trace import StatusCode, get_tracer
 
-from ..background import on_background, tell_background
+from ..background import on_background, tell_background, time_limit
 from ..errors import TurnTimeoutError
-from ..timeouts import checked_seconds, time_limit
+from ..limits import checked_seconds
 from .core import LeaseTerm, SessionCore
 from .sent_message import SentMessage, TurnEvent, TurnState
 from .turn import Turn, turn_error

@@ -26,24 +26,17 @@ from typing_extensions import override
 
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import ClaudeCodeError, CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
-from cc_types.failures import BY_CLI_NAME, BY_KIND, Failure, FailureKind, advice_of, failure_of, plan_limit_advice
+from cc_types.failures import BY_CLI_NAME, BY_KIND, FailureKind, advice_of, failure_of, plan_limit_advice
 
-from ..errors import MessageParseError
 from ..process.options import login_advice
 
-__all__ = ["CostLedger", "Spent", "Turn", "TurnError", "TurnErrorKind", "turn_error"]
+__all__ = ["Spent", "Turn", "TurnError", "TurnErrorKind", "turn_error"]
 
 TurnErrorKind: TypeAlias = FailureKind
 """Kind of failure; `"other"` is any kind without a name here."""
 
 # Words with which the CLI reports that the context window has no room for an answer.
 _NO_ROOM = "context window limit"
-
-# Fields in a `ModelUsage` that may be consumed amounts.
-_AMOUNTS = ModelUsage.model_fields.keys() - {"context_window", "max_output_tokens"}
-
-# Prices are per million tokens; smaller amounts are noise from float subtraction. In US dollars.
-_DIGITS = 12
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -200,7 +193,11 @@ def _kind(turn: Turn) -> TurnErrorKind | None:
         return "refusal"
     if _NO_ROOM in turn.text:
         return "too_long"
-    failure = _cli_failure(turn) if result.api_error_status is None else failure_of(result.api_error_status)
+    if result.api_error_status is not None:
+        failure = failure_of(result.api_error_status)
+    else:
+        names = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
+        failure = BY_CLI_NAME.get(names[-1]) if names else None
     return "other" if failure is None else failure.kind
 
 
@@ -213,11 +210,6 @@ def _hook_kind(turn: Turn) -> TurnErrorKind | None:
     if "blocked_by_hook" in kinds:
         return "prompt_blocked"
     return "hook_stopped" if any("hook" in kind for kind in kinds) else None
-
-
-def _cli_failure(turn: Turn) -> Failure | None:
-    names = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
-    return BY_CLI_NAME.get(names[-1]) if names else None
 
 
 def _advice(kind: TurnErrorKind, turn: Turn) -> str:
@@ -236,66 +228,3 @@ def _reason(turn: Turn) -> str:
     if result.is_error and (result.errors or result.result):
         return "; ".join(result.errors or ()) or (result.result or "").strip()
     return (result.result or "").strip() if result.num_turns == 0 else result.terminal_reason or ""
-
-
-class CostLedger:
-    """Turns the CLI's totals into differences, which are never negative and add up to the session's spending.
-
-    The totals grow over the CLI's session and start again at `/clear`.
-    """
-
-    def __init__(self) -> None:
-        self.cost_usd = 0.0
-        """Cost since the session was opened, across clears, in US dollars."""
-        self._session_id: str | None = None
-        self.total_usd = 0.0
-        """The CLI's total in the last result, in US dollars."""
-        self._models: Mapping[str, ModelUsage] = {}
-        self.last = Spent()
-        """Amount that the last result added."""
-
-    def begin_at(self, usage: Mapping[str, JsonValue]) -> None:
-        """Record the answer to `get_usage` as spent before this session was opened."""
-        match usage:
-            case {"session": {"total_cost_usd": int() | float() as total, "model_usage": {**models}}}:
-                self.total_usd = float(total)
-                try:
-                    self._models = {name: ModelUsage.model_validate(model) for name, model in models.items()}
-                except ValueError as error:
-                    raise MessageParseError(reason=f"The usage of the session is invalid: {error}") from error
-            case _:
-                pass  # an old CLI
-
-    def forget(self) -> None:
-        """Count from zero; the CLI's totals continue."""
-        self.cost_usd = 0.0
-        self.last = Spent()
-
-    def take(self, result: ResultMessage) -> None:
-        """Record the totals of a result."""
-        if self._session_id not in (None, result.session_id):
-            # A cleared conversation continues under another id, with new totals.
-            self.total_usd, self._models = 0.0, dict[str, ModelUsage]()
-        self._session_id = result.session_id
-        self.last = Spent()
-        if result.total_cost_usd == self.total_usd and not result.num_turns:
-            return  # the answer to a message without a question
-        totals = convert_sdk_messages_to_cli_response([result])
-        cost = max(totals.total_cost_usd or 0.0, self.total_usd)
-        models = {**self._models, **(totals.model_usage or {})}
-        self.last = Spent(round(cost - self.total_usd, _DIGITS), _difference(models, self._models))
-        self.cost_usd = round(self.cost_usd + self.last.cost_usd, _DIGITS)
-        self.total_usd, self._models = cost, models
-
-
-def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
-    differences: dict[str, ModelUsage] = {}
-    for model, usage in now.items():
-        amounts = {
-            name: max(0, round(value - (getattr(before.get(model), name, 0) or 0), _DIGITS))
-            for name, value in usage
-            if name in _AMOUNTS and isinstance(value, int | float)
-        }
-        if any(amounts.values()):
-            differences[model] = usage.model_copy(update=amounts)
-    return differences
