@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Self
 
 import httpx2
@@ -137,9 +136,7 @@ class ChatClaudeCode(ChatAnthropic):
         self._users += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._users -= 1
         if not self._users:
             self.close()
@@ -147,9 +144,7 @@ class ChatClaudeCode(ChatAnthropic):
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._users -= 1
         if not self._users:
             await self.aclose()

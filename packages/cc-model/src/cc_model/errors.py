@@ -5,7 +5,7 @@ fix, and the cause of the client's "Connection error.", and watches the client's
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -100,7 +100,7 @@ def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = lo
         # Drop the client's error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
-        cause = next((link for link in _causes(error) if isinstance(link, ClaudeCodeError)), None)
+        cause = _claude_code_cause(error)
         if cause is None:
             raise
         # Drop the links between, and another thread's frames: only the cause's class counts.
@@ -143,11 +143,10 @@ def _with_hint(error: ModelHTTPError, hint: str | None, kind: type[E]) -> E:
     )
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    link: BaseException | None = error
-    while link is not None:
-        yield link
-        link = link.__cause__
+def _claude_code_cause(error: BaseException | None) -> ClaudeCodeError | None:
+    while error is not None and not isinstance(error, ClaudeCodeError):
+        error = error.__cause__
+    return error
 
 
 class RetryWaits:

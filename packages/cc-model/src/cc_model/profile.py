@@ -25,9 +25,7 @@ _ALIASES = {
 _LONG = "[1m]"
 _LONG_TOKENS = 1_000_000
 
-_THROUGH_CLAUDE_CODE = AnthropicModelProfile(
-    anthropic_supports_message_batches=False,
-)
+_THROUGH_CLAUDE_CODE = AnthropicModelProfile(anthropic_supports_message_batches=False)
 
 
 def resolve_alias(model_name: str) -> str:

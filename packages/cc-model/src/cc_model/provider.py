@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Never, Self
 
 import httpx2
@@ -206,12 +205,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._users -= 1
         if self._users == 0:
             await self.aclose()

@@ -1,7 +1,7 @@
 """Conversion from a tool's result to MCP content: nothing is left out; values without an MCP form become text. Pure."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,17 +33,13 @@ def as_tool_result(name: str, value: Any) -> dict[str, object]:
         extra = value.content or ()
         value = value.return_value
     returned = ToolReturnPart(name, value, tool_call_id="").content_items(mode="str")
-    blocks = [*_blocks(returned), *_blocks([extra] if isinstance(extra, str) else extra)]
+    blocks = [_block(item) for item in (*returned, *([extra] if isinstance(extra, str) else extra))]
     return {"content": blocks or [_text("")], "isError": False}
 
 
 def error_result(message: str) -> dict[str, object]:
     """Return the MCP result for a tool that failed."""
     return {"content": [_text(message)], "isError": True}
-
-
-def _blocks(items: Iterable[object]) -> list[_Block]:
-    return [_block(item) for item in items]
 
 
 def _block(item: object) -> _Block:

@@ -212,16 +212,15 @@ async def _round_trip(plan: Plan, cli: str) -> Check:
     try:
         if plan.online:
             first, second, model = await _ask_twice(cli, {}, plan.model)
-            found = f"{model}: {first:.1f} s with the start of a process, then {second:.1f} s"
+            seconds = f"{model}: {first:.1f} s with the start of a process, then {second:.1f} s"
         else:
             from cc_loopback import LoopbackServer
 
             async with LoopbackServer() as api:
                 first, second, _ = await _ask_twice(cli, api.env(), "sonnet")
-            found = (
-                f"{first:.1f} s with the start of a process, then {second * 1_000:.0f} ms; scripted model, not Claude"
-            )
-        return Check("round trip", "ok", found)
+            seconds = f"{first:.1f} s with the start of a process, then {second * 1_000:.0f} ms"
+            seconds += "; scripted model, not Claude"
+        return Check("round trip", "ok", seconds)
     except ModuleNotFoundError as error:
         if error.name != "cc_loopback":
             raise

@@ -80,7 +80,7 @@ def read_files(transcript: Path) -> Entries:
     files = {"": transcript}
     for path in sorted(folder.glob("subagents/**/*.jsonl")):
         files[path.relative_to(folder).with_suffix("").as_posix()] = path
-    return {subpath: _read_lines(path) for subpath, path in files.items()}
+    return {subpath: [*_read_lines(path)] for subpath, path in files.items()}
 
 
 async def read_store(store: SessionStore, key: SessionKey) -> Entries:
@@ -167,12 +167,8 @@ async def restore_session(
     return await asyncio.to_thread(write_entries, entries, session_id, cwd, config_dir)
 
 
-def _read_lines(path: Path) -> list[SessionStoreEntry]:
-    return [*_parsed(path.read_bytes().splitlines(), path)]
-
-
-def _parsed(lines: Iterable[bytes], path: Path) -> Iterable[SessionStoreEntry]:
-    for number, line in enumerate(lines, 1):
+def _read_lines(path: Path) -> Iterator[SessionStoreEntry]:
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.strip():
             continue
         try:
