@@ -225,6 +225,25 @@ def test_what_came_after_the_last_total_counts_too(log: Any, read: Read) -> None
     assert total(read(log).rows) == (300, 60, 3000, 600, 300)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_totals_of_many_processes_moved_together_keep_the_sums(log: Any, read: Read, first: bool) -> None:
+    """LOG-35: a tool that sorts by time puts lines without a time first, or last."""
+    tokens = 0
+    for number in range(40):
+        log.answer(f"msg_{number}", usage=log.usage(output_tokens=number * number))
+        tokens += number * number
+        if number % 3:
+            counts = (100 * (number + 1), tokens, 1000 * (number + 1), 200 * (number + 1), 100 * (number + 1))
+            log.state({"claude-sonnet-5": (*counts, float(number))})
+    reference = total(read(log).rows)
+    log.lines.sort(key=lambda line: (line["type"] == "cost-state") != first)
+
+    logs = read(log)
+
+    assert total(logs.rows) == reference
+    assert [comparison.doubtful for comparison in reconcile(logs)] == [0]
+
+
 def test_a_model_under_its_long_name_in_the_total_is_the_same(log: Any, read: Read) -> None:
     """LOG-26"""
     log.answer(model="claude-sonnet-4-5-20250929")
