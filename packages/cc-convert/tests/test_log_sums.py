@@ -1,5 +1,6 @@
 """Every request once, and every total in full."""
 
+import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -228,13 +229,15 @@ def test_what_came_after_the_last_total_counts_too(log: Any, read: Read) -> None
 @pytest.mark.parametrize("first", [True, False])
 def test_totals_of_many_processes_moved_together_keep_the_sums(log: Any, read: Read, first: bool) -> None:
     """LOG-35: a tool that sorts by time puts lines without a time first, or last."""
-    tokens = 0
-    for number in range(40):
-        log.answer(f"msg_{number}", usage=log.usage(output_tokens=number * number))
-        tokens += number * number
-        if number % 3:
-            counts = (100 * (number + 1), tokens, 1000 * (number + 1), 200 * (number + 1), 100 * (number + 1))
-            log.state({"claude-sonnet-5": (*counts, float(number))})
+    draw, counts = random.Random(1), [0, 0, 0]
+    for number in range(120):
+        request = [draw.randrange(1, 3000) for _ in counts]
+        names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+        log.answer(f"msg_{number}", usage=log.usage(**dict(zip(names, request, strict=True))))
+        counts = [before + more for before, more in zip(counts, request, strict=True)]
+        if number % 5 == 4:
+            writes = ((number + 1) * ONE[3], (number + 1) * ONE[4])
+            log.state({"claude-sonnet-5": (*counts, *writes, float(number))})
     reference = total(read(log).rows)
     log.lines.sort(key=lambda line: (line["type"] == "cost-state") != first)
 
