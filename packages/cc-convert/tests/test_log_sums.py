@@ -239,7 +239,9 @@ def test_totals_of_many_processes_moved_together_keep_the_sums(log: Any, read: R
             writes = ((number + 1) * ONE[3], (number + 1) * ONE[4])
             log.state({"claude-sonnet-5": (*counts, *writes, float(number))})
     reference = total(read(log).rows)
-    log.lines.sort(key=lambda line: (line["type"] == "cost-state") != first)
+    totals = [line for line in log.lines if line["type"] == "cost-state"]
+    requests = [line for line in log.lines if line["type"] != "cost-state"]
+    log.lines = totals + requests if first else requests + totals
 
     logs = read(log)
 
