@@ -1,5 +1,6 @@
 """Every request once, and every total in full."""
 
+import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -223,6 +224,29 @@ def test_what_came_after_the_last_total_counts_too(log: Any, read: Read) -> None
     log.answer("msg_2")
 
     assert total(read(log).rows) == (300, 60, 3000, 600, 300)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_totals_of_many_processes_moved_together_keep_the_sums(log: Any, read: Read, first: bool) -> None:
+    """LOG-35: a tool that sorts by time puts lines without a time first, or last."""
+    draw, counts = random.Random(1), [0, 0, 0]
+    for number in range(120):
+        request = [draw.randrange(1, 3000) for _ in counts]
+        names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+        log.answer(f"msg_{number}", usage=log.usage(**dict(zip(names, request, strict=True))))
+        counts = [before + more for before, more in zip(counts, request, strict=True)]
+        if number % 5 == 4:
+            writes = ((number + 1) * ONE[3], (number + 1) * ONE[4])
+            log.state({"claude-sonnet-5": (*counts, *writes, float(number))})
+    reference = total(read(log).rows)
+    totals = [line for line in log.lines if line["type"] == "cost-state"]
+    requests = [line for line in log.lines if line["type"] != "cost-state"]
+    log.lines = totals + requests if first else requests + totals
+
+    logs = read(log)
+
+    assert total(logs.rows) == reference
+    assert [comparison.doubtful for comparison in reconcile(logs)] == [0]
 
 
 def test_a_model_under_its_long_name_in_the_total_is_the_same(log: Any, read: Read) -> None:

@@ -26,7 +26,7 @@ from ..log_files.rows import (
 )
 from ..prices import Prices
 from .session_totals import ProcessTotal, process_totals
-from .sums import NOTHING, Sums, Totals, add_to, count_rows, difference, size_of, sums_of, without_zeros
+from .sums import NOTHING, Totals, add_to, count_rows, difference, find_run, size_of, sums_of, without_zeros
 
 __all__ = ["SessionTotal", "find_unlogged"]
 
@@ -109,20 +109,9 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
         elif rows and difference(remainder, sums_of(rows)) is not None:
             doubtful += sum(row.tokens for row in rows)
         else:
-            doubtful += _first_tokens([row for row in process.later if row.key not in covered], remainder)
+            rows = [row for row in process.later if row.key not in covered]
+            doubtful += sum(row.tokens for row in find_run(rows, remainder))
     return doubtful
-
-
-def _first_tokens(rows: list[Row], total: Sums) -> int:
-    """Return the first rows' tokens, if these rows add up to a total; else 0."""
-    tokens, remaining = 0, total
-    for row in sorted(rows, key=lambda row: row.time or 0.0):
-        if (rest := difference(remaining, sums_of([row]))) is None:
-            return 0
-        tokens, remaining = tokens + row.tokens, rest
-        if not remaining:
-            return tokens
-    return 0
 
 
 def _is_interleaved(scan: FileScan) -> bool:

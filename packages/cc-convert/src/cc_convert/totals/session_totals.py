@@ -15,16 +15,16 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
+from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, subtract_counts, with_all_writes
 from .fallbacks import requested_models, with_answering_models
-from .sums import NOTHING, Sums, Totals, count_rows, difference, size_of, sums, sums_of, without_zeros
+from .sums import NOTHING, Sums, Totals, count_rows, difference, find_addends, find_run, size_of, sums, sums_of
 
 __all__ = ["ProcessTotal", "places_of", "process_totals"]
 
 # Number of possible bases: the last process's total, or totals of processes that ran at the same time.
 _MOST_BASES = 8
-# Largest number of steps in the search among parallel processes' requests. A thousand steps take a millisecond.
-_MOST_STEPS = 20_000
+# Number of steps in a search for addends where lines were moved, which is so in all sessions or in none.
+_FEW_STEPS = 2_000
 
 
 class ProcessTotal(NamedTuple):
@@ -185,7 +185,7 @@ def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Ro
             others = [base for base in previous if base.start != state.ledger.start][:_MOST_BASES]
             inherited = _first_base(state, _possible_parents(state, lineages, doubtful=doubtful), pool.rows)
             bases += [*others, inherited] if doubtful else [inherited, *others]
-        base, covered = _choose(bases, pool, shared=not alone)
+        base, covered = _choose_moved(bases, pool) if moved else _choose(bases, pool, shared=not alone)
         previous.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
         taken = {row.key for row in covered}
         remaining = [row for row in remaining if row.key not in taken]
@@ -287,12 +287,7 @@ class _Pool(NamedTuple):
 
 def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base, list[Row]]:
     """Return a process's base and its requests; if shared, other processes may have made some."""
-    possible: list[tuple[_Base, Sums]] = []
-    total = sums(pool.state.ledger.totals)
-    for base in bases:
-        spent = difference(total, sums(base.totals))
-        if spent is not None and (spent := difference(spent, sums_of(base.copied))) is not None:
-            possible.append((base, spent))
+    possible = _possible_bases(bases, pool)
     for select in (pool.recent, pool.later, pool.all, pool.none):
         for base, spent in possible:
             if sums_of(rows := select(base)) == spent:
@@ -300,7 +295,7 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
     if shared:
         for select in (pool.recent, pool.all) if pool.doubtful else (pool.recent,):
             for base, spent in possible:
-                if (chosen := _find_addends(select(base), spent)) is not None:
+                if (chosen := find_addends(select(base), spent)) is not None:
                     return base, chosen
     for select in (pool.later, pool.recent) if pool.doubtful else (pool.recent,):
         for base, spent in possible:
@@ -310,29 +305,35 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
     return base, pool.recent(base) if possible else pool.rows
 
 
-def _find_addends(rows: list[Row], spent: Sums) -> list[Row] | None:
-    """Return rows that add up to the spending, if there are any; among several sets, the latest set."""
-    single = [count_rows([row]) for row in rows]
-    # Largest sums that the rows up to each row can explain.
-    most: list[Sums] = [{}]
-    counted: dict[str, Counts] = {}
-    for by_model in single:
-        for model, counts in by_model.items():
-            counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
-        most.append(without_zeros(counted))
-    # Each entry: position to continue from, rest to explain, chosen rows.
-    waiting: list[tuple[int, Sums, tuple[int, ...]]] = [(len(rows), spent, ())]
-    for _ in range(_MOST_STEPS):
-        if not waiting:
-            return None
-        at, remaining, chosen = waiting.pop()
-        if not remaining:
-            return [rows[index] for index in reversed(chosen)]
-        if at > 0 and difference(most[at], remaining) is not None:
-            waiting.append((at - 1, remaining, chosen))
-            if (rest := difference(remaining, without_zeros(single[at - 1]))) is not None:
-                waiting.append((at - 1, rest, (*chosen, at - 1)))
-    return None
+def _possible_bases(bases: Iterable[_Base], pool: _Pool) -> list[tuple[_Base, Sums]]:
+    """Return the bases that a total contains, each with the spending since."""
+    total = sums(pool.state.ledger.totals)
+    rests = [(base, difference(total, sums(base.totals))) for base in bases]
+    spent = [(base, difference(rest, sums_of(base.copied))) for base, rest in rests if rest is not None]
+    return [(base, rest) for base, rest in spent if rest is not None]
+
+
+def _choose_moved(bases: Sequence[_Base], pool: _Pool) -> tuple[_Base, list[Row]]:
+    """Return a process's base and its requests, in a file whose lines were moved: places do not count.
+
+    Without exact sums, the first requests that fit are in the total, so that none counts twice.
+    """
+    possible = _possible_bases(bases, pool)
+    for base, spent in possible:
+        run = find_run(pool.rows, spent)
+        if run or not spent:
+            return base, run
+    if not possible:
+        return bases[0], []
+    base, spent = possible[0]
+    if (chosen := find_addends(pool.rows, spent, _FEW_STEPS)) is not None:
+        return base, chosen
+    fitting: list[Row] = []
+    for row in sorted(pool.rows, key=lambda row: row.time or 0.0):
+        if (rest := difference(spent, sums_of([row]))) is not None:
+            spent = rest
+            fitting.append(row)
+    return base, fitting
 
 
 def _possible_parents(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:

@@ -7,7 +7,7 @@ from ..log_files.model_names import canonical_model
 from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 
 __all__ = [
-    "NOTHING", "Sums", "Totals", "add_to", "count_rows", "difference",
+    "NOTHING", "Sums", "Totals", "add_to", "count_rows", "difference", "find_addends", "find_run",
     "size_of", "sums", "sums_of", "without_zeros",
 ]  # fmt: skip
 
@@ -16,6 +16,9 @@ Totals: TypeAlias = dict[str, tuple[Counts, float]]
 NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
 Sums: TypeAlias = dict[str, tuple[int, ...]]
 """Input, output, cache read, cache write and web searches by model, as in all versions. No model has only zeros."""
+
+# Largest number of steps in a search for addends. A thousand steps take a millisecond.
+_MOST_STEPS = 20_000
 
 
 def add_to(totals: Totals, model: str, counts: Counts, cost: float) -> None:
@@ -56,6 +59,46 @@ def without_zeros(counts: Mapping[str, Counts]) -> Sums:
         for model, (fresh, output, read, short, hour, _, searches) in counts.items()
     }
     return {model: numbers for model, numbers in by_model.items() if any(numbers)}
+
+
+def find_run(rows: Iterable[Row], total: Sums) -> list[Row]:
+    """Return rows that follow each other in time and add up to a total; none if there are no such rows."""
+    ordered = sorted(rows, key=lambda row: row.time or 0.0)
+    tokens = sum(sum(counts[:4]) for counts in total.values())
+    start = size = 0
+    for stop, row in enumerate(ordered, start=1):
+        size += row.tokens
+        while size > tokens and start < stop:
+            size -= ordered[start].tokens
+            start += 1
+        if size == tokens and total and sums_of(run := ordered[start:stop]) == total:
+            return run
+    return []
+
+
+def find_addends(rows: list[Row], total: Sums, most_steps: int = _MOST_STEPS) -> list[Row] | None:
+    """Return rows that add up to a total, if there are any; among several sets, the latest set."""
+    single = [count_rows([row]) for row in rows]
+    # Largest sums that the rows up to each row can explain.
+    most: list[Sums] = [{}]
+    counted: dict[str, Counts] = {}
+    for by_model in single:
+        for model, counts in by_model.items():
+            counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
+        most.append(without_zeros(counted))
+    # Each entry: position to continue from, rest to explain, chosen rows.
+    waiting: list[tuple[int, Sums, tuple[int, ...]]] = [(len(rows), total, ())]
+    for _ in range(most_steps):
+        if not waiting:
+            return None
+        at, remaining, chosen = waiting.pop()
+        if not remaining:
+            return [rows[index] for index in reversed(chosen)]
+        if at > 0 and difference(most[at], remaining) is not None:
+            waiting.append((at - 1, remaining, chosen))
+            if (rest := difference(remaining, without_zeros(single[at - 1]))) is not None:
+                waiting.append((at - 1, rest, (*chosen, at - 1)))
+    return None
 
 
 def difference(total: Sums, part: Sums) -> Sums | None:
