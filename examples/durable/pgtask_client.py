@@ -17,7 +17,8 @@ async def main(command: str, name: str, *rest: str) -> None:
     """Run a command."""
     client = await Client.connect(os.environ.get("DATABASE", "postgresql://localhost/support"))
     # A second request with the same key returns the first one's task.
-    task = await client.enqueue(EnqueueRequest("answer", rest[0] if rest else "", "questions", idempotency_key=name))
+    request: EnqueueRequest[str] = EnqueueRequest("answer", rest[0] if rest else "", "questions", idempotency_key=name)
+    task = await client.enqueue(request)
     match command, rest:
         case "ask", [_question]:
             pass

@@ -112,8 +112,8 @@ def make_engine(kind: str, request: pytest.FixtureRequest, folder: Path, loopbac
         address = {"WORKER_ADDRESS": f"127.0.0.1:{servers.free_port()}"}
         return Engine("restate", folder, common | address | request.getfixturevalue("restate"))
     url = f"sqlite:///{folder}/dbos.sqlite"
+    database = folder.name.replace("-", "_").lower()
     if kind != "dbos-sqlite":
-        database = folder.name.replace("-", "_").lower()
         url = request.getfixturevalue("postgres").format(name=quote(database))
     if kind in ("absurd", "pgtask"):
         url = url.replace("@/", "@localhost/")  # pgtask refuses an empty host; the socket's folder replaces the name
