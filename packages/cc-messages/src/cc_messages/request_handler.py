@@ -51,7 +51,6 @@ class Head:
     status: int
     headers: dict[str, str]
     error: Exception | None = None
-    """The error in the response."""
 
 
 class ResponseStream:

@@ -98,7 +98,6 @@ class ToolServer:
 
     def __init__(self, key: ToolServerKey) -> None:
         self.key = key
-        """Name, transport and tools."""
         self._config: McpServerConfig | None = None
         self._schemas = key.schemas()
         self._turn: tuple[TurnCalls, Run] | None = None

@@ -60,7 +60,6 @@ class LoopPlan(RequestPlan):
     has_history = True
     _request: LoopRequest
     _reading: LoopReading | None = None
-    """The current turn."""
     _server: ToolServer | None = None
 
     def __init__(self, key: ToolServerKey | None, own_tools: ClaudeCodeTools | None, abilities: Abilities) -> None:

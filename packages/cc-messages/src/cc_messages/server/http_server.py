@@ -132,7 +132,7 @@ class Gate:
             content = await request.content()
             passed_on = _as_request(request.scope, content)
             span = nullcontext()
-            if (method, passed_on.url.path) == ("POST", "/v1/messages"):
+            if (passed_on.method, passed_on.url.path) == ("POST", "/v1/messages"):
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)

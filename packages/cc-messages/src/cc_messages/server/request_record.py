@@ -60,13 +60,11 @@ class RequestRecord:
         """The time to the first event of a stream; None without a stream or an event."""
         self.report: RequestReport | None = None
         self.model = ""
-        """The model that the request names, if it was parsed."""
+        """The model that the request names, if the body was parsed."""
         self.usage = Usage()
-        """The usage so far."""
         self.response: Mapping[str, JsonValue] = {}
         """The API's last message that had counts, without content."""
         self.has_begun = False
-        """True if a response has begun."""
         self.has_ended = False
         """True if the whole response was sent."""
         self._send = send
