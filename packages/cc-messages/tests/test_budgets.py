@@ -1,11 +1,13 @@
 """A server's clients have separate tokens, request limits and budgets, exact to the request."""
 
 import asyncio
+import json
 import logging
 import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,21 @@ async def test_the_request_crossing_a_budget_is_answered_and_the_next_refused(
     assert (await served.post(token="bob")).status_code == 200
     clients(alice="tokens_per_day = 1_000", bob="")
     assert (await served.post(token="alice")).status_code == 200
+
+
+async def test_a_method_in_small_letters_passes_no_budget(
+    serve: Serve, client: Client, clients: Callable[..., Path]
+) -> None:
+    """MSG-103: the transport accepts it."""
+    served = serve(client, clients=clients(alice="tokens_per_day = 0"))
+
+    def post() -> int:
+        with closing(HTTPConnection(served.url.removeprefix("http://"), timeout=40)) as connection:
+            connection.request("post", MESSAGES, json.dumps(BODY), {"x-api-key": "alice"})
+            return connection.getresponse().status
+
+    assert await asyncio.to_thread(post) == 429
+    assert not client.api.requests
 
 
 async def test_requests_at_once_are_all_counted(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:

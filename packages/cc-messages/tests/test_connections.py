@@ -73,7 +73,7 @@ async def test_the_rest_of_a_refused_request_gets_no_answer_of_its_own(
     rest: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-80: neither during nor after the body; the connection ends in time."""
-    monkeypatch.setattr("cc_messages.server.request_body._DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr("cc_messages.server.http_server._DRAIN_SECONDS", 0.01)
     async with asyncio.timeout(30), served(head_seconds=0.2) as port:
         reader, writer = await connect(port)
         writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: here\r\ncontent-length: 10\r\n\r\nxxxx")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_messages.server.request_body import MAX_VALUES, check_values
+from cc_messages.server.http_server import MAX_VALUES, check_values
 from cc_messages.transport import parse_request
 from cc_types import APIError
 

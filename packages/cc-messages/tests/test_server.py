@@ -131,7 +131,7 @@ async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(
 ) -> None:
     """MSG-43: the client sees the answer, although still sending."""
     # The wait if the piece above the limit was the last.
-    monkeypatch.setattr("cc_messages.server.request_body._DRAIN_SECONDS", 0.3)
+    monkeypatch.setattr("cc_messages.server.http_server._DRAIN_SECONDS", 0.3)
     served = serve(client, max_body_bytes=1_000_000)
 
     async def pieces(length: int) -> AsyncIterator[bytes]:

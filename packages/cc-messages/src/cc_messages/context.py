@@ -308,10 +308,7 @@ def current_context() -> RequestContext | None:
 
 
 class LimitWatch:
-    """Keeps the last known limits, and calls back when a window passes a threshold, a used share above 0.
-
-    Once for each threshold, and again after the window was reset. A window that refuses has passed all thresholds.
-    """
+    """Keeps the last known limits, and calls back as `ClaudeCodeTransport` describes `on_limit`."""
 
     def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:
         for threshold in thresholds:

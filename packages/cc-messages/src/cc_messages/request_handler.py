@@ -42,9 +42,6 @@ T = TypeVar("T")
 # Some proxies buffer a stream without the second header.
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _JSON = {"content-type": "application/json"}
-_NO_RETRY = {"x-should-retry": "false"}
-# Events with the API's counts.
-_COUNTED_EVENTS = frozenset({"message_start", "message_delta"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,6 @@ class Head:
     status: int
     headers: dict[str, str]
     error: Exception | None = None
-    """The error in the response."""
 
 
 class ResponseStream:
@@ -210,13 +206,13 @@ class RequestLease(Lease):
 
     def __init__(self, launch: RequestLaunch, request: MessagesRequest) -> None:
         super().__init__(launch)
-        self._request = request
+        self.request = request
 
     @override
     async def prepare(self, worker: Worker) -> None:
         assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport's pool has no others
         self.process = worker
-        await worker.take(self.launch, self._request)
+        await worker.take(self.launch, self.request)
 
 
 async def answer(
@@ -231,9 +227,9 @@ async def answer(
         await _while_wanted(response, core.acquire(lease))
         process = lease.process
         response.alive()
-        _report(lease, process, request, watch, loop)
+        _report(lease, watch, loop)
         try:
-            await _while_wanted(response, _answer(core, lease, process, request, response))
+            await _while_wanted(response, _answer(core, lease, response))
         finally:
             if not lease.is_over:  # later, the headers belong to the next request
                 headers, may_repeat = {**process.log.headers}, not process.reading.has_run_tools
@@ -247,17 +243,15 @@ async def answer(
         core.give_back(lease)
 
 
-def _report(
-    lease: Lease, process: RequestProcess, request: MessagesRequest, watch: LimitWatch, loop: asyncio.AbstractEventLoop
-) -> None:
+def _report(lease: RequestLease, watch: LimitWatch, loop: asyncio.AbstractEventLoop) -> None:
     """Report the handling to the caller, and limits and the login's end to the transport, as soon as known."""
+    process, context = lease.process, lease.request.context
     report = RequestReport(
         process_started=process.uses == 0 and process.started_at > lease.asked_at,
         wait_seconds=lease.wait_seconds,
         queue_length=lease.queue_length,
         login_expires_at=watch.login_expires_at,
     )
-    context = request.context
     if context is not None:
         context.report = report
 
@@ -276,9 +270,8 @@ async def _while_wanted(response: ResponseStream, work: Coroutine[Any, Any, T]) 
     return await task
 
 
-async def _answer(
-    core: PoolCore, lease: Lease, process: RequestProcess, request: MessagesRequest, response: ResponseStream
-) -> None:
+async def _answer(core: PoolCore, lease: RequestLease, response: ResponseStream) -> None:
+    process, request = lease.process, lease.request
     message, headers, has_begun = Answer(), dict[str, str](), False
 
     def tell_usage() -> None:
@@ -288,7 +281,7 @@ async def _answer(
     try:
         async for event in process.answer(message):
             has_begun = True
-            if event["type"] in _COUNTED_EVENTS:
+            if event["type"] in ("message_start", "message_delta"):  # with the API's counts
                 tell_usage()
             if event["type"] == "ping":
                 response.alive()
@@ -339,7 +332,7 @@ def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[s
     if response.has_head:
         response.write(sse(body))
     else:
-        retry = {} if may_repeat else _NO_RETRY
+        retry = {} if may_repeat else {"x-should-retry": "false"}
         response.start(status, {**_JSON, **headers, **retry}, cause)
         response.write(json.dumps(body).encode())
     response.end()

@@ -72,13 +72,10 @@ def without_cache_control(block: Block) -> Block:
     """Return a block without cache breakpoints, also in nested blocks; tool data and tool schemas are unchanged."""
     bare = {name: item for name, item in block.items() if name != "cache_control"}
     for name in _NESTING:
-        match bare.get(name):
-            case dict() as inner:
-                bare[name] = without_cache_control(inner)
-            case list() as items:
-                bare[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in items]
-            case _:
-                pass
+        if isinstance(nested := bare.get(name), dict):
+            bare[name] = without_cache_control(nested)
+        elif isinstance(nested, list):
+            bare[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in nested]
     return bare
 
 

@@ -4,15 +4,10 @@ A model list has the models that Claude Code lists, as the API would list them: 
 clients can request both. Claude Code has no dates and limits, so those fields are absent: the official client returns
 None for them.
 
-A request for a count is sent to the API itself, with the processes' API key.
-
-Claude Code has no way to count a request. For its context usage it asks the API to count, but only its messages,
-without system prompt and tools, and each as a separate message; the sum is not a request's count. An estimate
-would be a wrong number that looks right. So with a key the request goes to the API, which is free; with an OAuth login,
-which only Claude Code may use, and with other providers, there is no count.
-
-The caller's body is counted, with the messages as a request would send them. Claude Code adds two short system
-blocks to a request on top.
+Claude Code has no way to count a request: for its context usage it lets the API count its messages alone, each as a
+separate message. An estimate would be a wrong number that looks right. So with a key the request goes to the API
+itself, which is free; with an OAuth login, which only Claude Code may use, and with other providers, there is no count.
+The caller's body is counted, without the two short system blocks that Claude Code adds to a request.
 """
 
 import json

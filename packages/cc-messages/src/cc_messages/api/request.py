@@ -116,8 +116,31 @@ async def run_on_body(function: Callable[[bytes], T], body: bytes) -> T:
 def request_head(
     fields: _Object, betas: str, headers: Mapping[str, str], context: RequestContext | None
 ) -> MessagesRequest:
-    """Check a body's fields as far as the CLI needs them, and return the request without them."""
-    _require(fields)
+    """Refuse, as the API would, a body without a field that the CLI would fill in, or with one that it fails on.
+
+    Return the request without the body's other fields.
+    """
+    # On a thread the API refuses system prompts and tools, which the CLI sends with every request. Clients for which a
+    # thread is optional know this error, and send the whole history.
+    if fields.get("thread") is not None:
+        message = "thread: Claude Code sends the whole history with each request, so there are no threads"
+        details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
+        raise APIError(status=400, error_type="invalid_request_error", message=message, details={"details": details})
+    if not isinstance(messages := fields.get("messages"), list):
+        raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
+    if not messages:
+        raise invalid("messages: at least one message is required")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise invalid(f"messages.{index}: Input should be an object")
+    for name in {"betas", "user_profile_id", "workspace_id"} & fields.keys():  # the CLI would make headers of them
+        raise invalid(f"{name}: Extra inputs are not permitted")
+    if fields.get("mcp_servers"):  # the CLI cannot read the pieces of an `mcp_tool_use` block's input
+        raise invalid("mcp_servers: Claude Code cannot read remote MCP calls; use ClaudeCodeTools(mcp_servers=…)")
+    if not isinstance(fields.get("tools"), list | None):
+        raise invalid("tools: Input should be a valid list")
+    if fields.get("max_tokens") is None:
+        raise invalid("max_tokens: Field required")
     model, stream = fields.get("model"), fields.get("stream")
     # The model can become a command-line argument, which cannot contain a null character.
     if not isinstance(model, str) or not model or "\0" in model:
@@ -204,31 +227,6 @@ def headers_env(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -> M
     parent = trace["traceparent"] if _TRACEPARENT.fullmatch(trace["traceparent"]) else ""
     state = trace["tracestate"] if parent and _TRACESTATE.fullmatch(trace["tracestate"]) else ""
     return {_CUSTOM_HEADERS: "\n".join(lines), "TRACEPARENT": parent, "TRACESTATE": state}
-
-
-def _require(fields: _Object) -> None:
-    """Refuse, as the API would, a body without a field that the CLI would fill in, or with one that it fails on."""
-    # On a thread the API refuses system prompts and tools, which the CLI sends with every request. Clients for which a
-    # thread is optional know this error, and send the whole history.
-    if fields.get("thread") is not None:
-        message = "thread: Claude Code sends the whole history with each request, so there are no threads"
-        details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
-        raise APIError(status=400, error_type="invalid_request_error", message=message, details={"details": details})
-    if not isinstance(messages := fields.get("messages"), list):
-        raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
-    if not messages:
-        raise invalid("messages: at least one message is required")
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict):
-            raise invalid(f"messages.{index}: Input should be an object")
-    for name in {"betas", "user_profile_id", "workspace_id"} & fields.keys():  # the CLI would make headers of them
-        raise invalid(f"{name}: Extra inputs are not permitted")
-    if fields.get("mcp_servers"):  # the CLI cannot read the pieces of an `mcp_tool_use` block's input
-        raise invalid("mcp_servers: Claude Code cannot read remote MCP calls; use ClaudeCodeTools(mcp_servers=…)")
-    if not isinstance(fields.get("tools"), list | None):
-        raise invalid("tools: Input should be a valid list")
-    if fields.get("max_tokens") is None:
-        raise invalid("max_tokens: Field required")
 
 
 def _finite(text: str) -> float:

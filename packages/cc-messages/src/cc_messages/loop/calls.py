@@ -56,7 +56,6 @@ _ENDED = "The request that this call belongs to has ended."
 # The CLI writes a call's message before it makes the call; another pipe or a busy machine can delay it.
 _BEHIND_SECONDS = 5.0
 
-
 APPROVED = "This call was approved. It has not run yet: make it again, exactly as it was, and it will."
 """The result by which the caller approves a call."""
 
@@ -99,7 +98,6 @@ class ToolServer:
 
     def __init__(self, key: ToolServerKey) -> None:
         self.key = key
-        """Name, transport and tools."""
         self._config: McpServerConfig | None = None
         self._schemas = key.schemas()
         self._turn: tuple[TurnCalls, Run] | None = None
@@ -109,22 +107,20 @@ class ToolServer:
 
     async def start(self) -> McpServerConfig:
         """Accept calls from the first call on; return the server's configuration for the CLI."""
+        name = self.key.name
         if self._config is None and self.key.transport == "stdio":
-            self._config = await self._bridge()
+            handlers = {schema["name"]: self._handler(schema["name"]) for schema in self._schemas}
+            self._ipc = IPCSession(handlers, self._schemas)
+            try:
+                await self._ipc.start()
+            except OSError as error:
+                raise McpServerFailedError({name: f"its files cannot be written: {error}"}) from error
+            config = self._ipc.mcp_server_config()
+            self._config = {"type": "stdio", "command": config["command"], "args": config["args"]}
         elif self._config is None:
-            server = Server[dict[str, Any]](self.key.name, on_list_tools=self._list, on_call_tool=self._call)
-            self._config = {"type": "sdk", "name": self.key.name, "instance": server}
+            server = Server[dict[str, Any]](name, on_list_tools=self._list, on_call_tool=self._call)
+            self._config = {"type": "sdk", "name": name, "instance": server}
         return self._config
-
-    async def _bridge(self) -> McpServerConfig:
-        handlers = {schema["name"]: self._handler(schema["name"]) for schema in self._schemas}
-        self._ipc = IPCSession(handlers, self._schemas)
-        try:
-            await self._ipc.start()
-        except OSError as error:
-            raise McpServerFailedError({self.key.name: f"its files cannot be written: {error}"}) from error
-        config = self._ipc.mcp_server_config()
-        return {"type": "stdio", "command": config["command"], "args": config["args"]}
 
     async def stop(self) -> None:
         """Cancel running calls, and remove the files of `start()`. Allowed at any time."""

@@ -47,7 +47,6 @@ _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 # The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
-
 # The plugin's name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
 
@@ -61,7 +60,6 @@ class LoopPlan(RequestPlan):
     has_history = True
     _request: LoopRequest
     _reading: LoopReading | None = None
-    """The current turn."""
     _server: ToolServer | None = None
 
     def __init__(self, key: ToolServerKey | None, own_tools: ClaudeCodeTools | None, abilities: Abilities) -> None:

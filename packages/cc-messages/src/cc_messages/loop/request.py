@@ -8,7 +8,7 @@ that the CLI's history would change. Pure functions.
 import base64
 import binascii
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -77,11 +77,7 @@ def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | No
     described = fields.get("tools")
     if not isinstance(described, list) or not described:
         return None
-    sequential = tools.sequential if tools is not None else frozenset[str]()
-    listed = [_listed(tool, f"tools.{index}", sequential) for index, tool in enumerate(described)]
-    if claude_code_tools is not None:
-        for index, tool in enumerate(described):
-            _check_other_tool(cast(_Object, tool), claude_code_tools, f"tools.{index}")
+    listed = [_listed(tool, f"tools.{index}", context) for index, tool in enumerate(described)]
     names = frozenset[object](tool["name"] for tool in listed)
     text = json.dumps(listed, sort_keys=True)
     if tools is not None and names & tools.names:
@@ -117,8 +113,11 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
     if role == "assistant":
         if all(map(says_nothing, history.content)):
             raise invalid(f"{place}.content: Claude Code does not carry an answer with nothing but thinking and blanks")
-        if missing := _call_without_result(history):
-            raise invalid(f"{place}.content: Claude Code does not carry a server tool's call without result: {missing}")
+        answered = [block.get("tool_use_id") for block in history.content]
+        calls = [block.get("id") for block in history.content if block["type"] in ("server_tool_use", "mcp_tool_use")]
+        if missing := [call for call in calls if call not in answered]:
+            message = f"Claude Code does not carry a server tool's call without result: {missing[0]}"
+            raise invalid(f"{place}.content: {message}")
     return history
 
 
@@ -153,26 +152,21 @@ def _renamed(named: _Object, server: ToolServerKey) -> _Object:
     return {**named, "name": server.cli_name(str(named.get("name")))}
 
 
-def _listed(tool: JsonValue, place: str, sequential: Collection[str]) -> _Object:
+def _listed(tool: JsonValue, place: str, context: RequestContext) -> _Object:
     if not isinstance(tool, dict) or tool.get("type", "custom") not in ("custom", None):
         raise invalid(f"{place}: a tool of the API's own cannot stand beside tools that Claude Code calls by itself")
     name, schema = tool.get("name"), tool.get("input_schema")
     if not isinstance(name, str) or not isinstance(schema, dict):
         raise invalid(f"{place}: 'name' and 'input_schema' are required")
-    return {
-        "name": name,
-        "description": str(tool.get("description") or ""),
-        "input_schema": schema,
-        "sequential": name in sequential,
-    }
-
-
-def _check_other_tool(tool: _Object, claude_code_tools: ClaudeCodeTools, place: str) -> None:
-    if tool["name"] in claude_code_tools.names:
-        raise invalid(f"{place}: {tool['name']!r} is also the name of a Claude Code tool that this request allows")
-    for name, value in tool.items():
-        if name not in _TOOL_FIELDS and value is not None:
-            raise invalid(f"{place}.{name}: Claude Code does not carry this field beside tools of its own")
+    if context.claude_code_tools is not None:
+        if name in context.claude_code_tools.names:
+            raise invalid(f"{place}: {name!r} is also the name of a Claude Code tool that this request allows")
+        for field, value in tool.items():
+            if field not in _TOOL_FIELDS and value is not None:
+                raise invalid(f"{place}.{field}: Claude Code does not carry this field beside tools of its own")
+    sequential = context.tools is not None and name in context.tools.sequential
+    description = str(tool.get("description") or "")
+    return {"name": name, "description": description, "input_schema": schema, "sequential": sequential}
 
 
 def merged(messages: Iterable[HistoryMessage]) -> tuple[HistoryMessage, ...]:
@@ -237,12 +231,6 @@ def _check_results(calls: Sequence[str], message: HistoryMessage) -> None:
             f"messages: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}"
             ". Each `tool_use` block must have a corresponding `tool_result` block in the next message."
         )
-
-
-def _call_without_result(message: HistoryMessage) -> str | None:
-    answered = [block.get("tool_use_id") for block in message.content]
-    calls = [block for block in message.content if block.get("type") in ("server_tool_use", "mcp_tool_use")]
-    return next((str(call.get("id")) for call in calls if call.get("id") not in answered), None)
 
 
 def _ids(message: HistoryMessage, kind: str, name: str) -> list[str]:

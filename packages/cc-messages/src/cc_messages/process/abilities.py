@@ -57,10 +57,28 @@ class Abilities:
     async def probe(self, session: Session) -> None:
         """Probe `session`'s CLI, unless that was done."""
         # Without a lock, which a forked child would inherit: two processes that start together may both be probed.
-        if not self._is_probed:
-            await self._check_parameters(session)
-            await self._look_at_rewind(session)
-            self._is_probed = True
+        if self._is_probed:
+            return
+        await session.set_env({_PROBE: "1"})
+        match await session.control("get_settings"):
+            case {"effective": {"env": {**env}}} if env.get(_PROBE) == "1":
+                pass
+            case _:
+                raise CLIConnectionError(
+                    reason=f"{_name(session)} does not take a request's parameters while it runs",
+                    advice="Use version 2.1.139 or newer (claude-agent-sdk 0.1.81).",
+                )
+        try:
+            await session.rewind(str(uuid4()))
+        except ControlRequestError:
+            if self.can_rewind:  # else another process has warned
+                self.can_rewind = False
+                logger.warning(
+                    "%s cannot drop a message from its conversation, so it is cleared after each request, which is "
+                    "slower. Version 2.1.191 and newer can (claude-agent-sdk 0.2.110).",
+                    _name(session),
+                )
+        self._is_probed = True
 
     def cannot_prove(self, session: Session) -> None:
         """Record that the log in `session`'s CLI has no numbers."""
@@ -69,30 +87,6 @@ class Abilities:
             "%s does not log time limits for API calls, so nothing proves that a call has its request's parameters",
             _name(session),
         )
-
-    async def _check_parameters(self, session: Session) -> None:
-        await session.set_env({_PROBE: "1"})
-        match await session.control("get_settings"):
-            case {"effective": {"env": {**env}}} if env.get(_PROBE) == "1":
-                return
-            case _:
-                raise CLIConnectionError(
-                    reason=f"{_name(session)} does not take a request's parameters while it runs",
-                    advice="Use version 2.1.139 or newer (claude-agent-sdk 0.1.81).",
-                )
-
-    async def _look_at_rewind(self, session: Session) -> None:
-        try:
-            await session.rewind(str(uuid4()))
-        except ControlRequestError:
-            if not self.can_rewind:  # already probed by another process
-                return
-            self.can_rewind = False
-            logger.warning(
-                "%s cannot drop a message from its conversation, so it is cleared after each request, which is slower. "
-                "Version 2.1.191 and newer can (claude-agent-sdk 0.2.110).",
-                _name(session),
-            )
 
 
 def _name(session: Session) -> str:

@@ -5,11 +5,10 @@ text for some errors. With debug logging the API client inside the CLI writes th
 contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI 2.1.329; a version
 with another log format only gives less. Lives on the background loop.
 
-Only calls with the current request's number count: lines for an earlier request may come late. The number also proves
-that Claude Code made a call with its request's parameters. It is set on a process with them, before the prompt: the
-milliseconds in the time limit of the API client inside the CLI. The API gets that limit in whole seconds, so it never
-sees the number. But the client writes the limit into its log at each call. So a call with another number was made with
-another request's parameters. Measured on CLI 2.1.81 to 2.1.330, with an API key, an OAuth token, Vertex AI and Bedrock.
+Only calls with the current request's number count: lines for an earlier request may come late. The number is set on a
+process with the request's parameters, as the milliseconds in the API client's time limit. The client logs that limit at
+each call, so a call with another number was made with another request's parameters; the API gets it in whole seconds.
+Measured on CLI 2.1.81 to 2.1.330, with an API key, an OAuth token, Vertex AI and Bedrock.
 """
 
 import asyncio

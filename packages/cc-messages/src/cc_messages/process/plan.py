@@ -184,7 +184,6 @@ class RequestPlan:
 
     def __init__(self, abilities: Abilities) -> None:
         self.abilities = abilities
-        """The CLI's abilities."""
 
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         """Open the process's session, as `Session.open()` does; `resources` are released with the process."""
@@ -264,13 +263,11 @@ class RequestLaunch(Launch):
     """The launch of a process that answers Messages API requests."""
 
     plan: Callable[[], RequestPlan] = field(compare=False)
-    """Makes the process's plan."""
     tool_server: ToolServerKey | None = None
     """The caller's tools that the CLI calls; None if there are none."""
     loop_key: object = None
     """The key's part for the CLI's own loop."""
     builder: "LaunchBuilder" = field(compare=False)
-    """The transport's builder."""
 
     @override
     def _companions(self) -> object:
@@ -291,7 +288,6 @@ class LaunchBuilder:
         self.cwd = cwd
         """Working folder of Claude Code's own tools."""
         self.abilities: Abilities = Abilities()
-        """The CLI's abilities."""
         self.login_has_ended = False
         """True if processes for these launches end as soon as no request waits for them."""
 

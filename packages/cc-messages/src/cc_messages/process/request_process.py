@@ -67,7 +67,6 @@ class RequestProcess(Worker):
         self._request: MessagesRequest | None = None
         self._reported_limits: RateLimits | None = None
         self.reading = Reading(Answer())
-        """The current request's turn."""
         self._stream: TurnStream | None = None
         self._turn = AsyncExitStack()
 

@@ -83,7 +83,10 @@ def create_app(
     transports = LoginTransports(used)
     file: ClientFile | None = None
     if clients is None:
-        token = _token(token)
+        token = token if token is not None else os.environ.get(TOKEN_VARIABLE) or None
+        if token is None:
+            token = new_token()
+            sys.stderr.write(f"cc-messages: clients of the server need the token {token}\n")
         table, store = single_client(token), UsageStore()
     else:
         path = Path(clients)
@@ -113,12 +116,3 @@ def create_app(
 def new_token() -> str:
     """Return a token that cannot be guessed."""
     return secrets.token_urlsafe(32)
-
-
-def _token(token: str | None) -> str:
-    if token is None:
-        token = os.environ.get(TOKEN_VARIABLE) or None
-    if token is None:
-        token = new_token()
-        sys.stderr.write(f"cc-messages: clients of the server need the token {token}\n")
-    return token

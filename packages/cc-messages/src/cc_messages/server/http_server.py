@@ -1,4 +1,4 @@
-"""The server's gate: access, limits, records of requests, and answers with pings.
+"""The server's gate: access, limits, bodies, records of requests, and answers with pings.
 
 An ASGI application over a transport. The transport defines the paths and validates requests; `server/admission.py`
 decides about clients.
@@ -6,7 +6,7 @@ decides about clients.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 import httpx2
 from pydantic_core import from_json
-from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
+from typing_extensions import override
 
-from cc_types import APIError, CLINotFoundError
+from cc_types import APIError, CLINotFoundError, JsonValue
 
 from ..api.cost import has_price
 from ..api.request import run_on_body
@@ -29,13 +29,20 @@ from ..transport import ClaudeCodeTransport
 from .admission import Admission
 from .clients import Client, LoginTransports
 from .connections import trust_connection
-from .request_body import RequestBody
 from .request_record import RequestRecord
-from .usage import Usage, UsageMeter
 
-__all__ = ["Gate"]
+__all__ = ["MAX_VALUES", "Gate", "check_values"]
 
 logger = logging.getLogger(__name__)
+
+MAX_VALUES = 250_000
+"""The maximum number for a request body. A conversation with 10,000 blocks has some 70,000."""
+
+# 32 MB over a slow line take some ten seconds; a slower client occupies a place for nothing.
+_READ_SECONDS = 60.0
+
+# A client that is refused while it sends often reads the answer only after it has sent everything.
+_DRAIN_SECONDS = 5.0
 
 # Headers that describe a request. The client's token is for this server alone.
 _PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type", b"traceparent", b"tracestate"})
@@ -75,29 +82,35 @@ class Gate:
             await response(scope, receive, send)
             return
         record = RequestRecord(scope, send)
-        body = RequestBody(scope, receive, self._max_body_bytes)
+        request = _Request(scope, receive, self._max_body_bytes)
         try:
-            await self._serve(scope, body, receive, record)
+            await self._serve(request, record)
         except ClientDisconnect:
             if not record.has_ended:
                 record.error = "client_left"
         except Exception as error:
             if record.has_begun:
                 raise
-            await body.drain()
-            await self._send(_refusal(error, body), record)
+            await request.drain()
+            if not isinstance(error, APIError):
+                logger.error("Serving a request failed", exc_info=error)
+                error = APIError(status=500, message="The server failed; its log says more")
+            response = error_response(error)
+            if request.is_ambiguous:  # so that the rest is not parsed as another request
+                response.headers["connection"] = "close"
+            await self._send(response, record)
         finally:
             record.log()
             if self._metrics is not None:
                 self._metrics.count_request(record)
 
-    async def _serve(self, scope: Scope, body: RequestBody, receive: Receive, record: RequestRecord) -> None:
-        if body.is_ambiguous:
+    async def _serve(self, request: "_Request", record: RequestRecord) -> None:
+        if request.is_ambiguous:
             raise APIError(status=400, message="A request has a Content-Length or a Transfer-Encoding, not both")
-        client = self._admission.client(_tokens(scope))
+        client = self._admission.client(request.tokens())
         record.client = client.name
-        trust_connection(scope)
-        method, path = scope["method"], scope["path"]
+        trust_connection(request.scope)
+        method, path = record.method, record.path
         self._admission.check_access(client, to_metrics=(method, path) == ("GET", "/metrics"))
         if allowed := _METHODS.get(path):
             if method != "GET":
@@ -106,26 +119,26 @@ class Gate:
                 if self._metrics is None:
                     advice = "pip install 'cc-messages[server,metrics]'"
                     raise APIError(status=404, message=f"/metrics needs prometheus-client: {advice}")
-                accept = Headers(scope=scope).get("accept", "")
+                accept = request.headers.get("accept", "")
                 content, content_type = self._metrics.write(accept, await self._admission.usage())
                 response = Response(content, headers={"content-type": content_type})
             else:
                 response = JSONResponse(await self._admission.usage_report(client))
-            await response(scope, receive, record)
+            await response(request.scope, request.receive, record)
             return
         self._admission.check_login(client)
         transport = self._transports.transport(client)  # now: the login may end before the body has come
         with self._admission.place(client):
-            content = await body.read()
-            request = _as_request(scope, content)
+            content = await request.content()
+            passed_on = _as_request(request.scope, content)
             span = nullcontext()
-            if (request.method, request.url.path) == ("POST", "/v1/messages"):
+            if (passed_on.method, passed_on.url.path) == ("POST", "/v1/messages"):
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
-                span = record.span(request, transport.api_origin)
+                span = record.span(passed_on, transport.api_origin)
             with span:
-                await self._answer(client, transport, request, receive, record)
+                await self._answer(client, transport, passed_on, request.receive, record)
 
     async def _answer(
         self, client: Client, transport: ClaudeCodeTransport, request: httpx2.Request, receive: Receive,
@@ -134,7 +147,9 @@ class Gate:
         loop, ledger = asyncio.get_running_loop(), self._admission.ledger
         has_left, is_counted = asyncio.Event(), asyncio.Event()
 
-        def count(usage: Usage) -> None:
+        def count(message: Mapping[str, JsonValue]) -> None:
+            if (usage := record.count(message)) is None:
+                return
             ledger.add(client.name, usage.total)
             if self._metrics is not None:
                 self._metrics.count_usage(client.name, usage)
@@ -148,8 +163,7 @@ class Gate:
                 raise ClientDisconnect
             await record(message)
 
-        meter = UsageMeter(count)
-        with request_context(on_usage=meter) as context:
+        with request_context(on_usage=count) as context:
 
             async def leaving() -> None:
                 while (await receive())["type"] != "http.disconnect":
@@ -162,7 +176,6 @@ class Gate:
                 await _unless(leaving(), self._relay(transport, request, deliver))
             finally:
                 record.report, record.model = context.report, context.model
-                record.usage, record.response = meter.reported, meter.message
 
     def _readiness(self) -> Response:
         """Report whether a new request would soon have a process; start the first if it is missing."""
@@ -188,7 +201,7 @@ class Gate:
             await response.aclose()
 
     async def _send(self, response: httpx2.Response, send: Send) -> None:
-        """Send a response piece by piece."""
+        """Send a response piece by piece; a stream with pings in silence, and with an error event if it breaks off."""
 
         async def send_in_time(message: Message) -> None:
             try:
@@ -199,21 +212,91 @@ class Gate:
 
         headers = [(name.lower(), value) for name, value in response.headers.raw]
         await send_in_time({"type": "http.response.start", "status": response.status_code, "headers": headers})
-        async for chunk in self._chunks(response):
-            await send_in_time({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send_in_time({"type": "http.response.body"})
-
-    async def _chunks(self, response: httpx2.Response) -> AsyncIterator[bytes]:
-        """Yield the body; an event stream gets pings during silence, and an error event if it breaks off."""
-        body = response.aiter_bytes()
+        body, last = response.aiter_bytes(), b""
         is_event_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
             async for chunk in _with_pings(body, self._ping_seconds) if is_event_stream else body:
-                yield chunk
+                await send_in_time({"type": "http.response.body", "body": chunk, "more_body": True})
         except httpx2.TransportError as error:
             if not is_event_stream:
                 raise
-            yield sse(error_body(_server_error(error)))
+            last = sse(error_body(_server_error(error)))
+        await send_in_time({"type": "http.response.body", "body": last})
+
+
+class _Request(Request):
+    """A client's request, whose body is read once, up to `limit` bytes."""
+
+    def __init__(self, scope: Scope, receive: Receive, limit: int) -> None:
+        super().__init__(scope, receive)
+        self._limit = limit
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """True if two headers define the body's end, so that a proxy and this server may disagree."""
+        return {"content-length", "transfer-encoding"} <= {*self.headers}
+
+    def tokens(self) -> list[bytes]:
+        """Return the tokens in the headers."""
+        logins = [value.partition(" ") for value in self.headers.getlist("authorization")]
+        bearers = [credentials.strip() for scheme, _, credentials in logins if scheme.lower() == "bearer"]
+        return [token.encode("latin-1") for token in (*self.headers.getlist("x-api-key"), *bearers)]
+
+    async def content(self) -> bytes:
+        """Return the whole body, checked."""
+        for name, value in self.headers.items():
+            if name == "content-encoding" and value.lower() != "identity":
+                raise APIError(status=415, message="Compressed request bodies are not accepted")
+            if name == "content-length" and value.isdecimal() and int(value) > self._limit:
+                raise self._too_large()
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                content = await self.body()
+        except TimeoutError as error:
+            raise APIError(status=408, message=f"The request did not come within {_READ_SECONDS:g} s") from error
+        await run_on_body(check_values, content)
+        return content
+
+    async def drain(self) -> None:
+        """Read the rest from a refused client, up to the limit, so that the client sees the answer."""
+        with suppress(TimeoutError, ClientDisconnect, APIError, RuntimeError):  # the last: nothing is left
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                async for _ in self.stream():
+                    pass
+
+    @override
+    async def stream(self) -> AsyncGenerator[bytes]:
+        length = 0
+        async for chunk in super().stream():
+            length += len(chunk)
+            if length > self._limit:
+                raise self._too_large()
+            yield chunk
+
+    def _too_large(self) -> APIError:
+        message = f"Request exceeds the maximum allowed number of bytes, which is {self._limit}"
+        return APIError(status=413, message=message)
+
+
+def check_values(body: bytes, limit: int = MAX_VALUES) -> None:
+    """Check that a body has at most `limit` JSON values: millions would occupy a server for minutes.
+
+    They are counted in the bytes, in at most some 10 ms a megabyte. An empty array or object counts twice. If the body
+    is not valid JSON, the check covers the part before the error.
+    """
+    if _separators(body) < limit:  # separators in strings included
+        return
+    body = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    # Every second piece is a string, and there are at most two for a value: the key and the value.
+    pieces = body.split(b'"', 4 * limit)
+    if len(pieces) > 4 * limit or _separators(b" ".join(pieces[::2])) >= limit:
+        message = f"Request exceeds the maximum allowed number of JSON values, which is {limit}"
+        raise APIError(status=413, message=message)
+
+
+def _separators(text: bytes) -> int:
+    """Count the characters after which a value of an array or object can begin."""
+    return sum(map(text.count, (b",", b"[", b"{")))
 
 
 async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, None, None]) -> None:
@@ -252,13 +335,6 @@ async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIter
         reading.cancel()
 
 
-def _tokens(scope: Scope) -> list[bytes]:
-    headers = Headers(scope=scope)
-    logins = [value.partition(" ") for value in headers.getlist("authorization")]
-    bearers = [credentials.strip() for scheme, _, credentials in logins if scheme.lower() == "bearer"]
-    return [token.encode("latin-1") for token in (*headers.getlist("x-api-key"), *bearers)]
-
-
 def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
     headers = [(name, value) for name, value in scope["headers"] if name in _PASSED_ON]
     path = scope.get("raw_path") or quote(scope["path"]).encode()
@@ -283,16 +359,6 @@ def _check_price(client: Client, body: bytes) -> None:
             message=f"model: {model[:100]} has no list price, so the client {client.name}, whose budget is in dollars, "
             "cannot use it",
         )
-
-
-def _refusal(error: Exception, body: RequestBody) -> httpx2.Response:
-    if not isinstance(error, APIError):
-        logger.error("Serving a request failed", exc_info=error)
-        error = APIError(status=500, message="The server failed; its log says more")
-    response = error_response(error)
-    if body.is_ambiguous:  # so that the rest is not parsed as another request
-        response.headers["connection"] = "close"
-    return response
 
 
 def _server_error(error: httpx2.TransportError) -> APIError:

@@ -19,16 +19,19 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from pydantic_core import from_json
 from starlette.types import Message, Scope, Send
 
+from cc_types import JsonValue
+
+from ..api.cost import cost_of, usages_of
 from .usage import Usage
 
 if TYPE_CHECKING:
-    from cc_types import JsonValue
-
     from ..context import RequestReport
 
 __all__ = ["RequestRecord"]
 
-logger = logging.getLogger("cc_messages.access")
+logger = logging.getLogger(__name__)
+
+_ACCESS_LOG = logging.getLogger("cc_messages.access")
 
 _TRACER = get_tracer("cc_messages")
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
@@ -57,12 +60,11 @@ class RequestRecord:
         """The time to the first event of a stream; None without a stream or an event."""
         self.report: RequestReport | None = None
         self.model = ""
-        """The model that the request names, if it was parsed."""
+        """The model that the request names, if the body was parsed."""
         self.usage = Usage()
         self.response: Mapping[str, JsonValue] = {}
-        """The API's message without content, if there is one."""
+        """The API's last message that had counts, without content."""
         self.has_begun = False
-        """True if a response has begun."""
         self.has_ended = False
         """True if the whole response was sent."""
         self._send = send
@@ -85,11 +87,25 @@ class RequestRecord:
         await self._send(message)
         self.has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
 
+    def count(self, message: Mapping[str, JsonValue]) -> Usage | None:
+        """Return how much usage the API's message adds; None without usage. May be called in any thread."""
+        usages = usages_of(message)
+        if not usages:
+            return None
+        counts, cost = usages[0], cost_of(usages)
+        if cost is None and not self.usage.requests:
+            logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
+        cache_write = counts.cache_write_5m + counts.cache_write_1h
+        dollars = math.inf if cost is None else cost
+        usage = Usage(1, counts.input, counts.output, counts.cache_read, cache_write, dollars)
+        added, self.usage, self.response = usage - self.usage, usage, message
+        return added
+
     def log(self) -> None:
         """Log the finished request: client, method, path, model, status, input and output tokens, milliseconds."""
         facts = (self.client or "-", self.method, _shown(self.path), _shown(self.model) or "-", self.status)
         tokens = (self.usage.all_input, self.usage.output)
-        logger.info("%s %s %s %s %d input=%d output=%d %.0fms", *facts, *tokens, self.seconds * 1000)
+        _ACCESS_LOG.info("%s %s %s %s %d input=%d output=%d %.0fms", *facts, *tokens, self.seconds * 1000)
 
     @contextmanager
     def span(self, request: httpx2.Request, address: str) -> Generator[None]:

@@ -2,10 +2,9 @@
 
 The usage of a day is in SQLite, so that it survives a restart and several servers may share it.
 
-Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written waits
-for another `flush()`. A power failure can lose the last seconds; the end of the process loses nothing that was flushed.
-`flush()` and `today()` wait for SQLite, and are called in one thread at a time: the ledger's. So a database that is
-locked or slow delays only requests that need it, for a bounded time.
+Amounts are added in memory, and wait for a `flush()` that succeeds. A power failure can lose the last seconds; the end
+of the process loses nothing that was flushed. `flush()` and `today()` wait for SQLite, and are called in one thread at
+a time: the ledger's. So a locked or slow database delays only requests that need it, for a bounded time.
 """
 
 import asyncio
@@ -16,18 +15,15 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cc_types import JsonValue
-
-from ..api.cost import cost_of, usages_of
 from .private_file import check_private
 
-__all__ = ["RETRY_SECONDS", "Usage", "UsageLedger", "UsageMeter", "UsageStore", "UsageTotal"]
+__all__ = ["RETRY_SECONDS", "Usage", "UsageLedger", "UsageStore", "UsageTotal"]
 
 logger = logging.getLogger(__name__)
 
@@ -90,31 +86,6 @@ class Usage:
     def __sub__(self, other: "Usage") -> "Usage":
         dollars = 0.0 if math.isinf(other.dollars) else self.dollars - other.dollars
         return Usage(*map(operator.sub, astuple(self)[:-1], astuple(other)[:-1]), dollars=dollars)
-
-
-class UsageMeter:
-    """Reports the usage of a request, with a call of `report` for each amount that is added."""
-
-    def __init__(self, report: Callable[[Usage], None]) -> None:
-        self._report = report
-        self.reported = Usage()
-        """The request's usage so far."""
-        self.message: Mapping[str, JsonValue] = {}
-        """The API's last message that had counts, without content."""
-
-    def __call__(self, message: Mapping[str, JsonValue]) -> None:
-        """Report how much usage a message adds to that of the last call."""
-        usages = usages_of(message)
-        if not usages:
-            return
-        self.message, counts, cost = message, usages[0], cost_of(usages)
-        if cost is None and not self.reported.requests:
-            logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
-        cache_write = counts.cache_write_5m + counts.cache_write_1h
-        dollars = math.inf if cost is None else cost
-        usage = Usage(1, counts.input, counts.output, counts.cache_read, cache_write, dollars)
-        added, self.reported = usage - self.reported, usage
-        self._report(added)
 
 
 class UsageStore:
