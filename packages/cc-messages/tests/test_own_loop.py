@@ -291,36 +291,6 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(several: Client, tra
     assert done == ["add"]
 
 
-async def test_a_process_that_has_the_tools_answers_the_next_request_with_them(
-    several: Client, transport: Transport
-) -> None:
-    """SES-61: the process used last has other tools, and would have to exchange them."""
-    both = asyncio.Barrier(2)
-
-    async def wait(_call: CLICall) -> dict[str, object]:
-        await both.wait()
-        return text("ok")
-
-    def respond(body: dict[str, Any]) -> Any:
-        name = body["tools"][0]["name"]
-        return "Done." if len(body["messages"]) > 1 else [{"type": "tool_use", "name": name, "input": {"a": 1, "b": 2}}]
-
-    async def process_of(name: str, call: Handler) -> str:
-        with request_context(tools=tools(call, transport, name)):
-            await several.ask("Go.", tools=[tool(name)])
-        [metadata] = {body["metadata"]["user_id"] for body in several.api.requests if name in body["tools"][0]["name"]}
-        return metadata
-
-    several.answers(respond)
-    left, right = await asyncio.gather(process_of("left", wait), process_of("right", wait))
-    assert left != right
-    await several.settled()
-    for name, process in (("left", left), ("right", right), ("left", left)):
-        several.api.requests.clear()
-        assert await process_of(name, add) == process
-        await several.settled()
-
-
 async def test_a_process_dying_after_a_call_is_a_server_failure(connect: Connect, transport: Transport) -> None:
     """MSG-64: clients retry after a connection error."""
     several = connect(size=1)
