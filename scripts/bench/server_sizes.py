@@ -33,7 +33,7 @@ BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "us
 
 async def measure(effort: Effort) -> list[Figure]:
     figures: dict[Group, list[Figure]] = {group: [] for group in (RATE, COST, SERVER, PROCESS)}
-    async with scripted_api() as (_, environment):
+    async with scripted_api() as environment:
         for size in SIZES[: effort.times(len(SIZES))]:
             async with serving(size, environment) as (server, http):
                 await load(http, size, 4 * size)  # starts the processes

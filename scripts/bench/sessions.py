@@ -179,7 +179,7 @@ async def compare_turns(options: ClaudeAgentOptions, effort: Effort) -> dict[str
 
 
 async def measure_pool(effort: Effort) -> list[Figure]:
-    async with scripted_api() as (_, env):
+    async with scripted_api() as env:
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
         return [*await measure_lease(options, effort), *await measure_queries(options, effort)]
 
