@@ -194,23 +194,18 @@ def main(
 
 def run(suites: Iterable[Suite], effort: Effort) -> tuple[list[Figure], list[str]]:
     """Run benchmarks in sequence, also after a failure; return the figures, and the names of failed benchmarks."""
-
-    async def bounded(suite: Suite) -> list[Figure]:
-        async with asyncio.timeout(_SUITE_SECONDS):
-            return await suite.measure(effort)
-
     figures: list[Figure] = []
     failed: list[str] = []
     for suite in suites:
         print(f"\n== {suite.name}: {suite.title}", flush=True)
         try:
-            measured = [replace(figure, suite=suite.name) for figure in asyncio.run(bounded(suite))]
+            measured = asyncio.run(asyncio.wait_for(suite.measure(effort), _SUITE_SECONDS))
         except Exception:
             traceback.print_exc(file=sys.stdout)
             failed.append(suite.name)
             continue
         show(measured, judged=not effort.quick)
-        figures += measured
+        figures += (replace(figure, suite=suite.name) for figure in measured)
     return figures, failed
 
 

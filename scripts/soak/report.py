@@ -47,14 +47,11 @@ class KindTotals:
 
 
 @dataclass
-class Totals:
-    """Sums over all rounds, and memory in megabytes."""
+class Totals(KindTotals):
+    """Sums over all rounds and kinds, and memory in megabytes."""
 
     seconds: float = 0.0
     rounds: int = 0
-    cases: int = 0
-    runs: int = 0
-    right: int = 0
     kinds: dict[str, KindTotals] = field(default_factory=dict[str, KindTotals])
     outcomes: Counter[str] = field(default_factory=Counter[str])
     done: Counter[str] = field(default_factory=Counter[str])
@@ -83,7 +80,7 @@ class Totals:
                 totals.cases += 1
                 totals.runs += end.runs
                 totals.right += end.error == RIGHT
-            kind.slowest = max(kind.slowest, end.ended - end.begun)
+                totals.slowest = max(totals.slowest, end.ended - end.begun)
         self.outcomes += verdict.outcomes
         self.caused += verdict.causes
 

@@ -90,9 +90,8 @@ class Soak:
     async def _make(self, plan: Round, before: Before) -> None:
         numbers = itertools.count((plan.number + 1) * _NUMBERS_PER_ROUND)
         first = len(self._ground.records)
-        until = time.monotonic() + plan.seconds
         async with self._inject(plan):
-            ends = await self._work(plan, numbers, lambda: time.monotonic() < until)
+            ends = await self._work(plan, numbers)
         await self._ground.api.order("drop_faults")
         await self._ground.api.update()
         verdict = judge(ends, self._ground.records, self._ground.api.hits)
@@ -107,7 +106,7 @@ class Soak:
         places = self._settings.pool + BRIEF_PLACES
         self._totals.breaks(plan.number, await settled(self._ground.providers, places, before))
         if plan.faults and not self._stop.is_set():
-            ends = await self._work(Round(plan.number), numbers, lambda: True, iter(LIGHT))
+            ends = await self._work(Round(plan.number), numbers, iter(LIGHT))
             verdict = judge(ends, [])
             self._totals.count(ends, verdict)
             self._totals.breaks(plan.number, [f"after all faults: {line}" for line in verdict.broken])
@@ -134,34 +133,30 @@ class Soak:
 
     async def _warm_up(self) -> None:
         """Make a case for each kind, so that permanent resources exist and modules are imported."""
-        ends = await self._work(Round(-1), itertools.count(), lambda: True, iter(KINDS))
+        ends = await self._work(Round(-1), itertools.count(), iter(KINDS))
         self._totals.breaks(-1, [f"warm-up: {line}" for line in judge(ends, []).broken])
 
     @contextlib.asynccontextmanager
     async def _inject(self, plan: Round) -> AsyncGenerator[None]:
         seed = f"{self._settings.seed}/{plan.number}"
-        doing = {
-            asyncio.create_task(FAULTS[name].repeat(self._ground, Random(f"{seed}/{name}"))): name
-            for name in plan.faults
-        }
+        faults = [FAULTS[name].repeat(self._ground, Random(f"{seed}/{name}")) for name in plan.faults]
+        tasks = [*map(asyncio.create_task, faults)]
         try:
             yield
         finally:
-            for task in doing:
+            for task in tasks:
                 task.cancel()
-            if doing:
-                await asyncio.wait(doing)
-            failed = {name: task.exception() for task, name in doing.items() if not task.cancelled()}
-            self._totals.breaks(plan.number, [f"the fault {name} itself: {error!r}" for name, error in failed.items()])
+            outcomes = zip(plan.faults, await asyncio.gather(*tasks, return_exceptions=True), strict=True)
+            failed = [(name, error) for name, error in outcomes if not isinstance(error, asyncio.CancelledError)]
+            self._totals.breaks(plan.number, [f"the fault {name} itself: {error!r}" for name, error in failed])
 
-    async def _work(
-        self, plan: Round, numbers: Iterator[int], goes_on: Callable[[], bool], kinds: Iterator[str] | None = None
-    ) -> list[Ended]:
+    async def _work(self, plan: Round, numbers: Iterator[int], kinds: Iterator[str] | None = None) -> list[Ended]:
         """Make cases, `at_once` in parallel, until the round's end, or a case for each name in `kinds`."""
         ends: list[Ended] = []
+        until = time.monotonic() + plan.seconds
 
         async def work() -> None:
-            while goes_on() and not self._stop.is_set():
+            while (kinds or time.monotonic() < until) and not self._stop.is_set():
                 number = next(numbers)
                 chance = Random(f"{self._settings.seed}/{number}")
                 if kinds is None:
