@@ -1,10 +1,7 @@
 """Measure an agent's runs through Claude Code, each figure compared with its parts, measured in the same run.
 
-A warm run in a conversation, compared with a bare turn with the SDK's client on a live process and a run with
-pydantic-ai's own `AnthropicModel`, since it replaces both. A run with a tool call, compared with two such turns and
-such a run. The first run in a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
-conversations with 2 to 200 messages, imported and continued. Streams: the time to the first word, and the Python
-process's work for a hundred words. All use the loopback API, which answers at once.
+A run replaces a turn with the SDK's client on a live process, and a run with pydantic-ai's own `AnthropicModel`. All
+use the loopback API, which answers at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -112,6 +109,7 @@ async def measure_first(effort: Effort) -> list[Figure]:
 
 
 async def measure_independent(effort: Effort) -> list[Figure]:
+    """Compare runs without a conversation with `claude_agent_sdk.query()`."""
     played = Rounds()
     async with (
         scripted_api() as env,
@@ -129,6 +127,7 @@ async def measure_independent(effort: Effort) -> list[Figure]:
 
 
 async def measure_history(effort: Effort) -> list[Figure]:
+    """Compare conversations that are imported, and then continued."""
     figures: list[Figure] = []
     async with scripted_api() as env, contenders(env, effort, PLAIN, OURS, PEER) as workers:
         for messages in HISTORIES[: effort.times(len(HISTORIES))]:
