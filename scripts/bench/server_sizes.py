@@ -23,7 +23,8 @@ SIZES = (1, 2, 4, 8)
 # So few that no process is replaced in any repetition: the figures are for warm processes.
 REQUESTS = 120
 REPETITIONS = 3
-BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello?"}]}
+PROMPT = {"role": "user", "content": [{"type": "text", "text": "Hello?"}]}
+BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [PROMPT]}
 
 
 async def measure(effort: Effort) -> list[Figure]:

@@ -153,6 +153,7 @@ async def measure_turns(effort: Effort) -> list[Figure]:
 
 
 async def compare_turns(title: str, options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
+    times: dict[str, list[float]] = {}  # by its type, the client may suppress an error
     async with ClaudeSDKClient(options) as client, await Session.open(options) as session:
 
         async def bare() -> None:
@@ -166,7 +167,7 @@ async def compare_turns(title: str, options: ClaudeAgentOptions, effort: Effort)
                 raise RuntimeError("not the answer")
 
         times = await alternated({BARE: bare, SESSION: ours}, effort.times(TURNS, 4), effort.times(WARM_UP))
-        return Group(title).figures(times, BARE, {SESSION: Bound(1.3, of="ratio")})
+    return Group(title).figures(times, BARE, {SESSION: Bound(1.3, of="ratio")})
 
 
 async def measure_pool(effort: Effort) -> list[Figure]:
