@@ -7,8 +7,7 @@ from functools import partial
 import pytest
 
 from cli_logs import CLI
-from cli_wheels import wheel
-from commands import CheckError
+from commands import CheckError, wheel
 from log_corpora import SCENARIOS, at_random, killed_after_a_compaction, make
 
 QUICK = ("killed_between",)

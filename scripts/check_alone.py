@@ -2,7 +2,7 @@
 
     python -I -W error scripts/check_alone.py NAME
 
-Exits with the problems, if any. Started by check_installs.py.
+Exits with the problems, if any. Started by release.py.
 """
 
 import ast

@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,7 @@ from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from cc_session import Session, sealed_options
 from cc_types import ControlRequestError
-from cli_wheels import wheel
-from commands import CheckError, finish
+from commands import CheckError, finish, wheel
 from commands import run as run_command
 from workspace import ROOT, markdown_table, write_table
 
@@ -40,6 +38,7 @@ import abilities
 
 from api_script import Reply, Respond, call, steps, stopped, text, thought
 from both_ways import BothWays, Run
+from processes import at_rest
 
 PAGE = ROOT / "docs" / "reference" / "cli-versions.md"
 TESTED = ROOT / "packages" / "cc-model" / "src" / "cc_model" / "doctor" / "tested.py"
@@ -59,21 +58,6 @@ MODULE = '''\
 
 __all__ = ["TESTED_CLIS"]
 '''
-
-
-@dataclass(frozen=True)
-class Row:
-    """The results for a version and a login; the fields are the columns."""
-
-    cli: str
-    sdk: str
-    login: str
-    exact: str
-    warm: str = ""
-    prompts_on_a_warm_process: str = ""
-    one_api_call: str = ""
-    loop: str = ""
-    own_tools: str = ""
 
 
 async def text_twice(model: AnthropicModel) -> object:
@@ -151,7 +135,7 @@ async def warm(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login)
     return f"{provider.transport.stats().starts - starts} for {runs}"
 
 
-async def prompts(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
+async def prompts_on_a_warm_process(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
     """Change a session's system prompt, where the CLI sends it with every login."""
     await provider.warm()
     cli = psutil.Process(provider.transport.pids[0]).exe()
@@ -184,7 +168,7 @@ async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login
                 pass
         except (APIError, httpx2.TransportError):
             pass  # the integration tests check the client's result
-        await at_rest(provider)
+        await at_rest(provider)  # a second API call may come late
         if len(api.requests) != before + 1:
             more.append(name)
     return of(len(ANSWERS) + len(FAULTS), more)
@@ -214,49 +198,39 @@ async def through_the_cli(agent: Agent[Any, str], expected: str) -> str:
     return "yes" if good else "no result"
 
 
-async def at_rest(provider: ClaudeCodeProvider) -> None:
-    """Wait until all processes are idle: a second API call may come late."""
-    async with asyncio.timeout(STEP_SECONDS):
-        while not provider.transport.stats().is_at_rest:  # noqa: ASYNC110  # there is no event for it
-            await asyncio.sleep(0.01)
-
-
 def of(count: int, others: list[str]) -> str:
     """Return how many out of `count` are good, and the other names."""
     named = f"; not {', '.join(others)}" if 0 < len(others) < count else ""
     return f"{count - len(others)} of {count}{named}"
 
 
+Row = dict[str, str]
 Check = Callable[[LoopbackServer, ClaudeCodeProvider, Login], Awaitable[str]]
-CHECKS: tuple[Check, ...] = (exact, warm, prompts, one_api_call, loop, own_tools)
+CHECKS: tuple[Check, ...] = (exact, warm, prompts_on_a_warm_process, one_api_call, loop, own_tools)
 
 
 async def check(cli: Path, sdk: str, login: str, problems: list[str], checks: Sequence[Check] = CHECKS) -> Row:
-    """Run checks with a CLI and a login, each with new processes; add failures to `problems`."""
+    """Run checks with a CLI and a login, each with new processes; return a table row, and add to `problems`."""
     name = (await run_command([str(cli), "--version"], Path(tempfile.gettempdir()))).split()[0]
-    results: list[str] = []
+    row = {"CLI": name, "SDK": sdk, "login": login}
     for run in checks:
+        column = run.__name__.replace("_", " ").replace("api", "API")
         with LoopbackServer() as api:
             env = api.env(LOGINS[login])
             try:
                 async with ClaudeCodeProvider(cli_path=cli, env=env, max_retries=0, pool=4) as provider:
-                    results.append(await run(api, provider, LOGINS[login]))
+                    row[column] = await run(api, provider, LOGINS[login])
             except Exception as error:
-                results.append(type(error).__name__)
+                row[column] = type(error).__name__
                 problems.append(f"CLI {name}, {login}, {run.__name__}: {error}")
-    return Row(name, sdk, login, *results)
-
-
-def table(rows: list[Row]) -> list[str]:
-    names = [field.name.replace("_", " ").replace("api", "API") for field in fields(Row)]
-    return markdown_table(["CLI", "SDK", *names[2:]], *(astuple(row) for row in rows))
+    return row
 
 
 def module(rows: list[Row]) -> str:
     """Return the module text with the versions that are exact with each login, which `cc-model doctor` reads."""
     whole = of(len(SCENARIOS), [])
-    differ = {row.cli for row in rows if row.exact != whole}
-    names = [f'    "{name}",' for name in dict.fromkeys(row.cli for row in rows) if name not in differ]
+    differ = {row["CLI"] for row in rows if row["exact"] != whole}
+    names = [f'    "{name}",' for name in dict.fromkeys(row["CLI"] for row in rows) if name not in differ]
     return "\n".join([MODULE, "TESTED_CLIS = (", *names, ")", ""])
 
 
@@ -271,9 +245,10 @@ async def work(versions: list[str], write: bool) -> list[str]:
             print(f"{version}: checked", flush=True)
         except CheckError as error:
             failed.append(f"{version}: {error}")
-    print(*table(rows), sep="\n")
+    table = markdown_table(rows[0] if rows else (), *(row.values() for row in rows))
+    print(*table, sep="\n")
     if write:
-        write_table(PAGE, table(rows))
+        write_table(PAGE, table)
         TESTED.write_text(module(rows), "utf-8")
     return failed
 

@@ -1,4 +1,4 @@
-"""Run commands for the checks, with a time limit and stopped with all child processes, and create environments."""
+"""Run commands for the checks, with a time limit and stopped with all child processes; create environments."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from workspace import ROOT, find_uv, read_members, read_toml
@@ -96,6 +97,29 @@ async def create(folder: Path, wanted: Iterable[str], pins: Iterable[str], overr
     limits = ["--constraints=constraints.txt", "--build-constraints=build.txt", "--overrides=overrides.txt"]
     await run([*find_uv(), "pip", "install", f"--python={python}", *options, *limits, *wanted], folder)
     return python
+
+
+@asynccontextmanager
+async def wheel(version: str) -> AsyncGenerator[tuple[Path, str]]:
+    """Fetch a claude-agent-sdk version; yield the CLI in the wheel, and the SDK's version.
+
+    Raises:
+        CheckError: The wheel has no CLI, or cannot be fetched.
+    """
+    requirement = "claude-agent-sdk" if version == "newest" else f"claude-agent-sdk=={version}"
+    with tempfile.TemporaryDirectory(prefix="check-cli-") as name:
+        install = ["pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", f"--target={name}", requirement]
+        # Outside the repository, where the pins would apply.
+        await run([*find_uv(), *install], Path(name))
+        yield _cli_in(Path(name))
+
+
+def _cli_in(folder: Path) -> tuple[Path, str]:
+    [metadata] = folder.glob("claude_agent_sdk-*.dist-info")
+    cli = folder / "claude_agent_sdk" / "_bundled" / "claude"
+    if not cli.exists():
+        raise CheckError(f"{metadata.name} brings no CLI for this platform")
+    return cli, metadata.name.removeprefix("claude_agent_sdk-").removesuffix(".dist-info")
 
 
 async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list[str]:

@@ -8,6 +8,7 @@ A package, or a folder in it (a room), stands above all that it imports. The sta
 
 import argparse
 import ast
+import itertools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,24 +67,17 @@ def levels(parts: Iterable[Part]) -> list[list[Part]]:
     Parts that import each other stand in the same row.
     """
     remaining = {part.name: part for part in parts}
+    below = {name: {*part.imports} for name, part in remaining.items()}
+    for middle, name in itertools.product(below, below):
+        below[name] |= below[middle] if middle in below[name] else set()
     rows: list[list[Part]] = []
     while remaining:
-        below = {name: _reached(name, remaining) for name in remaining}
-        row = [part for name, part in sorted(remaining.items()) if all(name in below[other] for other in below[name])]
-        rows.insert(0, row)
-        for part in row:
-            del remaining[part.name]
+        # A part may stand here if each remaining part below it also stands above it.
+        names = [
+            name for name in sorted(remaining) if all(name in below[other] for other in below[name] & remaining.keys())
+        ]
+        rows.insert(0, [remaining.pop(name) for name in names])
     return rows
-
-
-def _reached(name: str, parts: Mapping[str, Part]) -> set[str]:
-    """Return the parts that a part imports, directly or through others."""
-    reached: set[str] = set()
-    new = {name}
-    while new:
-        new = {other for importer in new for other in parts[importer].imports if other in parts} - reached
-        reached |= new
-    return reached - {name}
 
 
 def read_parts() -> tuple[list[Part], Mapping[str, list[Part]]]:

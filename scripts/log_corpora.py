@@ -24,8 +24,7 @@ from claude_agent_sdk import fork_session
 from cc_convert.logs import read_logs
 from cc_convert.reconcile import reconcile
 from cc_loopback import LoopbackServer
-from cli_wheels import wheel
-from commands import finish
+from commands import finish, wheel
 from workspace import ROOT
 
 sys.path.append(str(ROOT / "integration-tests" / "support"))

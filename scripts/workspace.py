@@ -1,4 +1,4 @@
-"""Facts about the workspace for the scripts: folder, members, release, and the uv command.
+"""Facts about the workspace for the scripts: folder, members, tables, and the uv command.
 
 Standard library only: the scripts also run before anything is installed.
 """
@@ -15,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-
-# The release, see release.py.
-DIST = ROOT / "dist"
-CONSTRAINTS = DIST / "constraints.txt"
-REQUIREMENTS = DIST / "requirements.txt"
 
 
 def find_uv() -> list[str]:

@@ -2,8 +2,7 @@
 
     python scripts/bench/api.py
 
-Prints the environment for clients as a JSON line. Then answers each line on standard input with a JSON line: the bytes
-in each request since the last line. Exits at the end of the input.
+Prints the environment for clients as a JSON line, and exits at the end of standard input.
 
 Answers: a call of the tool, if the request has a tool and no result yet; for `Count to N.` N words, each a delta
 when streamed; for `Query N.` the same; otherwise "Hello." A peer that offers the model no tools asks in two prompts for
@@ -60,12 +59,7 @@ def counted(count: int) -> list[dict[str, Any]]:
 def main() -> None:
     with LoopbackServer(respond) as api:
         print(json.dumps({**api.env(), "BENCH_API_URL": api.url}), flush=True)
-        for _ in sys.stdin:
-            sizes = [len(call.raw) for call in api.calls if call.method == "POST"]
-            # Recorded requests are not needed any more; they would only use memory.
-            api.calls.clear()
-            api.requests.clear()
-            print(json.dumps(sizes), flush=True)
+        sys.stdin.read()
 
 
 if __name__ == "__main__":

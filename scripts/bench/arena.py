@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -60,44 +60,23 @@ def find_peer() -> tuple[bool, str]:
 
 
 @asynccontextmanager
-async def scripted_api() -> AsyncGenerator[tuple[LineProcess, dict[str, str]]]:
-    """Run `api.py`; yield the process, and the environment for clients."""
+async def scripted_api() -> AsyncGenerator[dict[str, str]]:
+    """Run `api.py`, and yield the environment for clients."""
     async with line_process("the API", (sys.executable, str(HERE / "api.py")), {}) as api:
-        yield api, await api.read()
-
-
-class Arena:
-    """The API, and contenders connected to it."""
-
-    def __init__(self, api: LineProcess, environment: Mapping[str, str], effort: Effort) -> None:
-        self._api, self._environment, self._effort = api, environment, effort
-
-    async def sizes(self) -> list[int]:
-        """Return the bytes in each request to the API since the last call."""
-        return await self._api.order("sizes")
-
-    @asynccontextmanager
-    async def contenders(self, *names: str) -> AsyncGenerator[dict[str, LineProcess]]:
-        """Yield contenders in separate processes, all imports done; the peer only if it is available."""
-        async with AsyncExitStack() as stack:
-            workers: dict[str, LineProcess] = {}
-            for name in self.present(names):
-                python = PEER_PYTHON if name == PEER else (sys.executable,)
-                command = (*python, str(HERE / "contenders.py"), KINDS[name])
-                workers[name] = await stack.enter_async_context(line_process(name, command, self._environment))
-                await workers[name].read()
-            yield workers
-
-    def present(self, names: Iterable[str]) -> list[str]:
-        """Return the contenders that can be measured here."""
-        return [name for name in names if name != PEER or self._effort.peer]
+        yield await api.read()
 
 
 @asynccontextmanager
-async def arena(effort: Effort) -> AsyncGenerator[Arena]:
-    async with scripted_api() as (api, environment):
-        path = os.pathsep.join((str(CLI.parent), os.environ.get("PATH", "")))
-        yield Arena(api, {**environment, "PATH": path}, effort)
+async def contenders(env: Mapping[str, str], effort: Effort, *names: str) -> AsyncGenerator[dict[str, LineProcess]]:
+    """Yield contenders in separate processes, all imports done; the peer only if it is available."""
+    path = os.pathsep.join((str(CLI.parent), os.environ.get("PATH", "")))
+    async with AsyncExitStack() as stack:
+        workers: dict[str, LineProcess] = {}
+        for name in (name for name in names if name != PEER or effort.peer):
+            command = (*(PEER_PYTHON if name == PEER else (sys.executable,)), str(HERE / "contenders.py"), KINDS[name])
+            workers[name] = await stack.enter_async_context(line_process(name, command, {**env, "PATH": path}))
+            await workers[name].read()
+        yield workers
 
 
 class Rounds:
@@ -114,15 +93,10 @@ class Rounds:
     ) -> None:
         """Send an order to all contenders in alternation; a warm-up round does not count."""
         self._number += 1
-        for name in rotated(workers, self._number):
-            times = await workers[name].order(do, **arguments)
-            if counts:
-                for kind, value in times.items():
-                    getattr(self, kind).setdefault(name, []).append(value)
+        times = {name: await workers[name].order(do, **arguments) for name in rotated(workers, self._number)}
+        for name in workers if counts else ():
+            for kind, value in times[name].items():
+                getattr(self, kind).setdefault(name, []).append(value)
 
     async def begin(self, workers: Mapping[str, LineProcess], *, messages: int = 0, tool: bool = False) -> None:
         await self.play(workers, "begin", counts=False, messages=messages, tool=tool)
-
-    def ordered(self, times: Mapping[str, list[float]], names: Iterable[str]) -> dict[str, list[float]]:
-        """Return the times in the order of `names`, not in the order of execution."""
-        return {name: times[name] for name in names if name in times}

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -77,20 +77,18 @@ class InCLIContender(AgentContender):
 class ClientContender:
     """The SDK's client on a live process: a turn there is the lower limit for Claude Code."""
 
-    def __init__(self, client_class: Any, options: Any) -> None:
-        self._class, self._options, self._client = client_class, options, None
+    def __init__(self) -> None:
+        self._client: Any = None
 
     async def begin(self, messages: int, *, tool: bool) -> None:
         """Start a conversation in a new process, which cannot import a history and does not have our tool."""
         await self.aclose()
-        self._client: Any = self._class(self._options)
+        self._client = import_module("claude_agent_sdk").ClaudeSDKClient(_sealed_options())
         await self._client.connect()
 
     async def turn(self) -> None:
         await self._client.query(PROMPT)
-        async for message in self._client.receive_response():
-            if hasattr(message, "result"):
-                _check(message.result)
+        await _check_result(self._client.receive_response())
 
     async def run(self, prompt: str) -> None:
         await self.turn()
@@ -103,34 +101,32 @@ class ClientContender:
 class QueryContender:
     """`claude_agent_sdk.query()`, which starts a process for each call."""
 
-    def __init__(self, sdk: Any, options: Any) -> None:
-        self._sdk, self._options = sdk, options
-        server = sdk.create_sdk_mcp_server(
-            "bench", tools=[sdk.tool("look_up", look_up.__doc__, {"word": str})(_served)]
-        )
-        self._with_tool = replace(
-            options, mcp_servers={"bench": server}, allowed_tools=["mcp__bench__look_up"], max_turns=None
-        )
-        self._wanted = options
+    def __init__(self) -> None:
+        self._sdk: Any = import_module("claude_agent_sdk")
+        self._options, self._tools = _sealed_options(), dict[str, Any]()
 
     async def begin(self, messages: int, *, tool: bool) -> None:
         """Select whether a tool is called, in the CLI's own loop; there are no conversations."""
-        self._wanted = self._with_tool if tool else self._options
+
+        async def serve(arguments: Any) -> Any:
+            return {"content": [{"type": "text", "text": look_up(arguments["word"])}]}
+
+        tools = [self._sdk.tool("look_up", look_up.__doc__, {"word": str})(serve)]
+        servers = {"bench": self._sdk.create_sdk_mcp_server("bench", tools=tools)}
+        wanted = {"mcp_servers": servers, "allowed_tools": ["mcp__bench__look_up"], "max_turns": None}
+        self._tools = wanted if tool else {}
 
     async def turn(self) -> None:
-        await self._ask(PROMPT, self._wanted)
+        await _check_result(self._sdk.query(prompt=PROMPT, options=replace(self._options, **self._tools)))
 
     async def run(self, prompt: str) -> None:
-        await self._ask(prompt, self._options)
-
-    async def _ask(self, prompt: str, options: Any) -> None:
-        async for message in self._sdk.query(prompt=prompt, options=options):
-            if hasattr(message, "result"):
-                _check(message.result)
+        await _check_result(self._sdk.query(prompt=prompt, options=self._options))
 
 
-async def _served(arguments: Any) -> Any:
-    return {"content": [{"type": "text", "text": look_up(arguments["word"])}]}
+async def _check_result(messages: AsyncIterator[Any]) -> None:
+    async for message in messages:
+        if hasattr(message, "result"):
+            _check(message.result)
 
 
 def _check(answer: object) -> None:
@@ -161,13 +157,15 @@ async def contender(name: str) -> AsyncGenerator[Any]:
             case "sdk" | "stdio":
                 yield InCLIContender(await _ours(stack), name)
             case "peer":
-                yield AgentContender(_peer())
+                peer = import_module("pydantic_ai_claude_code")
+                provider = peer.ClaudeCodeProvider({"use_sandbox_runtime": False})
+                yield AgentContender(peer.ClaudeCodeModel("sonnet", provider=provider))
             case "client":
-                client = ClientContender(import_module("claude_agent_sdk").ClaudeSDKClient, _sealed_options())
+                client = ClientContender()
                 stack.push_async_callback(client.aclose)
                 yield client
             case "query":
-                yield QueryContender(import_module("claude_agent_sdk"), _sealed_options())
+                yield QueryContender()
             case _:
                 raise ValueError(f"unknown contender: {name}")
 
@@ -186,12 +184,6 @@ async def _ours(stack: AsyncExitStack) -> Any:
 
     provider = await stack.enter_async_context(ClaudeCodeProvider(pool=1, max_retries=0))
     return ClaudeCodeModel(MODEL, provider=provider)
-
-
-def _peer() -> Any:
-    module = import_module("pydantic_ai_claude_code")
-    provider = module.ClaudeCodeProvider({"use_sandbox_runtime": False})
-    return module.ClaudeCodeModel("sonnet", provider=provider)
 
 
 def _sealed_options() -> Any:

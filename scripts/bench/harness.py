@@ -19,13 +19,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
-
-T = TypeVar("T")
 
 NOTE = "Compare ratios, not single times: those depend on the computer and its load."
 # Width for output into a file.
@@ -46,7 +44,7 @@ def ratios_of_neighbours(values: Sequence[float], floor: Sequence[float]) -> lis
     return [value / least for value, least in zip(mine, other, strict=True)]
 
 
-def rotated(names: Iterable[T], by: int) -> list[T]:
+def rotated(names: Iterable[str], by: int) -> list[str]:
     """Return the names in another order for each round, so that no contender always follows the same contender."""
     listed = [*names]
     start = by % len(listed) if listed else 0
@@ -194,23 +192,18 @@ def main(
 
 def run(suites: Iterable[Suite], effort: Effort) -> tuple[list[Figure], list[str]]:
     """Run benchmarks in sequence, also after a failure; return the figures, and the names of failed benchmarks."""
-
-    async def bounded(suite: Suite) -> list[Figure]:
-        async with asyncio.timeout(_SUITE_SECONDS):
-            return await suite.measure(effort)
-
     figures: list[Figure] = []
     failed: list[str] = []
     for suite in suites:
         print(f"\n== {suite.name}: {suite.title}", flush=True)
         try:
-            measured = [replace(figure, suite=suite.name) for figure in asyncio.run(bounded(suite))]
+            measured = asyncio.run(asyncio.wait_for(suite.measure(effort), _SUITE_SECONDS))
         except Exception:
             traceback.print_exc(file=sys.stdout)
             failed.append(suite.name)
             continue
         show(measured, judged=not effort.quick)
-        figures += measured
+        figures += (replace(figure, suite=suite.name) for figure in measured)
     return figures, failed
 
 

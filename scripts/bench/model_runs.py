@@ -1,17 +1,14 @@
 """Measure an agent's runs through Claude Code, each figure compared with its parts, measured in the same run.
 
-A warm run in a conversation, compared with a bare turn with the SDK's client on a live process and a run with
-pydantic-ai's own `AnthropicModel`, since it replaces both. A run with a tool call, compared with two such turns and
-such a run. The first run in a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
-conversations with 2 to 200 messages, imported and continued. Streams: the time to the first word, and the Python
-process's work for a hundred words. The bytes that the API receives. All use the loopback API, which answers at once.
+A run replaces a turn with the SDK's client on a live process, and a run with pydantic-ai's own `AnthropicModel`. All
+use the loopback API, which answers at once.
 """
 
 from collections.abc import Mapping, Sequence
 
 from line_process import LineProcess
 
-from .arena import CLIENT, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE, PEER, PLAIN, QUERY, Arena, Rounds, arena
+from .arena import CLIENT, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE, PEER, PLAIN, QUERY, Rounds, contenders, scripted_api
 from .harness import Bound, Effort, Figure, Group, Suite, ratios_of_neighbours
 
 CONVERSATIONS = 12
@@ -25,8 +22,6 @@ HISTORY_CONVERSATIONS = 5
 HISTORY_TURNS = 6
 STREAMS = 30
 FEW_WORDS, MANY_WORDS = 50, 250
-TIMES_BYTES = 1.1
-PROMPTS = {"short": "Hello?", "20 KB": "Hello? " * 3_000}
 
 PARTS_TITLE = "Warm run, in multiples of its parts"
 TWO_TURNS = "two turns of the SDK's client"
@@ -41,8 +36,8 @@ def parts(mine: Sequence[float], turns: Sequence[float], framework: Sequence[flo
 
 async def measure_text(effort: Effort) -> list[Figure]:
     """Compare warm runs without tools: time, and our process's processor time."""
-    played, workers = await conversations(effort, (PLAIN, OURS), (QUERY, PEER), tool=False)
-    times = played.ordered(played.milliseconds, workers)
+    played = await conversations(effort, (PLAIN, OURS), tool=False)
+    times = played.milliseconds
     work = {name: played.processor[name] for name in (PLAIN, OURS)}
     own = [mine - floor for mine, floor in zip(work[OURS], work[PLAIN], strict=True)]
     return [
@@ -58,11 +53,8 @@ async def measure_text(effort: Effort) -> list[Figure]:
 
 async def measure_tool(effort: Effort) -> list[Figure]:
     """Compare warm runs with a tool call, which make two requests; `query()` uses the CLI's own loop as well."""
-    played, workers = await conversations(
-        effort, (PLAIN, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE), (QUERY, PEER), tool=True
-    )
-    times = played.ordered(played.milliseconds, workers)
-    bare = played.milliseconds[CLIENT]
+    times = (await conversations(effort, (PLAIN, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE), tool=True)).milliseconds
+    bare = times.pop(CLIENT)
     pairs = [first + second for first, second in zip(bare[::2], bare[1::2], strict=True)]
     return [
         *Group("Warm run with one tool call").figures({**times, TWO_TURNS: pairs}, PLAIN),
@@ -72,23 +64,25 @@ async def measure_tool(effort: Effort) -> list[Figure]:
     ]
 
 
-async def conversations(
-    effort: Effort, always: Sequence[str], slow: Sequence[str], *, tool: bool
-) -> tuple[Rounds, list[str]]:
+async def conversations(effort: Effort, names: Sequence[str], *, tool: bool) -> Rounds:
     """Run conversations in each round, and less often the contenders that start a process for each run."""
     played = Rounds()
-    async with arena(effort) as place, place.contenders(*always) as fast, place.contenders(*slow) as others:
-        async with place.contenders(CLIENT) as client:
-            for _ in range(effort.times(CONVERSATIONS)):
-                await played.begin({**fast, **client}, tool=tool)
-                for number in range(WARM_UP_TURNS + effort.times(TURNS)):
-                    counts = number >= WARM_UP_TURNS
-                    await played.play(fast, "turn", counts=counts)
-                    for _ in range(2 if tool else 1):
-                        await played.play(client, "turn", counts=counts)
-                await played.begin(others, tool=tool)
-                await played.play(others, "turn")
-    return played, [*always, *([] if tool else [CLIENT]), *others]
+    async with (
+        scripted_api() as env,
+        contenders(env, effort, *names) as fast,
+        contenders(env, effort, QUERY, PEER) as slow,
+        contenders(env, effort, CLIENT) as client,
+    ):
+        for _ in range(effort.times(CONVERSATIONS)):
+            await played.begin({**fast, **client}, tool=tool)
+            for number in range(WARM_UP_TURNS + effort.times(TURNS)):
+                counts = number >= WARM_UP_TURNS
+                await played.play(fast, "turn", counts=counts)
+                for _ in range(2 if tool else 1):
+                    await played.play(client, "turn", counts=counts)
+            await played.begin(slow, tool=tool)
+            await played.play(slow, "turn")
+    return played
 
 
 def times_as_long(
@@ -106,36 +100,40 @@ def times_as_long(
 async def measure_first(effort: Effort) -> list[Figure]:
     """Compare the first run in a Python process that has imported everything and started nothing."""
     played = Rounds()
-    names = (PLAIN, OURS, QUERY, PEER)
-    async with arena(effort) as place:
+    async with scripted_api() as env:
         for _ in range(effort.times(FIRST_RUNS)):
-            async with place.contenders(*names) as workers:
+            async with contenders(env, effort, PLAIN, OURS, QUERY, PEER) as workers:
                 await played.play(workers, "run")
-    times = played.ordered(played.milliseconds, names)
+    times = played.milliseconds
     return [*Group("First run of a process").figures(times, PLAIN), *times_as_long(times)]
 
 
 async def measure_independent(effort: Effort) -> list[Figure]:
+    """Compare runs without a conversation with `claude_agent_sdk.query()`."""
     played = Rounds()
-    async with arena(effort) as place, place.contenders(PLAIN, OURS) as fast, place.contenders(QUERY, PEER) as slow:
+    async with (
+        scripted_api() as env,
+        contenders(env, effort, PLAIN, OURS) as fast,
+        contenders(env, effort, QUERY, PEER) as slow,
+    ):
         for number in range(-2, effort.times(INDEPENDENT, INDEPENDENT_PER_QUERY)):
             await played.play(fast, "run", counts=number >= 0)
             if number % INDEPENDENT_PER_QUERY == 0:
                 await played.play(slow, "run")
-    times = played.ordered(played.milliseconds, (PLAIN, OURS, QUERY, PEER))
+    times = played.milliseconds
     group = Group("Independent run")
     # MSG-52
     return [*group.figures(times, PLAIN), *times_as_long(times, {QUERY: Bound(8.0, least=True)})]
 
 
 async def measure_history(effort: Effort) -> list[Figure]:
+    """Compare conversations that are imported, and then continued."""
     figures: list[Figure] = []
-    async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
+    async with scripted_api() as env, contenders(env, effort, PLAIN, OURS, PEER) as workers:
         for messages in HISTORIES[: effort.times(len(HISTORIES))]:
             over, on = await histories(effort, workers, messages)
             for title, played in (("taken over from elsewhere", over), ("gone on with", on)):
-                times = played.ordered(played.milliseconds, workers)
-                figures += Group(f"History of {messages} messages, {title}").figures(times, PLAIN)
+                figures += Group(f"History of {messages} messages, {title}").figures(played.milliseconds, PLAIN)
     return figures
 
 
@@ -155,15 +153,14 @@ async def histories(effort: Effort, workers: dict[str, LineProcess], messages: i
 async def measure_stream(effort: Effort) -> list[Figure]:
     """Compare streams with few and with many words; the difference is the cost of the words."""
     few, many = Rounds(), Rounds()
-    async with arena(effort) as place, place.contenders(PLAIN, OURS) as workers:
+    async with scripted_api() as env, contenders(env, effort, PLAIN, OURS) as workers:
         for number in range(-2, effort.times(STREAMS)):
             await few.play(workers, "stream", counts=number >= 0, words=FEW_WORDS)
             await many.play(workers, "stream", counts=number >= 0, words=MANY_WORDS)
-    first = few.ordered(few.first, workers)
     work = {name: _per_hundred(few.processor[name], many.processor[name]) for name in workers}
     own = [mine - floor for mine, floor in zip(work[OURS], work[PLAIN], strict=True)]
     return [
-        *Group("Time to the first streamed word").figures(first, PLAIN),
+        *Group("Time to the first streamed word").figures(few.first, PLAIN),
         *Group("Processor time of the Python process for 100 deltas").figures(work, PLAIN),
         Group("Processor time for 100 deltas, without that for AnthropicModel").figure(OURS, own, Bound(1.0)),
     ]
@@ -174,31 +171,11 @@ def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
     return [(more - less) / hundreds for less, more in zip(few, many, strict=True)]
 
 
-async def measure_bytes(effort: Effort) -> list[Figure]:
-    figures: list[Figure] = []
-    async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
-        for kind, prompt in PROMPTS.items():
-            sizes = {name: [await request_bytes(place, worker, prompt)] for name, worker in workers.items()}
-            figures += Group(f"Bytes of the requests for a run, {kind} prompt", "B").figures(sizes, PLAIN)
-            more = sizes[OURS][0] - TIMES_BYTES * sizes[PLAIN][0]
-            title = f"Bytes beyond {TIMES_BYTES} times those of AnthropicModel, {kind} prompt"
-            figures.append(Group(title, "B").figure(OURS, [more], Bound(600)))
-    return figures
-
-
-async def request_bytes(place: Arena, worker: LineProcess, prompt: str) -> float:
-    await worker.order("run")
-    await place.sizes()
-    await worker.order("run", prompt=prompt)
-    return float(sum(await place.sizes()))
-
-
 SUITES = (
     Suite("text", "Warm runs without tools, and their processor time in the Python process", measure_text),
     Suite("tool", "Warm runs with one tool call", measure_tool),
     Suite("first", "The first run of a process", measure_first),
     Suite("independent", "Runs without a conversation", measure_independent),
     Suite("stream", "Streams: the first word, and the Python process's work for each", measure_stream),
-    Suite("bytes", "Bytes that the API receives", measure_bytes),
     Suite("history", f"Conversations of {HISTORIES[0]} to {HISTORIES[-1]} messages", measure_history),
 )

@@ -19,21 +19,17 @@ import psutil
 from .arena import scripted_api
 from .harness import Effort, Figure, Group, Suite
 
-RATE = Group("Requests per second", "/s")
-COST = Group("Processor time of a request")
-SERVER = Group("Memory of the server", "MB")
-PROCESS = Group("Memory of a Claude Code process, shared parts left out", "MB")
-
 SIZES = (1, 2, 4, 8)
 # So few that no process is replaced in any repetition: the figures are for warm processes.
 REQUESTS = 120
 REPETITIONS = 3
-BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello?"}]}
+PROMPT = {"role": "user", "content": [{"type": "text", "text": "Hello?"}]}
+BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [PROMPT]}
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    figures: dict[Group, list[Figure]] = {group: [] for group in (RATE, COST, SERVER, PROCESS)}
-    async with scripted_api() as (_, environment):
+    figures: list[Figure] = []
+    async with scripted_api() as environment:
         for size in SIZES[: effort.times(len(SIZES))]:
             async with serving(size, environment) as (server, http):
                 await load(http, size, 4 * size)  # starts the processes
@@ -46,10 +42,14 @@ async def measure(effort: Effort) -> list[Figure]:
                     rates.append(count / (time.perf_counter() - began))
                     costs.append(1000 * (processor_seconds(server) - before) / count)
                 own, others = memory(server)
-            values = {RATE: rates, COST: costs, SERVER: [own], PROCESS: [others / size]}
-            for group, measured in values.items():
-                figures[group].append(group.figure(f"{size} processes", measured))
-    return [figure for group in figures.values() for figure in group]
+            name = f"{size} processes"
+            figures += [
+                Group("Requests per second", "/s").figure(name, rates),
+                Group("Processor time of a request").figure(name, costs),
+                Group("Memory of the server", "MB").figure(name, [own]),
+                Group("Memory of a Claude Code process, shared parts left out", "MB").figure(name, [others / size]),
+            ]
+    return sorted(figures, key=lambda figure: figure.group)
 
 
 @asynccontextmanager

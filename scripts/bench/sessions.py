@@ -145,41 +145,33 @@ async def measure_burst(effort: Effort) -> list[Figure]:
 
 
 async def measure_turns(effort: Effort) -> list[Figure]:
-    figures: list[Figure] = []
     async with LoopbackServer(lambda _body: "Hello.") as api:
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=api.env())
-        for partial in (True, False):
-            options.include_partial_messages = partial
-            times = await compare_turns(options, effort)
-            title = f"Warm turn {'with' if partial else 'without'} events"
-            figures += Group(title).figures(times, BARE, {SESSION: Bound(1.3, of="ratio")})
-    return figures
+        figures = await compare_turns("Warm turn with events", options, effort)
+        options.include_partial_messages = False
+        return [*figures, *await compare_turns("Warm turn without events", options, effort)]
 
 
-async def compare_turns(options: ClaudeAgentOptions, effort: Effort) -> dict[str, list[float]]:
-    client = ClaudeSDKClient(options)
-    await client.connect()
-    session = await Session.open(options)
+async def compare_turns(title: str, options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
+    times: dict[str, list[float]] = {}  # by its type, the client may suppress an error
+    async with ClaudeSDKClient(options) as client, await Session.open(options) as session:
 
-    async def bare() -> None:
-        await client.query("Hello?")
-        async for message in client.receive_response():
-            if isinstance(message, ResultMessage) and message.result != "Hello.":
-                raise RuntimeError(f"not the answer: {message}")
+        async def bare() -> None:
+            await client.query("Hello?")
+            async for message in client.receive_response():
+                if isinstance(message, ResultMessage) and message.result != "Hello.":
+                    raise RuntimeError(f"not the answer: {message}")
 
-    async def ours() -> None:
-        if (await session.run("Hello?")).text != "Hello.":
-            raise RuntimeError("not the answer")
+        async def ours() -> None:
+            if (await session.run("Hello?")).text != "Hello.":
+                raise RuntimeError("not the answer")
 
-    try:
-        return await alternated({BARE: bare, SESSION: ours}, effort.times(TURNS, 4), effort.times(WARM_UP))
-    finally:
-        await session.close()
-        await client.disconnect()
+        times = await alternated({BARE: bare, SESSION: ours}, effort.times(TURNS, 4), effort.times(WARM_UP))
+    return Group(title).figures(times, BARE, {SESSION: Bound(1.3, of="ratio")})
 
 
 async def measure_pool(effort: Effort) -> list[Figure]:
-    async with scripted_api() as (_, env):
+    async with scripted_api() as env:
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
         return [*await measure_lease(options, effort), *await measure_queries(options, effort)]
 

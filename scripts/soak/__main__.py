@@ -1,12 +1,99 @@
-"""`uv run scripts/soak`: see `command.py`."""
+"""The command line, `uv run scripts/soak`: cases and faults, duration, output, and the exit status."""
 
+import argparse
+import asyncio
+import contextlib
+import random
+import resource
+import signal
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-# For a run as a folder: the first path is this folder, and not the parent that has it as a package.
-sys.path[0] = str(Path(__file__).parents[1])
+if not __package__:  # run as a folder: the first path is this folder, and not the parent that has it as a package
+    sys.path[0] = str(Path(__file__).parents[1])
 
-from soak.command import main  # noqa: E402
+from soak import report
+from soak.faults import FAULTS, Room, enter_own_mounts, prepared, room
+from soak.report import Settings, Totals
+from soak.rest import Noise
+from soak.soak import KINDS, Soak, sampled
+
+# A limit that is common on many systems, and low enough that it is soon reached.
+_DESCRIPTORS = 1_024
+_PROGRESS_SECONDS = 5.0
+
+
+def parsed(arguments: Sequence[str] | None) -> tuple[Settings, argparse.Namespace]:
+    parser = argparse.ArgumentParser(
+        prog="scripts/soak",
+        description="Mixed runs of agents under random faults. Exits with 1 if an invariant is violated.",
+    )
+    parser.add_argument("--minutes", type=float, default=1.0, help="minutes in which new cases start (default: 1)")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="for random choices (default: new)")
+    parser.add_argument("--at-once", type=int, default=8, metavar="N", help="cases in parallel (default: 8)")
+    parser.add_argument("--pool", type=int, default=12, metavar="N", help="processes of the main pool (default: 12)")
+    parser.add_argument("--only", nargs="+", choices=[*FAULTS], default=FAULTS, metavar="FAULT", help="faults to use")
+    parser.add_argument("--round", type=int, default=0, metavar="N", help="start with this round (default: 0)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
+    parser.add_argument("--list", action="store_true", help="print all faults and kinds of cases, and exit")
+    options = parser.parse_args(arguments)
+    if min(options.minutes, options.at_once, options.pool) <= 0:
+        parser.error("--minutes, --at-once and --pool are positive")
+    faults = tuple(name for name in FAULTS if name in options.only)
+    settings = Settings(options.minutes, options.seed, options.at_once, options.pool, faults, options.round)
+    return settings, options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    settings, options = parsed(arguments)
+    if options.list:
+        print("Faults", *(f"  {name:13}  {fault.about}" for name, fault in FAULTS.items()), sep="\n")
+        print("\nCases", *(f"  {name:13}  {kind.__doc__}" for name, kind in KINDS.items()), sep="\n")
+        return 0
+    enter_own_mounts(sys.argv)
+    noise = Noise()
+    noise.listen()
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, most), most))
+    temporary, totals = tempfile.gettempdir(), Totals()
+    with room() as folder:
+        disk = "tmpfs" if folder.can_be_full else "none"
+        print(f"Seed {settings.seed}; full disk by: {disk}", file=sys.stderr, flush=True)
+        asyncio.run(_soak(settings, folder, temporary, totals, noise))
+    totals.judge_memory(settings.first_round)
+    if options.json:
+        options.json.write_text(report.as_json(settings, totals, disk), "utf-8")
+    print(report.summary(settings, totals, disk))
+    return 1 if totals.broken else 0
+
+
+async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals, noise: Noise) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with prepared(folder, temporary, settings.pool) as ground:
+        soak = Soak(settings, ground, stop, totals, noise.take)
+        async with asyncio.TaskGroup() as group:
+            beside = [group.create_task(sampled(ground, totals)), group.create_task(_print_progress(soak, totals))]
+            await soak.run()
+            for task in beside:
+                task.cancel()
+
+
+async def _print_progress(soak: Soak, totals: Totals) -> None:
+    printed = 0
+    while True:
+        await asyncio.sleep(_PROGRESS_SECONDS)
+        lines = [report.progress(totals, soak.round), *(f"  violated: {line}" for line in totals.broken[printed:])]
+        printed = len(totals.broken)
+        # The program that reads the output may have closed it, which must not end the soak.
+        with contextlib.suppress(OSError):
+            print("\n".join(lines), file=sys.stderr, flush=True)
+
 
 if __name__ == "__main__":
     sys.exit(main())

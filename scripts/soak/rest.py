@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -52,7 +53,7 @@ async def stable(folder: Path) -> Before:
 
 
 def look(folder: Path) -> Before:
-    return Before(frozenset(_processes()), _descriptors(), frozenset(_files(folder)), len(_pending()))
+    return Before(frozenset(_processes()), _descriptors(), frozenset(os.listdir(folder)), len(_pending()))
 
 
 async def end_orphans() -> int:
@@ -95,12 +96,12 @@ async def left_over(
         pending = _pending()
         return [
             *(f"process {_describe(pid)}" for pid in _processes() - before.processes),
-            *(f"file {name}" for name in _files(folder) - before.files - reported),
+            *(f"file {name}" for name in {*os.listdir(folder)} - before.files - reported),
             *([f"{descriptors} descriptors: {_open_files()}"] if descriptors > 0 else []),
-            *(map(_shortly, pending) if len(pending) > before.pending else []),
+            *(repr(future)[:300] for future in pending if len(pending) > before.pending),
         ]
 
-    return await _until_none(leaks, seconds), reported | (_files(folder) - before.files)
+    return await _until_none(leaks, seconds), reported | ({*os.listdir(folder)} - before.files)
 
 
 async def _until_none(look: Callable[[], list[str]], seconds: float) -> list[str]:
@@ -121,19 +122,11 @@ def _processes() -> set[int]:
     return pids
 
 
-def _files(folder: Path) -> set[str]:
-    return {entry.name for entry in folder.iterdir()}
-
-
 def _pending() -> list[asyncio.Future[Any]]:
     """Return the unfinished tasks and futures in all event loops, except the calling task."""
     me = asyncio.current_task()
     futures: list[asyncio.Future[Any]] = [item for item in gc.get_objects() if isinstance(item, asyncio.Future)]
     return [future for future in futures if future is not me and not future.done()]
-
-
-def _shortly(pending: asyncio.Future[Any]) -> str:
-    return repr(pending)[:300]
 
 
 def _describe(pid: int) -> str:

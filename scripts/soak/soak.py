@@ -6,20 +6,27 @@ import errno
 import itertools
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from random import Random
 from typing import Any
 
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelOverloadedError, ModelRateLimitError
 
-from cc_model import ClaudeCodeProvider
-
-from .faults import FAULTS, INJECTED, Round, planned, round_seconds
-from .ground import BRIEF_PLACES, Ground
+from .faults import (
+    BRIEF_PLACES,
+    CONNECTION,
+    FAULTS,
+    INJECTED,
+    NO_DESCRIPTOR,
+    TOOL,
+    Ground,
+    Round,
+    planned,
+    round_seconds,
+)
+from .report import Settings, Totals
 from .rest import Before, end_orphans, left_over, look, settled, stable
-from .totals import Totals
-from .verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, judge
+from .verdict import OTHER, RIGHT, Ended, judge
 from .work import HEAVY, LIGHT, Case, Kind, ToolFailedError
 
 KINDS = {**LIGHT, **HEAVY}
@@ -38,20 +45,14 @@ _SAMPLE_EVERY = 1.0
 RUN_SECONDS = 120
 # Seconds. A cancelled run ends within milliseconds.
 _CANCEL_SECONDS = 20.0
+_ERRORS = {
+    ModelRateLimitError: "429",
+    ModelOverloadedError: "529",
+    ModelConnectionError: CONNECTION,
+    ToolFailedError: TOOL,
+}
 # The text after it may be about earlier requests.
 _STDERR = "The end of its stderr"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings from the command line."""
-
-    minutes: float
-    seed: int
-    at_once: int
-    pool: int
-    faults: tuple[str, ...]
-    first_round: int = 0
 
 
 class Soak:
@@ -89,16 +90,14 @@ class Soak:
     async def _make(self, plan: Round, before: Before) -> None:
         numbers = itertools.count((plan.number + 1) * _NUMBERS_PER_ROUND)
         first = len(self._ground.records)
-        until = time.monotonic() + plan.seconds
         async with self._inject(plan):
-            ends = await self._work(plan, numbers, lambda: time.monotonic() < until)
+            ends = await self._work(plan, numbers)
         await self._ground.api.order("drop_faults")
         await self._ground.api.update()
-        records, hits = self._ground.records, self._ground.api.hits
-        verdict = judge(ends, records, hits)
+        verdict = judge(ends, self._ground.records, self._ground.api.hits)
         self._totals.count(ends, verdict)
         self._totals.breaks(plan.number, verdict.broken)
-        self._totals.done += Counter(record.fault for record in records[first:])
+        self._totals.done += Counter(record.fault for record in self._ground.records[first:])
         self._totals.rounds += 1
         await self._look_again(plan, numbers, before)
 
@@ -107,9 +106,7 @@ class Soak:
         places = self._settings.pool + BRIEF_PLACES
         self._totals.breaks(plan.number, await settled(self._ground.providers, places, before))
         if plan.faults and not self._stop.is_set():
-            kinds = iter(LIGHT)
-            calm = Round(plan.number, (), 0, ends_processes=False)
-            ends = await self._work(calm, numbers, lambda: True, kinds)
+            ends = await self._work(Round(plan.number), numbers, iter(LIGHT))
             verdict = judge(ends, [])
             self._totals.count(ends, verdict)
             self._totals.breaks(plan.number, [f"after all faults: {line}" for line in verdict.broken])
@@ -136,39 +133,35 @@ class Soak:
 
     async def _warm_up(self) -> None:
         """Make a case for each kind, so that permanent resources exist and modules are imported."""
-        plan = Round(-1, (), 0, ends_processes=False)
-        ends = await self._work(plan, itertools.count(), lambda: True, iter(KINDS))
+        ends = await self._work(Round(-1), itertools.count(), iter(KINDS))
         self._totals.breaks(-1, [f"warm-up: {line}" for line in judge(ends, []).broken])
 
     @contextlib.asynccontextmanager
     async def _inject(self, plan: Round) -> AsyncGenerator[None]:
         seed = f"{self._settings.seed}/{plan.number}"
-        doing = {
-            asyncio.create_task(FAULTS[name].repeat(self._ground, Random(f"{seed}/{name}"))): name
-            for name in plan.faults
-        }
+        faults = [FAULTS[name].repeat(self._ground, Random(f"{seed}/{name}")) for name in plan.faults]
+        tasks = [*map(asyncio.create_task, faults)]
         try:
             yield
         finally:
-            for task in doing:
+            for task in tasks:
                 task.cancel()
-            if doing:
-                await asyncio.wait(doing)
-            failed = {name: task.exception() for task, name in doing.items() if not task.cancelled()}
-            self._totals.breaks(plan.number, [f"the fault {name} itself: {error!r}" for name, error in failed.items()])
+            outcomes = zip(plan.faults, await asyncio.gather(*tasks, return_exceptions=True), strict=True)
+            failed = [(name, error) for name, error in outcomes if not isinstance(error, asyncio.CancelledError)]
+            self._totals.breaks(plan.number, [f"the fault {name} itself: {error!r}" for name, error in failed])
 
-    async def _work(
-        self, plan: Round, numbers: Iterator[int], goes_on: Callable[[], bool], kinds: Iterator[str] | None = None
-    ) -> list[Ended]:
+    async def _work(self, plan: Round, numbers: Iterator[int], kinds: Iterator[str] | None = None) -> list[Ended]:
         """Make cases, `at_once` in parallel, until the round's end, or a case for each name in `kinds`."""
         ends: list[Ended] = []
+        until = time.monotonic() + plan.seconds
 
         async def work() -> None:
-            while goes_on() and not self._stop.is_set():
+            while (kinds or time.monotonic() < until) and not self._stop.is_set():
                 number = next(numbers)
                 chance = Random(f"{self._settings.seed}/{number}")
-                name = _chosen(chance) if kinds is None else next(kinds, None)
-                if name is None:
+                if kinds is None:
+                    name = chance.choice([*(HEAVY if chance.random() < _HEAVY_SHARE else LIGHT)])
+                elif (name := next(kinds, None)) is None:
                     return
                 if "idle" in plan.faults:
                     self._ground.note("idle")
@@ -187,10 +180,6 @@ class Soak:
         return Case(f"<{number}>", mine, other if chance.random() < share else mine, chance)
 
 
-def _chosen(chance: Random) -> str:
-    return chance.choice([*(HEAVY if chance.random() < _HEAVY_SHARE else LIGHT)])
-
-
 async def sampled(ground: Ground, totals: Totals) -> None:
     """Sample the memory, and update the figures, until cancelled."""
     begun = time.monotonic()
@@ -199,14 +188,10 @@ async def sampled(ground: Ground, totals: Totals) -> None:
         await asyncio.sleep(_SAMPLE_EVERY)
         totals.longest_wait = max(totals.longest_wait, time.monotonic() - before - _SAMPLE_EVERY)
         totals.seconds = time.monotonic() - begun
-        totals.sample(_pids(ground.providers))
+        totals.sample(pid for provider in ground.providers for pid in provider.transport.pids)
         await ground.api.update()
         totals.requests = ground.api.requests
         totals.starts = sum(provider.transport.stats().starts for provider in ground.providers)
-
-
-def _pids(providers: Sequence[ClaudeCodeProvider]) -> list[int]:
-    return [pid for provider in providers for pid in provider.transport.pids]
 
 
 class HangsError(Exception):
@@ -228,15 +213,9 @@ async def _error(running: Awaitable[None]) -> tuple[str, str]:
         await running
     except ModelHTTPError as error:
         return str(error.status_code), str(error)
-    except ModelRateLimitError as error:
-        return "429", str(error)
-    except ModelOverloadedError as error:
-        return "529", str(error)
-    except ModelConnectionError as error:
-        return CONNECTION, str(error)
-    except ToolFailedError as error:
-        return TOOL, str(error)
     except Exception as error:
+        if name := next((name for kind, name in _ERRORS.items() if isinstance(error, kind)), None):
+            return name, str(error)
         if isinstance(error, OSError) and error.errno == errno.EMFILE:
             return NO_DESCRIPTOR, str(error)
         return OTHER, f"{type(error).__name__}: {error}"

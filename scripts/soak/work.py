@@ -7,28 +7,19 @@ before they are made, and some are repeated word for word.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, NativeOutput, ToolOutput
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    UserPromptPart,
-)  # fmt: skip
-from pydantic_ai.result import StreamedRunResult
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import Tool
 
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 
-from .answers import FAILED, HUGE_CHARACTERS, HUGELY, LOOK, MARK, MARK_HEADER, SLOWLY
+from .api import FAILED, HUGE_CHARACTERS, HUGELY, LOOK, MARK, MARK_HEADER, SLOWLY
 
 Transport = Literal["sdk", "stdio"]
 
@@ -83,7 +74,9 @@ class Case:
     async def ask(self, agent: Agent[object, Any], prompt: str | None, **options: Any) -> AgentRunResult[Any]:
         options["instructions"] = f"You look for {self.mark}."
         if self.random.random() < _BROKEN_OFF_SHARE:
-            await self._break_off(agent, prompt, options)
+            self.runs += 1
+            broken_off = asyncio.ensure_future(agent.run(prompt, **options))
+            await ended_within(broken_off, self.random.uniform(0, _BROKEN_OFF_WITHIN))
         self.runs += 1
         result = await agent.run(prompt, **options)
         if self.random.random() < _REPEATED_SHARE:
@@ -91,16 +84,16 @@ class Case:
             self.check(str((await agent.run(prompt, **options)).output))
         return result
 
-    async def _break_off(self, agent: Agent[object, Any], prompt: str | None, options: dict[str, Any]) -> None:
-        self.runs += 1
-        task = asyncio.ensure_future(agent.run(prompt, **options))
-        await ended_within(task, self.random.uniform(0, _BROKEN_OFF_WITHIN))
+    async def ask_to_find(self, agent: Agent[object, Any]) -> None:
+        """Ask for the mark, and check that the answer has the tool's result."""
+        self.check((await self.ask(agent, f"Find {self.mark}.")).output, has_looked=True)
 
-    def read(
-        self, agent: Agent[object, Any], prompt: str
-    ) -> AbstractAsyncContextManager[StreamedRunResult[object, Any]]:
+    async def read_to_the_end(self, agent: Agent[object, Any]) -> None:
+        """Do the same with a stream."""
         self.runs += 1
-        return agent.run_stream(prompt, instructions=f"You look for {self.mark}.")
+        async with agent.run_stream(f"Find {self.mark}.", instructions=f"You look for {self.mark}.") as stream:
+            pieces = [piece async for piece in stream.stream_text(debounce_by=None)]
+        self.check(pieces[-1], has_looked=True)
 
     def check(self, answer: str, *, has_looked: bool = False) -> None:
         """Check that an answer belongs to this case.
@@ -143,7 +136,7 @@ async def text(case: Case) -> None:
 
 async def tool(case: Case) -> None:
     """A tool in the agent's loop."""
-    case.check((await case.ask(looking(case.model), f"Find {case.mark}.")).output, has_looked=True)
+    await case.ask_to_find(looking(case.model))
 
 
 async def structured(case: Case) -> None:
@@ -155,18 +148,14 @@ async def structured(case: Case) -> None:
 
 async def streamed(case: Case) -> None:
     """A stream with a tool, read to the end."""
-    await read_to_the_end(looking(case.model), case)
-
-
-async def read_to_the_end(agent: Agent[object, Any], case: Case) -> None:
-    async with case.read(agent, f"Find {case.mark}.") as stream:
-        pieces = [piece async for piece in stream.stream_text(debounce_by=None)]
-    case.check(pieces[-1], has_looked=True)
+    await case.read_to_the_end(looking(case.model))
 
 
 async def leave(case: Case) -> None:
     """A stream that is left early, and a run after it."""
-    async with case.read(Agent(case.model), f"Leave {case.mark}.") as stream:
+    case.runs += 1
+    agent = Agent(case.model)
+    async with agent.run_stream(f"Leave {case.mark}.", instructions=f"You look for {case.mark}.") as stream:
         async for _ in stream.stream_text(debounce_by=None):
             break
     case.check((await case.ask(Agent(case.model), f"Find {case.mark}.")).output)
@@ -198,23 +187,20 @@ async def approved(case: Case) -> None:
 
 async def cli_loop(case: Case) -> None:
     """A tool in the CLI's own loop."""
-    case.check((await case.ask(_handed_over(case, "sdk"), f"Find {case.mark}.")).output, has_looked=True)
+    await case.ask_to_find(_handed_over(case, "sdk"))
 
 
 async def cli_bridge(case: Case) -> None:
     """The same over a bridge process, streamed or not."""
-    agent = _handed_over(case, "stdio")
-    if case.random.random() < 0.5:
-        case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
-    else:
-        await read_to_the_end(agent, case)
+    ask = case.ask_to_find if case.random.random() < 0.5 else case.read_to_the_end
+    await ask(_handed_over(case, "stdio"))
 
 
 async def cli_cancelled(case: Case) -> None:
     """The CLI's own loop, cancelled at a random moment, and a loop after it."""
     agent = _handed_over(case, case.random.choice(("sdk", "stdio")))
     await cancel_soon(agent, case)
-    case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
+    await case.ask_to_find(agent)
 
 
 async def cancel_soon(agent: Agent[object, Any], case: Case) -> None:
@@ -280,17 +266,15 @@ async def many_tools(case: Case) -> None:
 
     names = [f"tool_{number}" for number in range(_TOOLS - 1)]
     tools: list[Tool[object]] = [Tool(look, name=LOOK), *(Tool(other, name=name) for name in names)]
-    agent: Agent[object, str] = Agent(case.model, tools=tools)
-    case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
+    await case.ask_to_find(Agent(case.model, tools=tools))
 
 
 async def long_history(case: Case) -> None:
     """A prompt after a conversation with a hundred thousand tokens."""
     size = _HISTORY_CHARACTERS // _HISTORY_MESSAGES
     text = (f"{case.mark} " + "and so on " * (size // 10))[:size]
-    history: list[ModelMessage] = []
-    for _ in range(_HISTORY_MESSAGES // 2):
-        history += [ModelRequest([UserPromptPart(text)]), ModelResponse([TextPart(text)])]
+    exchange = [ModelRequest([UserPromptPart(text)]), ModelResponse([TextPart(text)])]
+    history = exchange * (_HISTORY_MESSAGES // 2)
     case.check((await case.ask(Agent(case.model), f"Find {case.mark}.", message_history=history)).output)
 
 

@@ -1,4 +1,4 @@
-"""scripts/release.py and the checks that it starts, as far as they are pure, and scripts/commands.py."""
+"""scripts/release.py and scripts/check_alone.py, as far as they are pure, and scripts/commands.py."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import psutil
 import pytest
 
 from check_alone import HOSTS, check_import, import_packages, strangers, undeclared
-from check_installs import from_elsewhere
 from commands import CheckError, run
 from pin import select_pins
-from release import absolute_links, main, prepare, problems_of
-from workspace import DIST, ROOT, read_members, read_toml, workspace_pins
+from release import DIST, absolute_links, from_elsewhere, main, prepare, problems_of
+from workspace import ROOT, read_members, read_toml, workspace_pins
 
 
 def test_every_package_is_named_like_its_folder_and_is_a_workspace_source() -> None:
@@ -186,7 +185,7 @@ def test_package_from_an_index_is_named() -> None:
 def test_check_without_a_release_names_the_command_that_builds_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("check_installs.REQUIREMENTS", tmp_path / "requirements.txt")
+    monkeypatch.setattr("release.REQUIREMENTS", tmp_path / "requirements.txt")
     monkeypatch.setattr("sys.argv", ["release.py", "check"])
 
     assert main() == 1

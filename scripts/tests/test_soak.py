@@ -18,16 +18,13 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
-from soak.answers import FAILED, MARK, MixedUpError, marks_of, respond
-from soak.api import scripted_api
-from soak.command import parsed
-from soak.faults import FAULTS, Round, planned
-from soak.ground import room
-from soak.report import as_json, progress, summary
+from soak.__main__ import parsed
+from soak.api import FAILED, MARK, MixedUpError, marks_of, respond, scripted_api
+from soak.faults import CONNECTION, FAULTS, NO_DESCRIPTOR, TOOL, FaultRecord, Round, planned, room
+from soak.report import Settings, Totals, as_json, progress, summary
 from soak.rest import Noise, end_orphans, left_over, stable
-from soak.soak import KINDS, Settings
-from soak.totals import Totals
-from soak.verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, FaultRecord, Verdict, judge
+from soak.soak import KINDS
+from soak.verdict import OTHER, RIGHT, Ended, Verdict, judge
 
 
 def body(*contents: Any, **more: Any) -> dict[str, Any]:
@@ -266,7 +263,7 @@ def test_summary_has_the_figures_and_a_command_to_reproduce_violations() -> None
     assert "2 runs (1.0/s) in 2 cases and 1 rounds" in printed
     assert "violated invariants: 0" in printed
     assert "To reproduce" not in printed
-    assert "round 3 (429)" in progress(totals, Round(3, ("429",), 10, ends_processes=False))
+    assert "round 3 (429)" in progress(totals, Round(3, ("429",)))
 
     totals.breaks(4, ["one", "two"] * 500)
     assert (totals.broken_count, len(totals.broken) < 100) == (1_000, True)
