@@ -13,10 +13,10 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1])
 
 from bench import convert, ipc, logs, model_runs, server_sizes, sessions  # noqa: E402
-from bench.arena import find_peer  # noqa: E402
+from bench.arena import find_peers  # noqa: E402
 from bench.harness import main  # noqa: E402
 
 SUITES = (*model_runs.SUITES, *sessions.SUITES, ipc.SUITE, convert.SUITE, *logs.SUITES, server_sizes.SUITE)
 
 if __name__ == "__main__":
-    sys.exit(main(SUITES, find_peer))
+    sys.exit(main(SUITES, find_peers))

@@ -3,7 +3,7 @@
     python scripts/bench/contenders.py CONTENDER
 
 Prints `{}` after all imports and setup, and for each input line a line with the duration and the processor time of this
-process (`processor`), both in milliseconds. Exits at the end of the input. The peer's environment has no packages from
+process (`processor`), both in milliseconds. Exits at the end of the input. A peer's environment has no packages from
 this workspace; so each contender imports only what it needs.
 """
 
@@ -123,6 +123,17 @@ class QueryContender:
         await _check_result(self._sdk.query(prompt=prompt, options=self._options))
 
 
+class LangChainContender:
+    """langchain-claude-cli's chat model, for runs without a conversation."""
+
+    def __init__(self) -> None:
+        # By default it removes API keys from the CLI's environment.
+        self._model: Any = import_module("langchain_claude_cli").ChatClaudeCli(model="sonnet", auth="inherit")
+
+    async def run(self, prompt: str) -> None:
+        _check((await self._model.ainvoke(prompt)).text)
+
+
 async def _check_result(messages: AsyncIterator[Any]) -> None:
     async for message in messages:
         if hasattr(message, "result"):
@@ -160,6 +171,8 @@ async def contender(name: str) -> AsyncGenerator[Any]:
                 peer = import_module("pydantic_ai_claude_code")
                 provider = peer.ClaudeCodeProvider({"use_sandbox_runtime": False})
                 yield AgentContender(peer.ClaudeCodeModel("sonnet", provider=provider))
+            case "langchain":
+                yield LangChainContender()
             case "client":
                 client = ClientContender()
                 stack.push_async_callback(client.aclose)

@@ -142,8 +142,8 @@ class Effort:
     quick: bool = False
     """True for far fewer repetitions: enough to test that all works, too few for a verdict."""
 
-    peer: bool = False
-    """True if the peer from the package index is measured."""
+    peers: bool = False
+    """True if the peers from the package index are measured."""
 
     def times(self, full: int, quick: int = 2) -> int:
         return quick if self.quick else full
@@ -159,7 +159,7 @@ class Suite:
 
 
 def main(
-    suites: Sequence[Suite], find_peer: Callable[[], tuple[bool, str]], arguments: Sequence[str] | None = None
+    suites: Sequence[Suite], find_peers: Callable[[], tuple[bool, str]], arguments: Sequence[str] | None = None
 ) -> int:
     """Run the command line, and return the exit status: 1 if a bound was missed or a benchmark failed."""
     parser = argparse.ArgumentParser(description="Run all benchmarks, or the named ones.")
@@ -168,16 +168,16 @@ def main(
     parser.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="few repetitions, no bounds: test only that they run")
-    parser.add_argument("--peer", action="store_true", help="also measure pydantic-ai-claude-code, installed by uv")
+    parser.add_argument("--peer", action="store_true", help="also measure two other projects, installed by uv")
     options = parser.parse_args(arguments)
     if options.list:
         print("\n".join(f"{suite.name:{max(map(len, names))}}  {suite.title}" for suite in suites))
         return 0
     machine = this_machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    is_peer_there, note = find_peer() if options.peer else (False, "")
+    are_peers_there, note = find_peers() if options.peer else (False, "")
     chosen = [suite for suite in suites if suite.name in options.only]
-    figures, failed = run(chosen, Effort(options.quick, is_peer_there))
+    figures, failed = run(chosen, Effort(options.quick, are_peers_there))
     notes = [NOTE, *filter(None, [note])]
     if options.json:
         rows = [{**asdict(figure), "kept": figure.is_met} for figure in figures]

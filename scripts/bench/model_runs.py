@@ -8,7 +8,19 @@ from collections.abc import Mapping, Sequence
 
 from line_process import LineProcess
 
-from .arena import CLIENT, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE, PEER, PLAIN, QUERY, Rounds, contenders, scripted_api
+from .arena import (
+    CLIENT,
+    LANGCHAIN_PEER,
+    OURS,
+    OURS_IN_CLI,
+    OURS_OVER_BRIDGE,
+    PEER,
+    PLAIN,
+    QUERY,
+    Rounds,
+    contenders,
+    scripted_api,
+)  # fmt: skip
 from .harness import Bound, Effort, Figure, Group, Suite, ratios_of_neighbours
 
 CONVERSATIONS = 12
@@ -102,7 +114,7 @@ async def measure_first(effort: Effort) -> list[Figure]:
     played = Rounds()
     async with scripted_api() as env:
         for _ in range(effort.times(FIRST_RUNS)):
-            async with contenders(env, effort, PLAIN, OURS, QUERY, PEER) as workers:
+            async with contenders(env, effort, PLAIN, OURS, QUERY, PEER, LANGCHAIN_PEER) as workers:
                 await played.play(workers, "run")
     times = played.milliseconds
     return [*Group("First run of a process").figures(times, PLAIN), *times_as_long(times)]
@@ -114,7 +126,7 @@ async def measure_independent(effort: Effort) -> list[Figure]:
     async with (
         scripted_api() as env,
         contenders(env, effort, PLAIN, OURS) as fast,
-        contenders(env, effort, QUERY, PEER) as slow,
+        contenders(env, effort, QUERY, PEER, LANGCHAIN_PEER) as slow,
     ):
         for number in range(-2, effort.times(INDEPENDENT, INDEPENDENT_PER_QUERY)):
             await played.play(fast, "run", counts=number >= 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.arena import find_peer
+from bench.arena import find_peers
 from bench.harness import (
     NOTE,
     Bound,
@@ -95,7 +95,7 @@ def test_the_table_shows_a_ratio_and_a_missed_bound(capsys: pytest.CaptureFixtur
 
 def suites(bound: Bound | None = None) -> tuple[Suite, Suite]:
     async def measure_good(effort: Effort) -> list[Figure]:
-        peer = {"peer": [9.0]} if effort.peer else {}
+        peer = {"peer": [9.0]} if effort.peers else {}
         values = {"floor": [1.0], "ours": [float(effort.times(3, 2))], **peer}
         return Group("Title").figures(values, "floor", {"ours": bound} if bound else None)
 
@@ -147,9 +147,9 @@ def test_without_an_index_there_is_a_reason_instead_of_the_peer(
 ) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path))
-    is_there, note = find_peer()
+    is_there, note = find_peers()
     assert not is_there
-    assert note.startswith("The peer was not measured: ")
+    assert note.startswith("The peers were not measured: ")
 
 
 def run(*arguments: str | Path) -> str:
