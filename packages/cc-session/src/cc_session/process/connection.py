@@ -17,14 +17,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import claude_agent_sdk as sdk
-from claude_agent_sdk import (
-    ClaudeAgentOptions,
-    ClaudeSDKClient,
-    HookCallback,
-    Message,
-    ResultMessage,
-    Transport,
-)
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookCallback, Message, ResultMessage, Transport
 from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
