@@ -295,11 +295,7 @@ async def unreachable(env: Mapping[str, str]) -> str | None:
 
 
 async def _fail_without_network(env: Mapping[str, str]) -> None:
-    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation.
-
-    Raises:
-        CLIConnectionError: The API cannot be reached.
-    """
+    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation."""
     values, url = {**os.environ, **env}, api_url(env)
     if not any(values.get(name) for name in ("ANTHROPIC_BASE_URL", *CLOUD_VARIABLES)):
         is_retry = time.monotonic() - _failures.get(url, -math.inf) < _RETRY_SECONDS
