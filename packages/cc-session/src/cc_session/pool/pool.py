@@ -130,7 +130,7 @@ class SessionPool:
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
         lease = Lease(self._launch(options, overrides))
-        core = self._core
+        core = self._owner.core
         try:
             yield await on_background(core.lend, lease)
         finally:
@@ -164,7 +164,7 @@ class SessionPool:
         ask = functools.partial(
             Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
         )
-        return await on_background(self._core.run, launch, ask, retries)
+        return await on_background(self._owner.core.run, launch, ask, retries)
 
     def run_sync(
         self,
@@ -196,32 +196,32 @@ class SessionPool:
         """
         if not 0 <= count <= self._limits.size:
             raise ValueError(f"{count} processes cannot be warm: the pool has room for {self._limits.size}")
-        await on_background(self._core.warm, self._launch(options, overrides), count)
+        await on_background(self._owner.core.warm, self._launch(options, overrides), count)
 
     def stats(self) -> PoolStats:
         """Return the current figures. Takes no lock and asks no process, so any caller may use it at any time."""
-        return self._core.stats()
+        return self._owner.core.stats()
 
     async def close(self) -> None:
         """End all processes, leased ones too, and delete their folders, as fast as `Session.close()`. Idempotent.
 
         Leases that wait, and turns that run, fail.
         """
-        await on_background(self._core.aclose)
+        await on_background(self._owner.core.aclose)
 
     def close_sync(self) -> None:
         """Call `close()` from code without `await`."""
-        run_on_background(self._core.aclose)
+        run_on_background(self._owner.core.aclose)
 
     async def __aenter__(self) -> Self:
-        await on_background(self._core.prewarm)
+        await on_background(self._owner.core.prewarm)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __enter__(self) -> Self:
-        run_on_background(self._core.prewarm)
+        run_on_background(self._owner.core.prewarm)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -229,10 +229,6 @@ class SessionPool:
 
     def __repr__(self) -> str:
         return f"<SessionPool {self.stats().summary}>"
-
-    @property
-    def _core(self) -> PoolCore:
-        return self._owner.core
 
 
 # More processes than processors, since an API call takes seconds in which the process only waits; each takes some 100
