@@ -10,9 +10,9 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptPreset
 
-from cc_session import PoolLimits, Timeouts
+from cc_session import PoolLimits
 from cc_session.pool.core import Lease, PoolCore
-from cc_session.pool.launch import Defaults, Launch
+from cc_session.pool.launch import Launch
 from cc_session.pool.worker import Worker
 from cc_session.process.cli_process import Memory
 from cc_session.process.transport import Settings, SettingValues, SideEffects
@@ -117,8 +117,7 @@ class Starter:
 
 
 def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launch:
-    defaults = Defaults(OPTIONS, None, (), None, True, Timeouts())
-    return defaults.launch(options, cast(Any, overrides))
+    return Launch.of(options or OPTIONS, cast(Any, overrides))
 
 
 @asynccontextmanager

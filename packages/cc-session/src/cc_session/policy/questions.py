@@ -114,18 +114,17 @@ class QuestionDesk:
 
     async def _answer(self, turn: str | None, question: Question) -> tuple[JsonValue, str]:
         """Return the caller's answer, and an empty text or else the reason why there is none."""
-        refusal, limit = "the program refused", asyncio.timeout(self._seconds)
         if self._questions is None:
-            refusal = "nobody can answer in this session"
             logger.warning(
                 "%s asked the user %r, and was refused: Questions(answer) for the session would answer",
                 question.source, question.text,
             )  # fmt: skip
-            return None, refusal
+            return None, "nobody can answer in this session"
+        limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
                 answer = await self._callback_runner.call(turn, self._questions.answer, question)
-            return answer, "" if answer is not None else refusal
+            return answer, "the program refused" if answer is None else ""
         except Exception as error:
             is_late = limit.expired() and isinstance(error, TimeoutError)
             refusal = f"no answer within {self._seconds:g} seconds" if is_late else "the program failed"

@@ -28,11 +28,11 @@ from ..limits import Timeouts
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
-from ..process.options import Login, check_paths, is_sealed, login_of, sealed_options
+from ..process.options import Login, is_sealed, login_of, sealed_options
 from ..process.transport import EXACT_MODES, SettingValues
 from ..session.extensions import SessionSetup
 
-__all__ = ["Defaults", "Launch", "LeaseOverrides", "serves_once"]
+__all__ = ["Launch", "LeaseOverrides", "serves_once"]
 
 # Beginnings of this process's environment variables that choose a login or an API. Others are read at the start.
 _LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
@@ -83,6 +83,20 @@ class Launch(SessionSetup):
     """Settings that a process must have for this launch. The system prompt is one that the process can change; None if
     there is none, or if it is fixed at the start."""
 
+    @classmethod
+    def of(cls, options: ClaudeAgentOptions | None, values: LeaseOverrides, *, require_mcp: bool = True) -> "Launch":
+        """Return the launch with these options, or else sealed ones, and values for the options and the session.
+
+        Raises:
+            TypeError: A value has a name that no option has.
+        """
+        changes: dict[str, Any] = {**values}
+        session = {name: changes.pop(name) for name in ("policy", "questions", "timeouts") if name in changes}
+        hooks, servers = tuple(changes.pop("hooks", ())), changes.pop("mcp_servers", None)
+        servers = None if servers is None else dict(servers)
+        options = _overridden(options, changes)
+        return Launch(options=options, hooks=hooks, mcp_servers=servers, require_mcp=require_mcp, **session)
+
     def __post_init__(self) -> None:
         options, prompt, mode = self.options, self.options.system_prompt, self.options.permission_mode
         # Without the user's configuration, in which the CLI records a folder, a process can change its working folder.
@@ -108,41 +122,6 @@ class Launch(SessionSetup):
     def _companions(self) -> object:
         """More values for the key, for launches that start more than a session."""
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """A pool's default start parameters."""
-
-    options: ClaudeAgentOptions | None
-    policy: Policy | None
-    hooks: Sequence[Hook[Any]]
-    mcp_servers: Mapping[str, McpServer] | None
-    require_mcp: bool
-    timeouts: Timeouts
-    questions: Questions | None = None
-
-    def __post_init__(self) -> None:
-        if self.options is not None:
-            check_paths(self.options.cwd, self.options.cli_path)
-
-    def launch(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
-        """Return the launch for a lease with these options, or else the pool's, and these overrides.
-
-        Raises:
-            TypeError: An override has a name that no option has.
-        """
-        changes: dict[str, Any] = {**overrides}
-        hooks, servers = changes.pop("hooks", self.hooks), changes.pop("mcp_servers", self.mcp_servers)
-        return Launch(
-            policy=changes.pop("policy", self.policy),
-            hooks=tuple(hooks),
-            mcp_servers=None if servers is None else dict(servers),
-            require_mcp=self.require_mcp,
-            questions=changes.pop("questions", self.questions),
-            timeouts=changes.pop("timeouts", self.timeouts),
-            options=_overridden(options or self.options, changes),
-        )
 
 
 def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -> ClaudeAgentOptions:

@@ -20,11 +20,12 @@ from ..limits import PoolLimits, Timeouts, refuse_keywords
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
+from ..process.options import check_paths
 from ..session.sent_message import Content
 from ..session.session import Session
 from ..session.turn import Turn
 from .core import Lease, PoolCore
-from .launch import Defaults, LeaseOverrides
+from .launch import Launch, LeaseOverrides
 from .stats import PoolStats
 
 __all__ = ["PoolOwner", "SessionPool", "query"]
@@ -99,9 +100,17 @@ class SessionPool:
     ) -> None:
         refuse_keywords("SessionPool()", others, "limits")
         self._limits = limits or PoolLimits()
-        self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts(), questions)
-        launch = functools.partial(self._defaults.launch, None, {})
-        self._owner = PoolOwner(self, functools.partial(PoolCore, launch, self._limits))
+        if options is not None:
+            check_paths(options.cwd, options.cli_path)
+        values = LeaseOverrides(
+            policy=policy, hooks=hooks, mcp_servers=mcp_servers, questions=questions, timeouts=timeouts or Timeouts()
+        )
+
+        def launch(other: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
+            return Launch.of(other or options, values | overrides, require_mcp=require_mcp)
+
+        self._launch = launch
+        self._owner = PoolOwner(self, functools.partial(PoolCore, lambda: launch(None, {}), self._limits))
 
     @asynccontextmanager
     async def lease(
@@ -120,8 +129,8 @@ class SessionPool:
             QueueTimeoutError: No process became free within `Timeouts.queue`.
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
-        lease = Lease(self._defaults.launch(options, overrides))
-        core = self._core
+        lease = Lease(self._launch(options, overrides))
+        core = self._owner.core
         try:
             yield await on_background(core.lend, lease)
         finally:
@@ -151,11 +160,11 @@ class SessionPool:
                 have been asked by then.
             **overrides: Merged over the options, field by field.
         """
-        launch = self._defaults.launch(options, overrides)
+        launch = self._launch(options, overrides)
         ask = functools.partial(
             Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
         )
-        return await on_background(self._core.run, launch, ask, retries)
+        return await on_background(self._owner.core.run, launch, ask, retries)
 
     def run_sync(
         self,
@@ -187,32 +196,32 @@ class SessionPool:
         """
         if not 0 <= count <= self._limits.size:
             raise ValueError(f"{count} processes cannot be warm: the pool has room for {self._limits.size}")
-        await on_background(self._core.warm, self._defaults.launch(options, overrides), count)
+        await on_background(self._owner.core.warm, self._launch(options, overrides), count)
 
     def stats(self) -> PoolStats:
         """Return the current figures. Takes no lock and asks no process, so any caller may use it at any time."""
-        return self._core.stats()
+        return self._owner.core.stats()
 
     async def close(self) -> None:
         """End all processes, leased ones too, and delete their folders, as fast as `Session.close()`. Idempotent.
 
         Leases that wait, and turns that run, fail.
         """
-        await on_background(self._core.aclose)
+        await on_background(self._owner.core.aclose)
 
     def close_sync(self) -> None:
         """Call `close()` from code without `await`."""
-        run_on_background(self._core.aclose)
+        run_on_background(self._owner.core.aclose)
 
     async def __aenter__(self) -> Self:
-        await on_background(self._core.prewarm)
+        await on_background(self._owner.core.prewarm)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __enter__(self) -> Self:
-        run_on_background(self._core.prewarm)
+        run_on_background(self._owner.core.prewarm)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -220,10 +229,6 @@ class SessionPool:
 
     def __repr__(self) -> str:
         return f"<SessionPool {self.stats().summary}>"
-
-    @property
-    def _core(self) -> PoolCore:
-        return self._owner.core
 
 
 # More processes than processors, since an API call takes seconds in which the process only waits; each takes some 100

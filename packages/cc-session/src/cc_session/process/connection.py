@@ -17,14 +17,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import claude_agent_sdk as sdk
-from claude_agent_sdk import (
-    ClaudeAgentOptions,
-    ClaudeSDKClient,
-    HookCallback,
-    Message,
-    ResultMessage,
-    Transport,
-)
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookCallback, Message, ResultMessage, Transport
 from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
@@ -302,11 +295,7 @@ async def unreachable(env: Mapping[str, str]) -> str | None:
 
 
 async def _fail_without_network(env: Mapping[str, str]) -> None:
-    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation.
-
-    Raises:
-        CLIConnectionError: The API cannot be reached.
-    """
+    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation."""
     values, url = {**os.environ, **env}, api_url(env)
     if not any(values.get(name) for name in ("ANTHROPIC_BASE_URL", *CLOUD_VARIABLES)):
         is_retry = time.monotonic() - _failures.get(url, -math.inf) < _RETRY_SECONDS

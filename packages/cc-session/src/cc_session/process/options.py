@@ -150,7 +150,7 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 def api_address(env: Mapping[str, str]) -> str:
     """Return the API's address for display: without path and password, with the variables that it comes from.
 
-    The CLI has `env` on top of this process's environment.
+    The CLI has `env` on top of this process's environment, here and in the functions below.
     """
     values, variable, _ = _api_variables(env)
     address = api_origin(env) or "the cloud provider's API"
@@ -163,11 +163,7 @@ def api_address(env: Mapping[str, str]) -> str:
 
 
 def api_origin(env: Mapping[str, str]) -> str:
-    """Return the API's scheme, host and port; empty for a cloud provider's own address.
-
-    Args:
-        env: The CLI's environment, on top of this process's.
-    """
+    """Return the API's scheme, host and port; empty for a cloud provider's own address."""
     values, variable, default = _api_variables(env)
     return _origin(values.get(variable, "")) or default
 

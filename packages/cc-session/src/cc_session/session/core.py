@@ -317,7 +317,7 @@ class LeaseTerm:
     def __init__(self, *, is_lease: bool = True) -> None:
         self._is_lease = is_lease
         self.is_over = False
-        """True if calls are errors."""
+        """True if calls are errors: the process may serve another lease."""
         self.calls: set[asyncio.Future[Any]] = set()
         """Running calls in a lease."""
 

@@ -6,7 +6,7 @@ They are checked and put into the options before the process starts; other setti
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 from claude_agent_sdk import (
@@ -67,35 +67,6 @@ def _check_together(options: ClaudeAgentOptions, policy: Policy | None, question
         raise ValueError("the policy's `ask` and can_use_tool answer the same requests: leave out either")
 
 
-def _hooked(
-    options: ClaudeAgentOptions,
-    hooks: Sequence[Hook[Any]],
-    gate: PolicyGate | None,
-    callback_runner: CallbackRunner,
-    desk: QuestionDesk,
-) -> ClaudeAgentOptions:
-    """Return options with hooks, a policy and questions in them."""
-    by_event: dict[str, list[HookMatcher]] = {event: [*matchers] for event, matchers in (options.hooks or {}).items()}
-    for hook in hooks:
-        by_event.setdefault(hook.event, []).append(for_the_cli(hook, callback_runner))
-    for event, matchers in by_event.items():
-        for index, matcher in enumerate(matchers):
-            callbacks = [keeping_in_memory(event, callback) for callback in matcher.hooks]
-            if gate is not None:
-                callbacks = [gate.guarded(event, callback) for callback in callbacks]
-            matchers[index] = replace(matcher, hooks=callbacks)
-    if gate is not None:
-        by_event.setdefault("PreToolUse", []).insert(0, gate.hook())
-        options = replace(options, can_use_tool=gate.can_use_tool)
-        if not gate.can_ask:
-            wanted = [*(options.tools if isinstance(options.tools, list) else []), *([QUESTION_TOOL] * desk.can_answer)]
-            unwanted = [tool for tool in _TOOLS_THAT_ASK if tool not in wanted]
-            options = replace(options, disallowed_tools=[*options.disallowed_tools, *unwanted])
-    elif options.can_use_tool is not None:
-        options = replace(options, can_use_tool=_in_memory(options.can_use_tool))
-    return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", by_event) or None)
-
-
 async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None:
     """Ensure that hooks run; with a policy, that no hooks from settings files run."""
     settings: dict[str, JsonValue] = {"env": {_BARE: "0"}, **(_POLICY_SETTINGS if has_policy else {})}
@@ -127,12 +98,12 @@ class SessionSetup:
     """Arguments of `Session.open()`."""
 
     options: ClaudeAgentOptions
-    policy: Policy | None
-    hooks: Sequence[Hook[Any]]
-    mcp_servers: Mapping[str, McpServer] | None
-    require_mcp: bool
-    timeouts: Timeouts
+    policy: Policy | None = None
+    hooks: Sequence[Hook[Any]] = ()
+    mcp_servers: Mapping[str, McpServer] | None = None
+    require_mcp: bool = True
     questions: Questions | None = None
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 class Extensions:
@@ -144,33 +115,29 @@ class Extensions:
     """
 
     def __init__(self, setup: SessionSetup) -> None:
-        options, policy, hooks, mcp_servers = setup.options, setup.policy, setup.hooks, setup.mcp_servers
+        options, policy = setup.options, setup.policy
         self._setup, self.timeouts = setup, setup.timeouts
         if options.permission_mode is not None:
             check_mode(options.permission_mode)
-        if not_hooks := [hook for hook in hooks if type(hook) is not Hook]:
+        if not_hooks := [hook for hook in setup.hooks if type(hook) is not Hook]:
             raise TypeError(f"a hook is made by hook() or command_hook(), not {not_hooks[0]!r}")
         self._loop = asyncio.get_running_loop()
         self.callback_runner = CallbackRunner(self._loop)
-        """Calls hooks and permission callbacks."""
-        self._has_policy = policy is not None
         self.desk = QuestionDesk(setup.questions, self.callback_runner, self.timeouts.question)
-        """Answers the CLI's questions to the user."""
-        has_gate = policy is not None or self.desk.can_answer
-        self._has_hooks = bool(has_gate or hooks or options.hooks)
         self._initial_servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
-        if mcp_servers is not None:
-            wire_servers(mcp_servers, taken=self._initial_servers.keys())
+        if setup.mcp_servers is not None:
+            wire_servers(setup.mcp_servers, taken=self._initial_servers.keys())
         # A caller adds a server to a sealed process only for its tools, so these are allowed.
-        self._breaks_seal = mcp_servers is not None and is_sealed(options)
+        self._breaks_seal = setup.mcp_servers is not None and is_sealed(options)
         gate = None
-        if has_gate:
+        if policy is not None or self.desk.can_answer:
             gate = PolicyGate(policy or Policy(), options.can_use_tool, self.callback_runner, self.timeouts, self.desk)
+        self._has_hooks = bool(gate or setup.hooks or options.hooks)
         if self._has_hooks:
             _check_together(options, policy, setup.questions)
             args = {name: value for name, value in options.extra_args.items() if name != "bare"}
             options = replace(options, extra_args=args)
-        options = _hooked(options, hooks, gate, self.callback_runner, self.desk)
+        options = self._with_callbacks(options, gate)
         if self._breaks_seal and options.max_turns == 1:
             # The CLI's loop continues after a tool, with a second API call.
             options = replace(options, max_turns=None)
@@ -191,6 +158,29 @@ class Extensions:
             skills = None if options.skills == "all" else options.skills
             self.client_options = replace(self.options, permission_mode=None, allowed_tools=[], skills=skills)
 
+    def _with_callbacks(self, options: ClaudeAgentOptions, gate: PolicyGate | None) -> ClaudeAgentOptions:
+        """Return options with hooks, a policy and questions in them."""
+        hooks: dict[str, list[HookMatcher]] = {event: [*matchers] for event, matchers in (options.hooks or {}).items()}
+        for hook in self._setup.hooks:
+            hooks.setdefault(hook.event, []).append(for_the_cli(hook, self.callback_runner))
+        for event, matchers in hooks.items():
+            for index, matcher in enumerate(matchers):
+                callbacks = [keeping_in_memory(event, callback) for callback in matcher.hooks]
+                if gate is not None:
+                    callbacks = [gate.guarded(event, callback) for callback in callbacks]
+                matchers[index] = replace(matcher, hooks=callbacks)
+        if gate is not None:
+            hooks.setdefault("PreToolUse", []).insert(0, gate.hook())
+            options = replace(options, can_use_tool=gate.can_use_tool)
+            if not gate.can_ask:
+                tools = options.tools if isinstance(options.tools, list) else []
+                wanted = [*tools, *([QUESTION_TOOL] * self.desk.can_answer)]
+                unwanted = [tool for tool in _TOOLS_THAT_ASK if tool not in wanted]
+                options = replace(options, disallowed_tools=[*options.disallowed_tools, *unwanted])
+        elif options.can_use_tool is not None:
+            options = replace(options, can_use_tool=_in_memory(options.can_use_tool))
+        return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", hooks) or None)
+
     async def serve(
         self, servers: Mapping[str, McpServer], *, require: bool | None = None, loop: asyncio.AbstractEventLoop | None
     ) -> list[McpServerStatus]:
@@ -208,11 +198,12 @@ class Extensions:
         if connection.process is not None:
             self.callback_runner.mark = connection.process.mark
         connection.answer_questions(self.desk.control)
-        allows_tools = self._breaks_seal and not self._has_policy
+        has_policy = self._setup.policy is not None
+        allows_tools = self._breaks_seal and not has_policy
         in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
         self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools)
         if self._has_hooks:
-            await _turn_hooks_on(connection, has_policy=self._has_policy)
+            await _turn_hooks_on(connection, has_policy=has_policy)
         self.settings = connection.transport.settings
         if self._setup.mcp_servers:
             await self.serve(self._setup.mcp_servers, loop=self._loop)

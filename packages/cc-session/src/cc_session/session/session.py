@@ -102,7 +102,7 @@ class Session:
     @property
     def state(self) -> SessionState:
         """Current state."""
-        if self._is_over or self._core.connection.end is not None:
+        if self._term.is_over or self._core.connection.end is not None:
             return "dead"
         sent = self._core.sent
         return SESSION_STATES[sent.state] if sent is not None and sent.asks else "idle"
@@ -116,7 +116,7 @@ class Session:
     @property
     def death(self) -> Exception | None:
         """Reason why the process ended, if it ended by itself."""
-        return None if self._is_over else self._core.connection.death
+        return None if self._term.is_over else self._core.connection.death
 
     @property
     def pid(self) -> int | None:
@@ -127,22 +127,22 @@ class Session:
     @property
     def last_user_uuid(self) -> str | None:
         """Uuid of the last user message sent."""
-        return None if self._is_over else self._core.history.last_sent
+        return None if self._term.is_over else self._core.history.last_sent
 
     @property
     def turns(self) -> int:
         """Number of turns begun since the session was opened or leased."""
-        return 0 if self._is_over else self._core.turns
+        return 0 if self._term.is_over else self._core.turns
 
     @property
     def cost_usd(self) -> float:
         """Cost in US dollars since the session was opened or leased, by the CLI's estimate. Grows when turns end."""
-        return 0.0 if self._is_over else self._core.ledger.cost_usd
+        return 0.0 if self._term.is_over else self._core.ledger.cost_usd
 
     @property
     def last_spent(self) -> Spent:
         """Cost of the last finished turn alone (the CLI's result reports session totals)."""
-        return Spent() if self._is_over else self._core.ledger.last
+        return Spent() if self._term.is_over else self._core.ledger.last
 
     @property
     def info(self) -> Mapping[str, JsonValue]:
@@ -156,13 +156,8 @@ class Session:
         return process.stderr_tail if process is not None else ""
 
     @property
-    def _is_over(self) -> bool:
-        """True if the lease has ended: the process may serve another lease."""
-        return self._term.is_over
-
-    @property
     def _process(self) -> CLIProcess | None:
-        return None if self._is_over else self._core.connection.process
+        return None if self._term.is_over else self._core.connection.process
 
     async def run(
         self,
@@ -347,7 +342,7 @@ class Session:
 
     async def close(self) -> None:
         """End the process and delete the private folder, within a few times `timeouts.close`. Idempotent."""
-        if not self._is_over:
+        if not self._term.is_over:
             await self._term.call(self._core.connection.close)
 
     async def __aenter__(self) -> Self:
