@@ -104,7 +104,7 @@ def times_as_long(
     group = Group(f"Times as long as {mine}", "times")
     return [
         group.figure(name, ratios_of_neighbours(times[name], times[mine]), (bounds or {}).get(name))
-        for name in (QUERY, PEER)
+        for name in (QUERY, PEER, LANGCHAIN_PEER)
         if name in times
     ]
 
