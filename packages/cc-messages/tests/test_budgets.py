@@ -166,7 +166,7 @@ async def test_leaving_before_the_first_event_is_not_free(
 
     async def answer(_: dict[str, Any]) -> dict[str, Any]:
         await eventually(may_answer.is_set)
-        return {"content": "word " * 2000, "usage": {"input_tokens": 60, "output_tokens": 2000}}
+        return {"content": "word " * 20_000, "usage": {"input_tokens": 60, "output_tokens": 20_000}}
 
     several.answers(answer)
     served = serve(several, clients=clients(alice="tokens_per_day = 150", bob=""))
@@ -187,7 +187,7 @@ async def test_leaving_before_the_first_event_is_not_free(
         rows = "SELECT client, requests, tokens FROM usage"
         await eventually(lambda: [row[1] for row in stored.execute(rows)] == [leavers])
         [(client, _, tokens)] = stored.execute(rows)
-        assert client == "alice" and leavers * 60 <= tokens < leavers * 2000
+        assert client == "alice" and leavers * 60 <= tokens < leavers * 20_000
     several.answers(priced)
     assert (await served.post(token="alice")).status_code == 429
 
