@@ -1,10 +1,11 @@
 """Values that tools return, as blocks in an MCP result."""
 
 import base64
-from typing import Any
+from decimal import Decimal
+from typing import Any, cast
 
 import pytest
-from pydantic_ai.messages import BinaryContent, ImageUrl, TextContent, ToolReturn, UploadedFile
+from pydantic_ai.messages import BinaryContent, CachePoint, ImageUrl, TextContent, ToolReturn, UploadedFile
 
 from cc_model.tool_content import as_tool_result
 
@@ -29,6 +30,9 @@ def text(content: str) -> dict[str, Any]:
         ({"a": 1}, [text('{"a":1}')]),
         (ToolReturn("result", content="more"), [text("result"), text("more")]),
         (ToolReturn("result", content=[TextContent("more")]), [text("result"), text("more")]),
+        (ToolReturn("result", content=["more", CachePoint()]), [text("result"), text("more")]),
+        # A kind of content that only a newer pydantic-ai has.
+        (ToolReturn("result", content=cast("Any", [Decimal("1.5")])), [text("result"), text("1.5")]),
         (PNG, [{"type": "image", "data": ENCODED, "mimeType": "image/png"}]),
         (MP3, [{"type": "audio", "data": ENCODED, "mimeType": "audio/mpeg"}]),
         (

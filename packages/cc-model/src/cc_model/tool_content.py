@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_ai.messages import (
     BinaryContent,
+    CachePoint,
     FileUrl,
     TextContent,
     ToolReturn,
@@ -33,7 +34,9 @@ def as_tool_result(name: str, value: Any) -> dict[str, object]:
         extra = value.content or ()
         value = value.return_value
     returned = ToolReturnPart(name, value, tool_call_id="").content_items(mode="str")
-    blocks = [_block(item) for item in (*returned, *([extra] if isinstance(extra, str) else extra))]
+    items = (*returned, *([extra] if isinstance(extra, str) else extra))
+    # A cache point marks the API's content; an MCP result has no place for it.
+    blocks = [_block(item) for item in items if not isinstance(item, CachePoint)]
     return {"content": blocks or [_text("")], "isError": False}
 
 
