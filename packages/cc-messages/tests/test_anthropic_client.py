@@ -128,7 +128,8 @@ async def test_the_api_gets_little_more_than_it_would_get_directly(
 ) -> None:
     """MSG-53: for conversations with texts only, also with a `system` message."""
     turns: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 50} for n in range(21)]
-    conversations: list[Any] = [HELLO, turns, [*turns, {"role": "system", "content": "Mind the gap."}]]
+    long: list[Any] = [{"role": "user", "content": "Hello? " * 3_000}]
+    conversations: list[Any] = [HELLO, long, turns, [*turns, {"role": "system", "content": "Mind the gap."}]]
     async with AsyncAnthropic(api_key="key", base_url=shared_api.url) as direct:
         for messages, system in product(conversations, ("", "Be brief. " * 100)):
             fields: Any = {"system": system} if system else {}

@@ -26,7 +26,7 @@ from cc_ipc_bridge.constants import (
 )
 
 from .errors import SocketPathError
-from .sockets import is_dead_socket
+from .sockets import is_dead_socket, own_kind
 
 _log = logging.getLogger("cc_ipc")
 
@@ -170,7 +170,7 @@ def _session_ids(folder: Path) -> set[str]:
 def _remove_if_dead(socket_path: Path, schema_path: Path) -> list[Path]:
     # The socket is checked first. A session locks the schema file before it creates the socket, so a socket that exists
     # now with a schema file that is not locked afterwards does not belong to a session that is just starting.
-    socket_paths = [socket_path] if _is_own(socket_path) else []
+    socket_paths = [socket_path] if own_kind(socket_path) in (stat.S_IFSOCK, stat.S_IFREG) else []
     try:
         fd = lock.open_own_file(schema_path)
     except OSError:  # a server without a session, an incomplete leftover, or another user's file
@@ -191,13 +191,3 @@ def _unlink_unless_listening(paths: list[Path]) -> list[Path]:
             path.unlink()
             removed.append(path)
     return removed
-
-
-def _is_own(path: Path) -> bool:
-    if sys.platform == "win32":
-        raise WindowsUnsupportedError
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    return status.st_uid == os.geteuid() and (stat.S_ISSOCK(status.st_mode) or stat.S_ISREG(status.st_mode))

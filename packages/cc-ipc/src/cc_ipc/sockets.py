@@ -90,15 +90,22 @@ def _bind(listener: socket.socket, path: Path) -> None:
             os.umask(mask)
 
 
-def is_dead_socket(path: Path) -> bool:
-    """Return true if the path is this user's socket without a listening process. Links are not followed."""
+def own_kind(path: Path) -> int:
+    """Return a path's kind, as in `stat.S_IFMT()`; 0 if it is missing or another user's. Links are not followed."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     try:
         status = path.lstat()
     except OSError:
-        return False
-    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
+        return 0
+    return stat.S_IFMT(status.st_mode) if status.st_uid == os.geteuid() else 0
+
+
+def is_dead_socket(path: Path) -> bool:
+    """Return true if the path is this user's socket without a listening process. Links are not followed."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
+    if own_kind(path) != stat.S_IFSOCK:
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # a connection to a living server with a full queue would block

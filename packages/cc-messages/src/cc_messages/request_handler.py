@@ -113,7 +113,7 @@ class ResponseStream:
         with self._lock:
             wake, self._wake = self._wake, None
         if wake is not None:
-            with suppress(RuntimeError):  # the reader's loop has closed: there is no reader left
+            with suppress(RuntimeError):  # the reader's loop has closed
                 wake()
 
     async def _tell_abandoned(self) -> None:

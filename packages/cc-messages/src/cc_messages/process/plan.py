@@ -311,10 +311,7 @@ class LaunchBuilder:
 
     def launch(self, options: ClaudeAgentOptions, plan: Callable[[], RequestPlan]) -> RequestLaunch:
         """Return the launch with these options and this plan."""
-        return RequestLaunch(
-            options=options, policy=None, hooks=(), mcp_servers=None, require_mcp=True, timeouts=self._timeouts,
-            plan=plan, builder=self,
-        )  # fmt: skip
+        return RequestLaunch(options=options, timeouts=self._timeouts, plan=plan, builder=self)
 
 
 def logged(options: ClaudeAgentOptions) -> ClaudeAgentOptions:

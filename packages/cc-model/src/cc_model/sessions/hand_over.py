@@ -122,7 +122,7 @@ async def from_claude_code(
         store: Store that has the session, in the place of a file.
 
     Raises:
-        SessionNotFoundError: There is no such session.
+        SessionNotFoundError: The session does not exist.
         HandOverError: The transcript is damaged or has no messages, or pydantic-ai has no part for a block.
     """
     if store is None:

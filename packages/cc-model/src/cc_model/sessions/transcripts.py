@@ -33,7 +33,7 @@ class HandOverError(ValueError):
 
 
 class SessionNotFoundError(LookupError):
-    """There is no such session."""
+    """A session id, transcript file or stored session does not exist."""
 
 
 def config_folder(config_dir: str | Path | None) -> Path:
@@ -56,7 +56,7 @@ def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
     """Return a session's transcript, by id or path.
 
     Raises:
-        SessionNotFoundError: There is no such file.
+        SessionNotFoundError: The file does not exist.
     """
     if isinstance(session, Path) or not _is_id(session):
         path = Path(session)
