@@ -11,8 +11,6 @@ the tests.
 Without a connection to an index, nothing is checked, and the output says so.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

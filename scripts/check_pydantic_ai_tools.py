@@ -7,8 +7,6 @@ pydantic-ai", with clai, CLAI2, pydantic-evals and pydantic-ai-harness, in a sep
 by the workspace. Their pydantic-ai is the oldest that cc-model allows. Needs uv and an index.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Run commands for the checks, with a time limit and stopped with all child processes; create environments."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -8,8 +8,6 @@ A comment before a block marks an exception: `<!-- not run: REASON -->`, or `<!-
 command that the block requires.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -7,8 +7,6 @@ packages' build tools. They contain names and versions only, no index, address o
 index; for this reason they are in git and `uv.lock` is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

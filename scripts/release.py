@@ -16,8 +16,6 @@ the tested versions, and all workspace packages from `dist`. The package has no 
 `uvx`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

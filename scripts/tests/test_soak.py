@@ -1,7 +1,5 @@
 """Parts of scripts/soak: prompts and answers, requests hit by faults, leaks, plan, command, causes, report."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
