@@ -1,6 +1,7 @@
 """Run commands for the checks, with a time limit and stopped with all child processes; create environments."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -8,6 +9,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from workspace import ROOT, find_uv, read_members, read_toml
 
@@ -95,6 +97,18 @@ async def create(folder: Path, wanted: Iterable[str], pins: Iterable[str], overr
     limits = ["--constraints=constraints.txt", "--build-constraints=build.txt", "--overrides=overrides.txt"]
     await run([*find_uv(), "pip", "install", f"--python={python}", *options, *limits, *wanted], folder)
     return python
+
+
+def type_check(
+    folder: Path, python: str, include: Iterable[Path], exclude: Iterable[Path] = (), **settings: Any
+) -> list[str]:
+    """Write the type checker's settings for some files into a folder; return the command."""
+    # An absolute path would be ignored.
+    paths = {"include": include, "exclude": exclude}
+    relative = {name: [os.path.relpath(path, folder) for path in listed] for name, listed in paths.items()}
+    settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11", **relative, **settings}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    return [python, "-m", "pyright", f"--project={folder}", f"--pythonpath={python}"]
 
 
 @asynccontextmanager
