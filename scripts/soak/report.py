@@ -81,7 +81,7 @@ class Totals(KindTotals):
                 totals.runs += end.runs
                 totals.right += end.error == RIGHT
                 totals.slowest = max(totals.slowest, end.ended - end.begun)
-        self.outcomes += verdict.outcomes
+            self.outcomes[end.error] += 1
         self.caused += verdict.causes
 
     def breaks(self, number: int, lines: Iterable[str]) -> None:
