@@ -29,7 +29,7 @@ def look_up(word: str) -> str:
 
 
 class AgentContender:
-    """A pydantic-ai agent, in any version, with any model. The other contenders have the same methods."""
+    """A pydantic-ai agent, in any version, with any model. The public methods are orders, as for other contenders."""
 
     def __init__(self, model: Any) -> None:
         self._agent_class: Any = import_module("pydantic_ai").Agent
@@ -46,20 +46,19 @@ class AgentContender:
         _check(result.output)
         self._history = result.all_messages()
 
-    async def run(self, prompt: str) -> None:
-        _check((await self._agent.run(prompt)).output)
+    async def run(self) -> None:
+        _check((await self._agent.run(PROMPT)).output)
 
-    async def first_token(self, words: int) -> float:
+    async def stream(self, words: int) -> dict[str, float]:
         """Stream `words` words, and return the milliseconds until the first."""
-        begun, first = time.perf_counter(), 0.0
-        deltas = 0
+        begun, first, deltas = time.perf_counter(), 0.0, 0
         async with self._agent.run_stream(f"Count to {words}.") as result:
             async for _ in result.stream_text(delta=True, debounce_by=None):
                 first = first or time.perf_counter() - begun
                 deltas += 1
         if deltas < words:
             raise RuntimeError(f"{words} words came in {deltas} pieces")
-        return first * 1_000
+        return {"first": first * 1_000}
 
 
 class InCLIContender(AgentContender):
@@ -90,9 +89,6 @@ class ClientContender:
         await self._client.query(PROMPT)
         await _check_result(self._client.receive_response())
 
-    async def run(self, prompt: str) -> None:
-        await self.turn()
-
     async def aclose(self) -> None:
         if self._client is not None:
             await self._client.disconnect()
@@ -119,8 +115,8 @@ class QueryContender:
     async def turn(self) -> None:
         await _check_result(self._sdk.query(prompt=PROMPT, options=replace(self._options, **self._tools)))
 
-    async def run(self, prompt: str) -> None:
-        await _check_result(self._sdk.query(prompt=prompt, options=self._options))
+    async def run(self) -> None:
+        await self.turn()
 
 
 class LangChainContender:
@@ -130,8 +126,8 @@ class LangChainContender:
         # By default it removes API keys from the CLI's environment.
         self._model: Any = import_module("langchain_claude_cli").ChatClaudeCli(model="sonnet", auth="inherit")
 
-    async def run(self, prompt: str) -> None:
-        _check((await self._model.ainvoke(prompt)).text)
+    async def run(self) -> None:
+        _check((await self._model.ainvoke(PROMPT)).text)
 
 
 async def _check_result(messages: AsyncIterator[Any]) -> None:
@@ -206,28 +202,14 @@ def _sealed_options() -> Any:
     return replace(sealed_options(model=MODEL), include_partial_messages=False)
 
 
-async def act(contender: Any, order: dict[str, Any]) -> dict[str, float]:
-    match order["do"]:
-        case "begin":
-            await contender.begin(order["messages"], tool=order["tool"])
-        case "turn":
-            await contender.turn()
-        case "run":
-            await contender.run(order.get("prompt", PROMPT))
-        case "stream":
-            return {"first": await contender.first_token(order["words"])}
-        case unknown:
-            raise ValueError(f"unknown order: {unknown}")
-    return {}
-
-
 async def main(name: str) -> None:
     loop = asyncio.get_running_loop()
     async with contender(name) as agent:
         print("{}", flush=True)
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             begun, worked = time.perf_counter(), time.process_time()
-            times = await act(agent, json.loads(line))
+            order = json.loads(line)
+            times: dict[str, float] = await getattr(agent, order.pop("do"))(**order) or {}
             times["milliseconds"] = (time.perf_counter() - begun) * 1_000
             times["processor"] = (time.process_time() - worked) * 1_000
             print(json.dumps(times), flush=True)
