@@ -15,12 +15,11 @@ import argparse
 import json
 import re
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
 from check_alone import strangers
-from commands import CheckError, check_each, create, finish, run, type_check
+from commands import CheckError, check_each, create, finish, run, temporary_folder, type_check
 from pin import resolve
 from workspace import ROOT, find_uv, read_members, required_name, workspace_pins
 
@@ -138,7 +137,7 @@ def main() -> int:
         for path in PINS.values():
             write_pins(path)
         return 0
-    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+    with temporary_folder() as name:
         folder = Path(name).resolve()
         for environment in ENVIRONMENTS:
             (folder / environment).mkdir()

@@ -9,11 +9,10 @@ by the workspace. Their pydantic-ai is the oldest that cc-model allows. Needs uv
 
 import argparse
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
-from commands import CheckError, check_each, create, finish, run, type_check
+from commands import CheckError, check_each, create, finish, run, temporary_folder, type_check
 from workspace import ROOT, read_members, read_toml, required_name, workspace_pins
 
 TOOLS = (
@@ -51,7 +50,7 @@ async def _run(command: list[str]) -> str:
 
 def main() -> int:
     argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
-    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+    with temporary_folder() as name:
         return finish(check(Path(name).resolve()))
 
 

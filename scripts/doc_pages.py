@@ -20,10 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prepared_python import commands, python
-
-__all__ = ["ROOT", "Block", "Page", "free_port", "read_page", "run_page"]
-
-ROOT = Path(__file__).resolve().parent.parent
+from workspace import ROOT
 
 # Ports in pages; a free port replaces each, so that several pages can run at once.
 _PORTS = ("8000", "8400", "8401", "8402")

@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from commands import CheckError, check_each, finish, run
+from commands import CheckError, check_each, create_empty, finish, run, temporary_folder
 from pin import PinError, compile_pins, select_pins
 from workspace import ROOT, find_uv, read_members, read_toml, required_name, workspace_pins
 
@@ -186,14 +186,10 @@ def from_elsewhere(sources: Mapping[str, str]) -> list[str]:
     return [f"{name} came from {url}" for name, url in sources.items() if name in names and not url.startswith(prefix)]
 
 
-temporary_folder = partial(tempfile.TemporaryDirectory[str], prefix="cc-check-", ignore_cleanup_errors=True)
-
-
 async def install(folder: Path, python: str, *wanted: str) -> tuple[str, int]:
     """Create an empty environment and install requirements by pip; return the interpreter and the number installed."""
+    interpreter, report = await create_empty(folder, python), folder / "report.json"
     # Not compiled: most files are never imported.
-    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", str(folder / "env")], folder)
-    interpreter, report = str(folder / "env" / "bin" / "python"), folder / "report.json"
     pip = [*find_uv(), "tool", "run", "--quiet", "pip", f"--python={interpreter}", "install", "--no-compile", "--quiet"]
     await run([*pip, f"--find-links={DIST}", f"--report={report}", *wanted], folder)
     entries = json.loads(report.read_text(encoding="utf-8"))["install"]
@@ -246,12 +242,12 @@ def direct_requirements() -> list[str]:
 async def check_bound(resolution: str, python: str) -> str:
     """Run the demo with the lowest or the newest versions that the packages allow."""
     with temporary_folder() as name:
-        await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", "env"], Path(name))
-        pip = [*find_uv(), "pip", "install", "--quiet", "--python=env", f"--find-links={DIST}"]
+        interpreter = await create_empty(Path(name), python)
+        pip = [*find_uv(), "pip", "install", "--quiet", f"--python={interpreter}", f"--find-links={DIST}"]
         await run([*pip, f"--resolution={resolution}", *direct_requirements()], Path(name))
         imports = "import " + ", ".join(path.name.replace("-", "_") for path in read_members())
-        await run([f"{name}/env/bin/python", "-c", imports], Path(name))
-        return (await run([f"{name}/env/bin/cc-demo", "--offline"], Path(name))).splitlines()[-1]
+        await run([interpreter, "-c", imports], Path(name))
+        return (await run([f"{name}/venv/bin/cc-demo", "--offline"], Path(name))).splitlines()[-1]
 
 
 async def find_pythons(wanted: Iterable[str]) -> tuple[list[str], list[str]]:
