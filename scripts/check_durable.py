@@ -73,8 +73,8 @@ def check_types(folder: Path, python: str, environment: str) -> list[str]:
     """Return the command for the type checker: over all files except those for the other environments' engines."""
     others = [name.partition("-")[0] for other in {*ENVIRONMENTS} - {environment} for name in ENVIRONMENTS[other]]
     exclude = [path for name in others for path in (EXAMPLES / f"{name}_*.py", TESTS / "apps" / f"run_{name}.py")]
-    support = str(ROOT / "integration-tests" / "support")
-    return type_check(folder, python, [TESTS, EXAMPLES], exclude, extraPaths=[support])
+    imported = [ROOT / "integration-tests" / "support", EXAMPLES, TESTS / "apps"]
+    return type_check(folder, python, [TESTS, EXAMPLES], exclude, extraPaths=[*map(str, imported)])
 
 
 async def check(folder: Path, environment: str, engines: list[str], *, collect: bool = False) -> list[str]:
