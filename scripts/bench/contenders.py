@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -29,9 +29,13 @@ def look_up(word: str) -> str:
 
 
 class AgentContender:
-    """A pydantic-ai agent, in any version, with any model. The public methods are orders, as for other contenders."""
+    """A pydantic-ai agent, in any version, with any model; with a transport, the CLI runs the tool loop.
 
-    def __init__(self, model: Any) -> None:
+    The public methods are orders, as for other contenders.
+    """
+
+    def __init__(self, model: Any, transport: str | None = None) -> None:
+        self._transport = transport
         self._agent_class: Any = import_module("pydantic_ai").Agent
         self._model, self._agent = model, self._agent_class(model)
         self._talker, self._history = self._agent, list[Any]()
@@ -40,6 +44,8 @@ class AgentContender:
         """Start a new conversation with a unique first prompt."""
         self._talker = self._agent_class(self._model, tools=[look_up]) if tool else self._agent
         self._history = _made_elsewhere(messages)
+        if self._transport:
+            self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
 
     async def turn(self) -> None:
         result = await self._talker.run(PROMPT, message_history=self._history)
@@ -59,18 +65,6 @@ class AgentContender:
         if deltas < words:
             raise RuntimeError(f"{words} words came in {deltas} pieces")
         return {"first": first * 1_000}
-
-
-class InCLIContender(AgentContender):
-    """The same, with the tool loop in the CLI."""
-
-    def __init__(self, model: Any, transport: str) -> None:
-        super().__init__(model)
-        self._transport = transport
-
-    async def begin(self, messages: int, *, tool: bool) -> None:
-        await super().begin(messages, tool=tool)
-        self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
 
 
 class ClientContender:
@@ -162,7 +156,7 @@ async def contender(name: str) -> AsyncGenerator[Any]:
             case "ours":
                 yield AgentContender(await _ours(stack))
             case "sdk" | "stdio":
-                yield InCLIContender(await _ours(stack), name)
+                yield AgentContender(await _ours(stack), name)
             case "peer":
                 peer = import_module("pydantic_ai_claude_code")
                 provider = peer.ClaudeCodeProvider({"use_sandbox_runtime": False})
@@ -170,9 +164,7 @@ async def contender(name: str) -> AsyncGenerator[Any]:
             case "langchain":
                 yield LangChainContender()
             case "client":
-                client = ClientContender()
-                stack.push_async_callback(client.aclose)
-                yield client
+                yield await stack.enter_async_context(aclosing(ClientContender()))
             case "query":
                 yield QueryContender()
             case _:
