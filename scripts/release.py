@@ -35,7 +35,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from commands import CheckError, check_each, create_empty, finish, run, temporary_folder
-from pin import PinError, compile_pins, select_pins
+from pin import compile_pins, select_pins
 from workspace import ROOT, find_uv, read_members, read_toml, required_name, workspace_pins
 
 DIST = ROOT / "dist"
@@ -151,14 +151,9 @@ def requirements() -> str:
     Raises:
         CheckError: No versions satisfy them, or it would contain an index address.
     """
-    wanted = [
-        f"{path.name}[{','.join(table['project'].get('optional-dependencies', ()))}]"
-        for path, table in read_members().items()
-    ]
-    try:
-        text = compile_pins(wanted, workspace_pins(), "--generate-hashes", f"--find-links={DIST}")
-    except PinError as error:
-        raise CheckError(str(error)) from error
+    projects = [table["project"] for table in read_members().values()]
+    wanted = [f"{project['name']}[{','.join(project.get('optional-dependencies', ()))}]" for project in projects]
+    text = compile_pins(wanted, workspace_pins(), "--generate-hashes", f"--find-links={DIST}")
     if "://" in text:
         raise CheckError(f"the requirements contain an address:\n{text}")
     return text
