@@ -187,10 +187,6 @@ async def sampled(ground: Ground, totals: Totals) -> None:
         totals.starts = sum(provider.transport.stats().starts for provider in ground.providers)
 
 
-class HangsError(Exception):
-    """A case that does not end."""
-
-
 async def ended(name: str, kind: Kind, case: Case) -> Ended:
     """Run the case, and return the outcome."""
     begun = time.monotonic()
@@ -222,7 +218,7 @@ async def _bounded(running: Coroutine[Any, Any, None], case: Case) -> None:
         for _ in range(RUN_SECONDS):
             if (await asyncio.wait({task}, timeout=1.0))[0]:
                 return task.result()
-        raise HangsError(f"no end after {RUN_SECONDS} s; {case.provider.transport!r}, {case.other.transport!r}")
+        raise TimeoutError(f"no end after {RUN_SECONDS} s; {case.provider.transport!r}, {case.other.transport!r}")
     finally:
         if not task.done():
             task.cancel()
