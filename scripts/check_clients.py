@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import claude_agent_sdk
-
 from cc_loopback import LoopbackServer
 from commands import CheckError, finish, run
 from workspace import ROOT, find_uv, markdown_table, write_table
@@ -27,9 +25,9 @@ sys.path.append(str(ROOT / "integration-tests" / "support"))
 
 import abilities
 
+from cli_logs import CLI
 from messages_server import MessagesServer, serving
 
-CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 CLIENTS_FOLDER = ROOT / "scripts" / "clients"
 PAGE = ROOT / "docs" / "reference" / "clients.md"
 COLUMNS = ("text", "stream", "tools", "structured", "images", "errors")

@@ -11,28 +11,25 @@ the tests.
 Without a connection to an index, nothing is checked, and the output says so.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
 from check_alone import strangers
-from commands import CheckError, check_each, create, finish, run
+from commands import CheckError, check_each, create, finish, run, temporary_folder, type_check
 from pin import resolve
 from workspace import ROOT, find_uv, read_members, required_name, workspace_pins
 
-TESTS = ROOT / "integration-tests" / "durable"
+TESTS, EXAMPLES = ROOT / "integration-tests" / "durable", ROOT / "examples" / "durable"
 OVERRIDES = TESTS / "overrides.txt"
 
 # Required by the workspace's pytest settings and fixtures, which are used here too.
 TOOLS = ("anyio", "hypothesis", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
 
-# Engines by environment, which is the name of the files with pins and of the type checker's settings.
+# Engines by environment, which is the name of the files with pins.
 ENVIRONMENTS = {
     "engines": ("dbos-sqlite", "dbos-postgres", "temporal", "prefect", "restate"),
     "harness": ("absurd", "pgtask"),
@@ -65,33 +62,33 @@ async def install(folder: Path, path: Path) -> str:
     pins = merged(workspace_pins(), read_requirements(path))
     wanted = [*map(str, read_members()), f"--requirements={path}", *TOOLS]
     python = await create(folder, wanted, pins, read_requirements(OVERRIDES))
-    listed = json.loads(
-        await run([*find_uv(), "pip", "list", "--quiet", "--format=json", f"--python={python}"], folder)
-    )
-    installed = {required_name(entry["name"]): entry["version"] for entry in listed}
+    listed = await run([*find_uv(), "pip", "list", "--quiet", "--format=json", f"--python={python}"], folder)
+    installed = {required_name(entry["name"]): entry["version"] for entry in json.loads(listed)}
     if problems := strangers("", installed, pins, [path.name for path in read_members()]):
         raise CheckError("\n".join(problems))
     return python
 
 
-async def install_server(folder: Path, python: str) -> None:
-    """Install Restate's server beside an interpreter."""
-    await run(["npm", "install", "--no-audit", "--no-fund", f"--prefix={folder}", SERVER], folder)
-    Path(python).with_name("restate-server").symlink_to(folder / "node_modules" / ".bin" / "restate-server")
+def check_types(folder: Path, python: str, environment: str) -> list[str]:
+    """Return the command for the type checker: over all files except those for the other environments' engines."""
+    others = [name.partition("-")[0] for other in {*ENVIRONMENTS} - {environment} for name in ENVIRONMENTS[other]]
+    exclude = [path for name in others for path in (EXAMPLES / f"{name}_*.py", TESTS / "apps" / f"run_{name}.py")]
+    imported = [ROOT / "integration-tests" / "support", EXAMPLES, TESTS / "apps"]
+    return type_check(folder, python, [TESTS, EXAMPLES], exclude, extraPaths=[*map(str, imported)])
 
 
 async def check(folder: Path, environment: str, engines: list[str], *, collect: bool = False) -> list[str]:
     try:
         python = await install(folder, PINS[environment])
         if "restate" in engines:
-            await install_server(folder, python)
+            await run(["npm", "install", "--no-audit", "--no-fund", f"--prefix={folder}", SERVER], folder)
+            Path(python).with_name("restate-server").symlink_to(folder / "node_modules" / ".bin" / "restate-server")
     except CheckError as error:
         if not UNREACHABLE.search(str(error)):
             raise
         print("SKIPPED: no package index can be reached, so the engines cannot be installed.")
         return []
-    settings = Path(__file__).with_name(f"check_durable.{environment}.json")
-    commands = {"types": [python, "-m", "pyright", f"--project={settings}", f"--pythonpath={python}"]}
+    commands = {"types": check_types(folder, python, environment)}
     # Without parallel tests: each starts enough processes. Includes the tests without a specific engine.
     options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
     if collect:
@@ -140,7 +137,7 @@ def main() -> int:
         for path in PINS.values():
             write_pins(path)
         return 0
-    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+    with temporary_folder() as name:
         folder = Path(name).resolve()
         for environment in ENVIRONMENTS:
             (folder / environment).mkdir()

@@ -18,7 +18,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from workspace import ROOT
+
 # The most in 1,000 words; genitive chains and pronouns take the place of plain nouns.
 WORDS = {"of": 26.0, "its": 10.0, "one": 8.0}
 # The most in 10,000 lines.

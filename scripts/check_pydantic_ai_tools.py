@@ -7,15 +7,12 @@ pydantic-ai", with clai, CLAI2, pydantic-evals and pydantic-ai-harness, in a sep
 by the workspace. Their pydantic-ai is the oldest that cc-model allows. Needs uv and an index.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
-from commands import CheckError, check_each, create, finish, run
+from commands import CheckError, check_each, create, finish, run, temporary_folder, type_check
 from workspace import ROOT, read_members, read_toml, required_name, workspace_pins
 
 TOOLS = (
@@ -24,7 +21,6 @@ TOOLS = (
 )  # fmt: skip
 # clai requires all of pydantic-ai, whose libraries allow no newer tenacity.
 UNPINNED = {"pydantic-ai-slim", "pydantic-graph", "tenacity"}
-TYPE_SETTINGS = Path(__file__).with_name("check_pydantic_ai_tools.pyright.json")
 
 
 async def check(folder: Path) -> list[str]:
@@ -34,8 +30,9 @@ async def check(folder: Path) -> list[str]:
     pins = [pin for pin in workspace_pins() if required_name(pin) not in UNPINNED]
     python = await create(folder, [*members, *others, "pyright[nodejs]", "starlette", "uvicorn", *TOOLS], pins, ())
     pytest = [python, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-q", "-rs"]
+    plugin = [ROOT / "packages/cc-model/src/cc_model_clai2", ROOT / "packages/cc-model/tests/test_clai2.py"]
     commands = {
-        "types": [python, "-m", "pyright", f"--project={TYPE_SETTINGS}", f"--pythonpath={python}"],
+        "types": type_check(folder, python, plugin, reportMissingTypeStubs=False),
         "page": [*pytest, "-m", "", "-k", "model-ids", "scripts/tests/test_docs.py"],
         "cc-model": [*pytest, "packages/cc-model"],
     }
@@ -53,7 +50,7 @@ async def _run(command: list[str]) -> str:
 
 def main() -> int:
     argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
-    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+    with temporary_folder() as name:
         return finish(check(Path(name).resolve()))
 
 

@@ -1,15 +1,16 @@
 """Run commands for the checks, with a time limit and stopped with all child processes; create environments."""
 
-from __future__ import annotations
-
 import asyncio
+import json
 import os
 import signal
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from workspace import ROOT, find_uv, read_members, read_toml
 
@@ -21,6 +22,9 @@ INTERRUPT_GRACE = 5.0
 
 # Variables that refer to the workspace's environment, or change how pytest runs.
 FOREIGN = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PROJECT", "PYTEST_ADDOPTS"}
+
+
+temporary_folder = partial(tempfile.TemporaryDirectory[str], prefix="cc-check-", ignore_cleanup_errors=True)
 
 
 class CheckError(Exception):
@@ -80,6 +84,12 @@ async def _signal_group(process: asyncio.subprocess.Process, number: int) -> Non
         await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)
 
 
+async def create_empty(folder: Path, python: str) -> str:
+    """Create an empty environment in a folder, for a Python version or path; return the interpreter."""
+    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", "venv"], folder)
+    return str(folder / "venv" / "bin" / "python")
+
+
 async def create(folder: Path, wanted: Iterable[str], pins: Iterable[str], overrides: Iterable[str]) -> str:
     """Create an environment with all workspace packages and others in a folder; return the interpreter.
 
@@ -89,14 +99,25 @@ async def create(folder: Path, wanted: Iterable[str], pins: Iterable[str], overr
     build = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["build-constraint-dependencies"]
     for name, lines in (("constraints.txt", pins), ("build.txt", build), ("overrides.txt", overrides)):
         (folder / name).write_text("\n".join(lines), encoding="utf-8")
-    python = str(folder / "venv" / "bin" / "python")
-    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={sys.executable}", "venv"], folder)
+    python = await create_empty(folder, sys.executable)
     # Compiled: else each interpreter would compile again where the cache is read-only. Refreshed: uv does not notice
     # changed sources.
     options = ["--compile-bytecode", *(f"--refresh-package={path.name}" for path in read_members())]
     limits = ["--constraints=constraints.txt", "--build-constraints=build.txt", "--overrides=overrides.txt"]
     await run([*find_uv(), "pip", "install", f"--python={python}", *options, *limits, *wanted], folder)
     return python
+
+
+def type_check(
+    folder: Path, python: str, include: Iterable[Path], exclude: Iterable[Path] = (), **settings: Any
+) -> list[str]:
+    """Write the type checker's settings for some files into a folder; return the command."""
+    # An absolute path would be ignored.
+    paths = {"include": include, "exclude": exclude}
+    relative = {name: [os.path.relpath(path, folder) for path in listed] for name, listed in paths.items()}
+    settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11", **relative, **settings}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    return [python, "-m", "pyright", f"--project={folder}", f"--pythonpath={python}"]
 
 
 @asynccontextmanager

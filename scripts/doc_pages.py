@@ -8,8 +8,6 @@ A comment before a block marks an exception: `<!-- not run: REASON -->`, or `<!-
 command that the block requires.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
@@ -22,10 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prepared_python import commands, python
-
-__all__ = ["ROOT", "Block", "Page", "free_port", "read_page", "run_page"]
-
-ROOT = Path(__file__).resolve().parent.parent
+from workspace import ROOT
 
 # Ports in pages; a free port replaces each, so that several pages can run at once.
 _PORTS = ("8000", "8400", "8401", "8402")

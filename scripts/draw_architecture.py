@@ -8,16 +8,17 @@ A package, or a folder in it (a room), stands above all that it imports. The sta
 
 import argparse
 import ast
-import itertools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
 import grimp
 
 from cc_session.session.sent_message import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
-from workspace import ROOT
+from workspace import ROOT, markdown_table
 
 PAGE = ROOT / "docs" / "architecture.md"
 
@@ -28,13 +29,11 @@ Packages in rows, with their folders (rooms) from the highest to the lowest:
 
 {picture}
 
-A package imports only packages in rows below, and a room only rooms to the right, or beside it (`|`). The picture and
-the tables are made from imports and docstrings by `scripts/draw_architecture.py`; a test compares them.
+A package imports only packages in rows below, and a room only rooms to the right. The picture and the tables are made
+from imports and docstrings by `scripts/draw_architecture.py`; a test compares them.
 
 ## Rooms
 
-| Room | Contents | Imports the rooms |
-| --- | --- | --- |
 {rooms}
 
 ## The life of a turn
@@ -42,8 +41,6 @@ the tables are made from imports and docstrings by `scripts/draw_architecture.py
 A session has one turn at a time. The table has the next state for each event; an empty cell leaves the state as it is.
 The last column is `Session.state` meanwhile; a session whose process has ended is `dead`.
 
-| State | {events} | `Session.state` |
-| --- | {lines} | --- |
 {states}
 
 {meanings}
@@ -64,19 +61,16 @@ class Part:
 def levels(parts: Iterable[Part]) -> list[list[Part]]:
     """Return rows of parts, the highest first. Each part stands in the lowest row that is above all its imports.
 
-    Parts that import each other stand in the same row.
+    Raises:
+        CycleError: Some parts import each other.
     """
-    remaining = {part.name: part for part in parts}
-    below = {name: {*part.imports} for name, part in remaining.items()}
-    for middle, name in itertools.product(below, below):
-        below[name] |= below[middle] if middle in below[name] else set()
+    named = {part.name: part for part in parts}
+    sorter = TopologicalSorter({name: part.imports for name, part in named.items()})
+    sorter.prepare()
     rows: list[list[Part]] = []
-    while remaining:
-        # A part may stand here if each remaining part below it also stands above it.
-        names = [
-            name for name in sorted(remaining) if all(name in below[other] for other in below[name] & remaining.keys())
-        ]
-        rows.insert(0, [remaining.pop(name) for name in names])
+    while names := sorter.get_ready():
+        rows.insert(0, [named[name] for name in sorted(names)])
+        sorter.done(*names)
     return rows
 
 
@@ -112,25 +106,21 @@ def draw(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
 
 
 def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
-    lines: list[str] = []
-    for row in levels(packages):
-        for part in row:
-            lines.append(f"| **{part.name}** | {part.text} | |")
-            for room in (room for line in levels(rooms[part.name]) for room in line):
-                below = ", ".join(sorted(f"`{name.rpartition('.')[2]}`" for name in room.imports))
-                lines.append(f"| `{room.name.replace('.', '/')}` | {room.text} | {below} |")
-    states = [
-        f"| **{state.value}** | "
-        + " | ".join(TRANSITIONS[state, event].value if (state, event) in TRANSITIONS else "" for event in TurnEvent)
-        + f" | `{SESSION_STATES[state]}` |"
-        for state in TurnState
-    ]
+    contents: list[Sequence[str]] = []
+    for part in chain.from_iterable(levels(packages)):
+        contents.append((f"**{part.name}**", part.text, ""))
+        for room in chain.from_iterable(levels(rooms[part.name])):
+            below = ", ".join(sorted(f"`{name.rpartition('.')[2]}`" for name in room.imports))
+            contents.append((f"`{room.name.replace('.', '/')}`", room.text, below))
+    states: list[Sequence[str]] = []
+    for state in TurnState:
+        following = (TRANSITIONS.get((state, event)) for event in TurnEvent)
+        cells = (after.value if after else "" for after in following)
+        states.append((f"**{state.value}**", *cells, f"`{SESSION_STATES[state]}`"))
     return _PAGE.format(
         picture=draw(packages, rooms),
-        rooms="\n".join(lines),
-        events=" | ".join(event.value for event in TurnEvent),
-        lines=" | ".join("---" for _ in TurnEvent),
-        states="\n".join(states),
+        rooms="\n".join(markdown_table(("Room", "Contents", "Imports the rooms"), *contents)),
+        states="\n".join(markdown_table(("State", *(event.value for event in TurnEvent), "`Session.state`"), *states)),
         meanings="\n".join(_meanings()),
     )
 

@@ -7,8 +7,6 @@ packages' build tools. They contain names and versions only, no index, address o
 index; for this reason they are in git and `uv.lock` is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess
@@ -19,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from commands import CheckError
 from workspace import ROOT, find_uv, read_members, read_toml, required_name
 
 EXIT_DIFFERENT = 1
@@ -28,7 +27,7 @@ EXIT_NO_SOLUTION = 2
 BLOCKS = {"workspace": "constraint-dependencies", "build": "build-constraint-dependencies"}
 
 
-class PinError(Exception):
+class PinError(CheckError):
     """The pins cannot be read, or no versions satisfy them; the message says how to fix it."""
 
 

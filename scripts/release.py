@@ -16,8 +16,6 @@ the tested versions, and all workspace packages from `dist`. The package has no 
 `uvx`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -36,8 +34,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from commands import CheckError, check_each, finish, run
-from pin import PinError, compile_pins, select_pins
+from commands import CheckError, check_each, create_empty, finish, run, temporary_folder
+from pin import compile_pins, select_pins
 from workspace import ROOT, find_uv, read_members, read_toml, required_name, workspace_pins
 
 DIST = ROOT / "dist"
@@ -153,14 +151,9 @@ def requirements() -> str:
     Raises:
         CheckError: No versions satisfy them, or it would contain an index address.
     """
-    wanted = [
-        f"{path.name}[{','.join(table['project'].get('optional-dependencies', ()))}]"
-        for path, table in read_members().items()
-    ]
-    try:
-        text = compile_pins(wanted, workspace_pins(), "--generate-hashes", f"--find-links={DIST}")
-    except PinError as error:
-        raise CheckError(str(error)) from error
+    projects = [table["project"] for table in read_members().values()]
+    wanted = [f"{project['name']}[{','.join(project.get('optional-dependencies', ()))}]" for project in projects]
+    text = compile_pins(wanted, workspace_pins(), "--generate-hashes", f"--find-links={DIST}")
     if "://" in text:
         raise CheckError(f"the requirements contain an address:\n{text}")
     return text
@@ -188,14 +181,10 @@ def from_elsewhere(sources: Mapping[str, str]) -> list[str]:
     return [f"{name} came from {url}" for name, url in sources.items() if name in names and not url.startswith(prefix)]
 
 
-temporary_folder = partial(tempfile.TemporaryDirectory[str], prefix="cc-check-", ignore_cleanup_errors=True)
-
-
 async def install(folder: Path, python: str, *wanted: str) -> tuple[str, int]:
     """Create an empty environment and install requirements by pip; return the interpreter and the number installed."""
+    interpreter, report = await create_empty(folder, python), folder / "report.json"
     # Not compiled: most files are never imported.
-    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", str(folder / "env")], folder)
-    interpreter, report = str(folder / "env" / "bin" / "python"), folder / "report.json"
     pip = [*find_uv(), "tool", "run", "--quiet", "pip", f"--python={interpreter}", "install", "--no-compile", "--quiet"]
     await run([*pip, f"--find-links={DIST}", f"--report={report}", *wanted], folder)
     entries = json.loads(report.read_text(encoding="utf-8"))["install"]
@@ -248,12 +237,12 @@ def direct_requirements() -> list[str]:
 async def check_bound(resolution: str, python: str) -> str:
     """Run the demo with the lowest or the newest versions that the packages allow."""
     with temporary_folder() as name:
-        await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", "env"], Path(name))
-        pip = [*find_uv(), "pip", "install", "--quiet", "--python=env", f"--find-links={DIST}"]
+        interpreter = await create_empty(Path(name), python)
+        pip = [*find_uv(), "pip", "install", "--quiet", f"--python={interpreter}", f"--find-links={DIST}"]
         await run([*pip, f"--resolution={resolution}", *direct_requirements()], Path(name))
         imports = "import " + ", ".join(path.name.replace("-", "_") for path in read_members())
-        await run([f"{name}/env/bin/python", "-c", imports], Path(name))
-        return (await run([f"{name}/env/bin/cc-demo", "--offline"], Path(name))).splitlines()[-1]
+        await run([interpreter, "-c", imports], Path(name))
+        return (await run([f"{name}/venv/bin/cc-demo", "--offline"], Path(name))).splitlines()[-1]
 
 
 async def find_pythons(wanted: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -3,8 +3,6 @@
 Standard library only: the scripts also run before anything is installed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

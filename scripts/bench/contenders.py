@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -29,9 +29,13 @@ def look_up(word: str) -> str:
 
 
 class AgentContender:
-    """A pydantic-ai agent, in any version, with any model. The other contenders have the same methods."""
+    """A pydantic-ai agent, in any version, with any model; with a transport, the CLI runs the tool loop.
 
-    def __init__(self, model: Any) -> None:
+    The public methods are orders, as for other contenders.
+    """
+
+    def __init__(self, model: Any, transport: str | None = None) -> None:
+        self._transport = transport
         self._agent_class: Any = import_module("pydantic_ai").Agent
         self._model, self._agent = model, self._agent_class(model)
         self._talker, self._history = self._agent, list[Any]()
@@ -40,38 +44,27 @@ class AgentContender:
         """Start a new conversation with a unique first prompt."""
         self._talker = self._agent_class(self._model, tools=[look_up]) if tool else self._agent
         self._history = _made_elsewhere(messages)
+        if self._transport:
+            self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
 
     async def turn(self) -> None:
         result = await self._talker.run(PROMPT, message_history=self._history)
         _check(result.output)
         self._history = result.all_messages()
 
-    async def run(self, prompt: str) -> None:
-        _check((await self._agent.run(prompt)).output)
+    async def run(self) -> None:
+        _check((await self._agent.run(PROMPT)).output)
 
-    async def first_token(self, words: int) -> float:
+    async def stream(self, words: int) -> dict[str, float]:
         """Stream `words` words, and return the milliseconds until the first."""
-        begun, first = time.perf_counter(), 0.0
-        deltas = 0
+        begun, first, deltas = time.perf_counter(), 0.0, 0
         async with self._agent.run_stream(f"Count to {words}.") as result:
             async for _ in result.stream_text(delta=True, debounce_by=None):
                 first = first or time.perf_counter() - begun
                 deltas += 1
         if deltas < words:
             raise RuntimeError(f"{words} words came in {deltas} pieces")
-        return first * 1_000
-
-
-class InCLIContender(AgentContender):
-    """The same, with the tool loop in the CLI."""
-
-    def __init__(self, model: Any, transport: str) -> None:
-        super().__init__(model)
-        self._transport = transport
-
-    async def begin(self, messages: int, *, tool: bool) -> None:
-        await super().begin(messages, tool=tool)
-        self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
+        return {"first": first * 1_000}
 
 
 class ClientContender:
@@ -89,9 +82,6 @@ class ClientContender:
     async def turn(self) -> None:
         await self._client.query(PROMPT)
         await _check_result(self._client.receive_response())
-
-    async def run(self, prompt: str) -> None:
-        await self.turn()
 
     async def aclose(self) -> None:
         if self._client is not None:
@@ -119,8 +109,8 @@ class QueryContender:
     async def turn(self) -> None:
         await _check_result(self._sdk.query(prompt=PROMPT, options=replace(self._options, **self._tools)))
 
-    async def run(self, prompt: str) -> None:
-        await _check_result(self._sdk.query(prompt=prompt, options=self._options))
+    async def run(self) -> None:
+        await self.turn()
 
 
 class LangChainContender:
@@ -130,8 +120,8 @@ class LangChainContender:
         # By default it removes API keys from the CLI's environment.
         self._model: Any = import_module("langchain_claude_cli").ChatClaudeCli(model="sonnet", auth="inherit")
 
-    async def run(self, prompt: str) -> None:
-        _check((await self._model.ainvoke(prompt)).text)
+    async def run(self) -> None:
+        _check((await self._model.ainvoke(PROMPT)).text)
 
 
 async def _check_result(messages: AsyncIterator[Any]) -> None:
@@ -166,7 +156,7 @@ async def contender(name: str) -> AsyncGenerator[Any]:
             case "ours":
                 yield AgentContender(await _ours(stack))
             case "sdk" | "stdio":
-                yield InCLIContender(await _ours(stack), name)
+                yield AgentContender(await _ours(stack), name)
             case "peer":
                 peer = import_module("pydantic_ai_claude_code")
                 provider = peer.ClaudeCodeProvider({"use_sandbox_runtime": False})
@@ -174,9 +164,7 @@ async def contender(name: str) -> AsyncGenerator[Any]:
             case "langchain":
                 yield LangChainContender()
             case "client":
-                client = ClientContender()
-                stack.push_async_callback(client.aclose)
-                yield client
+                yield await stack.enter_async_context(aclosing(ClientContender()))
             case "query":
                 yield QueryContender()
             case _:
@@ -206,28 +194,14 @@ def _sealed_options() -> Any:
     return replace(sealed_options(model=MODEL), include_partial_messages=False)
 
 
-async def act(contender: Any, order: dict[str, Any]) -> dict[str, float]:
-    match order["do"]:
-        case "begin":
-            await contender.begin(order["messages"], tool=order["tool"])
-        case "turn":
-            await contender.turn()
-        case "run":
-            await contender.run(order.get("prompt", PROMPT))
-        case "stream":
-            return {"first": await contender.first_token(order["words"])}
-        case unknown:
-            raise ValueError(f"unknown order: {unknown}")
-    return {}
-
-
 async def main(name: str) -> None:
     loop = asyncio.get_running_loop()
     async with contender(name) as agent:
         print("{}", flush=True)
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             begun, worked = time.perf_counter(), time.process_time()
-            times = await act(agent, json.loads(line))
+            order = json.loads(line)
+            times: dict[str, float] = await getattr(agent, order.pop("do"))(**order) or {}
             times["milliseconds"] = (time.perf_counter() - begun) * 1_000
             times["processor"] = (time.process_time() - worked) * 1_000
             print(json.dumps(times), flush=True)

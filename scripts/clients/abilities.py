@@ -51,6 +51,11 @@ def weather(city: str) -> str:
     return f"sunny in {city}"
 
 
+def request(content: Any) -> Any:
+    """Return the arguments for a request to the Messages API with one prompt."""
+    return {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": content}]}
+
+
 def failure(function: Callable[[], object]) -> str:
     """Return the class and the text of the exception that a call raises."""
     try:

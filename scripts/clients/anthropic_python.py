@@ -3,14 +3,11 @@
 from typing import Any
 
 import abilities
+from abilities import request
 from anthropic import Anthropic, beta_tool
 from city import City
 
 claude = Anthropic()
-
-
-def request(content: Any) -> Any:
-    return {"model": abilities.MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": content}]}
 
 
 def ask(content: Any, token: str = abilities.TOKEN) -> str:

@@ -12,8 +12,7 @@ HEADERS = ["-H", "content-type: application/json", "-H", "anthropic-version: 202
 
 def curl(content: Any, token: str = TOKEN, *options: str, **fields: Any) -> str:
     command = ["curl", "-sS", *options, f"{abilities.URL}/v1/messages", *HEADERS, "-H", f"x-api-key: {token}", "-d@-"]
-    messages = [{"role": "user", "content": content}]
-    body = json.dumps({"model": abilities.MODEL, "max_tokens": 100, "messages": messages, **fields})
+    body = json.dumps({**abilities.request(content), **fields})
     return subprocess.run(command, input=body, capture_output=True, text=True, check=True).stdout
 
 

@@ -4,13 +4,9 @@ from typing import Any
 
 import abilities
 import instructor
-from abilities import CITY, LOOK, TOKEN, failure
+from abilities import CITY, LOOK, TOKEN, failure, request
 from anthropic import Anthropic
 from city import City
-
-
-def request(content: Any) -> Any:
-    return {"model": abilities.MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": content}]}
 
 
 def typed(content: Any, token: str = TOKEN) -> Any:

@@ -36,7 +36,6 @@ def parsed(arguments: Sequence[str] | None) -> tuple[Settings, argparse.Namespac
     parser.add_argument("--pool", type=int, default=12, metavar="N", help="processes of the main pool (default: 12)")
     parser.add_argument("--only", nargs="+", choices=[*FAULTS], default=FAULTS, metavar="FAULT", help="faults to use")
     parser.add_argument("--round", type=int, default=0, metavar="N", help="start with this round (default: 0)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     parser.add_argument("--list", action="store_true", help="print all faults and kinds of cases, and exit")
     options = parser.parse_args(arguments)
     if min(options.minutes, options.at_once, options.pool) <= 0:
@@ -65,8 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"Seed {settings.seed}; full disk by: {disk}", file=sys.stderr, flush=True)
         asyncio.run(_soak(settings, folder, temporary, totals, noise))
     totals.judge_memory(settings.first_round)
-    if options.json:
-        options.json.write_text(report.as_json(settings, totals, disk), "utf-8")
     print(report.summary(settings, totals, disk))
     return 1 if totals.broken else 0
 

@@ -18,7 +18,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
@@ -90,8 +90,6 @@ class Served:
     """The API: can be stopped and started again on the same port, and records the request for each fault."""
 
     def __init__(self) -> None:
-        # Gets no requests; it keeps the private home while the other server stops and starts.
-        self._keeper = LoopbackServer().start()
         self._lock = threading.Lock()
         self._wishes: list[tuple[int, dict[str, Any]]] = []
         self._faults: dict[int, int] = {}
@@ -103,7 +101,7 @@ class Served:
         self.start()
 
     def env(self) -> dict[str, str]:
-        return {**self._keeper.env(), "ANTHROPIC_BASE_URL": self._api.url}
+        return self._api.env()
 
     def fail(self, fault: int, how: dict[str, Any]) -> None:
         with self._lock:
@@ -133,10 +131,6 @@ class Served:
             self._wishes.clear()
             self._faults.clear()
             self._api.reset()
-
-    def close(self) -> None:
-        self._api.stop()
-        self._keeper.stop()
 
     async def _respond(self, body: dict[str, Any]) -> Any:
         # In the API's own thread, where no request can arrive between the count and the fault.
@@ -218,11 +212,14 @@ def _result_text(result: Mapping[str, Any] | None) -> str:
 
 
 def main() -> None:
-    with closing(Served()) as served:
+    served = Served()
+    try:
         print(json.dumps(served.env()), flush=True)
         for line in sys.stdin:
             order = json.loads(line)
             print(json.dumps(getattr(served, order.pop("do"))(**order)), flush=True)
+    finally:
+        served.stop()
 
 
 if __name__ == "__main__":

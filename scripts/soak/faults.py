@@ -58,8 +58,6 @@ _USE_UP_EVERY = 0.02
 # Seconds from the start of a case to a fault; a case takes about as long.
 _STRIKE_WITHIN = 0.3
 
-_ROUND_SECONDS = 15.0
-_LEAST_ROUNDS = 3
 # In a calm round each run must succeed; so a fault with lasting damage is detected.
 _CALM_EVERY = 5
 _FULL_REST_EVERY = 6
@@ -309,11 +307,6 @@ class Round:
     faults: tuple[str, ...] = ()
     seconds: float = 0.0
     ends_processes: bool = False
-
-
-def round_seconds(minutes: float) -> float:
-    """Return a round's duration, so that a short soak has several, too."""
-    return min(_ROUND_SECONDS, minutes * 60 / _LEAST_ROUNDS)
 
 
 def planned(seed: int, number: int, faults: Sequence[str], seconds: float) -> Round:

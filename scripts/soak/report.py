@@ -1,4 +1,4 @@
-"""A soak's results up to now, and the output: a progress line, tables at the end, JSON.
+"""A soak's results up to now, and the output: a progress line, and tables at the end.
 
 The size of the results depends on the number of kinds and faults, and not on time.
 """
@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import ctypes.util
 import gc
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +80,7 @@ class Totals(KindTotals):
                 totals.runs += end.runs
                 totals.right += end.error == RIGHT
                 totals.slowest = max(totals.slowest, end.ended - end.begun)
-        self.outcomes += verdict.outcomes
+            self.outcomes[end.error] += 1
         self.caused += verdict.causes
 
     def breaks(self, number: int, lines: Iterable[str]) -> None:
@@ -159,13 +158,6 @@ def summary(settings: Settings, totals: Totals, disk: str) -> str:
             f"--only {' '.join(settings.faults)}"
         )
     return "\n".join(lines)
-
-
-def as_json(settings: Settings, totals: Totals, disk: str) -> str:
-    faults = {name: {"done": totals.done[name], "errors": totals.caused[name]} for name in settings.faults}
-    kinds = {name: vars(kind) for name, kind in totals.kinds.items()}
-    figures = {**vars(settings), **vars(totals), "kinds": kinds, "faults": faults, "full_disk_by": disk}
-    return json.dumps(figures, indent=2) + "\n"
 
 
 def _rate(totals: Totals) -> float:

@@ -53,7 +53,7 @@ async def stable(folder: Path) -> Before:
 
 
 def look(folder: Path) -> Before:
-    return Before(frozenset(_processes()), _descriptors(), frozenset(os.listdir(folder)), len(_pending()))
+    return Before(frozenset(_processes()), len(os.listdir("/dev/fd")), frozenset(os.listdir(folder)), len(_pending()))
 
 
 async def end_orphans() -> int:
@@ -92,7 +92,7 @@ async def left_over(
 
     def leaks() -> list[str]:
         gc.collect()
-        descriptors = _descriptors() - before.descriptors
+        descriptors = len(os.listdir("/dev/fd")) - before.descriptors
         pending = _pending()
         return [
             *(f"process {_describe(pid)}" for pid in _processes() - before.processes),
@@ -134,12 +134,6 @@ def _describe(pid: int) -> str:
         return f"{pid}: {' '.join(psutil.Process(pid).cmdline())[:200]}"
     except psutil.Error as error:
         return f"{pid}: {error}"
-
-
-def _descriptors() -> int:
-    if sys.platform == "win32":
-        raise NotImplementedError("needs POSIX")
-    return psutil.Process().num_fds()
 
 
 def _open_files() -> list[str]:

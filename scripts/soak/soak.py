@@ -12,18 +12,7 @@ from typing import Any
 
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelOverloadedError, ModelRateLimitError
 
-from .faults import (
-    BRIEF_PLACES,
-    CONNECTION,
-    FAULTS,
-    INJECTED,
-    NO_DESCRIPTOR,
-    TOOL,
-    Ground,
-    Round,
-    planned,
-    round_seconds,
-)
+from .faults import BRIEF_PLACES, CONNECTION, FAULTS, INJECTED, NO_DESCRIPTOR, TOOL, Ground, Round, planned
 from .report import Settings, Totals
 from .rest import Before, end_orphans, left_over, look, settled, stable
 from .verdict import OTHER, RIGHT, Ended, judge
@@ -31,6 +20,9 @@ from .work import HEAVY, LIGHT, Case, Kind, ToolFailedError
 
 KINDS = {**LIGHT, **HEAVY}
 
+_ROUND_SECONDS = 15.0
+# A short soak has several rounds, too.
+_LEAST_ROUNDS = 3
 _HEAVY_SHARE = 0.02
 # With a new process for each case, memory and time are spent on starting them.
 _BRIEF_SHARE = 0.02
@@ -78,9 +70,10 @@ class Soak:
         before = await stable(self._ground.room.path)
         self._totals.breaks(-1, [f"file {name}, after the warm-up" for name in before.files - files.files])
         self._totals.rest()
-        end = time.monotonic() + self._settings.minutes * 60
+        duration = self._settings.minutes * 60
+        end = time.monotonic() + duration
         for number in itertools.count(self._settings.first_round):
-            seconds = min(round_seconds(self._settings.minutes), end - time.monotonic())
+            seconds = min(_ROUND_SECONDS, duration / _LEAST_ROUNDS, end - time.monotonic())
             if seconds <= 0 or self._stop.is_set():
                 break
             self.round = planned(self._settings.seed, number, self._settings.faults, seconds)
@@ -194,10 +187,6 @@ async def sampled(ground: Ground, totals: Totals) -> None:
         totals.starts = sum(provider.transport.stats().starts for provider in ground.providers)
 
 
-class HangsError(Exception):
-    """A case that does not end."""
-
-
 async def ended(name: str, kind: Kind, case: Case) -> Ended:
     """Run the case, and return the outcome."""
     begun = time.monotonic()
@@ -229,7 +218,7 @@ async def _bounded(running: Coroutine[Any, Any, None], case: Case) -> None:
         for _ in range(RUN_SECONDS):
             if (await asyncio.wait({task}, timeout=1.0))[0]:
                 return task.result()
-        raise HangsError(f"no end after {RUN_SECONDS} s; {case.provider.transport!r}, {case.other.transport!r}")
+        raise TimeoutError(f"no end after {RUN_SECONDS} s; {case.provider.transport!r}, {case.other.transport!r}")
     finally:
         if not task.done():
             task.cancel()

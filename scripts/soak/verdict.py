@@ -39,7 +39,6 @@ class Ended:
 class Verdict:
     """Verdict on some cases."""
 
-    outcomes: Counter[str] = field(default_factory=Counter[str])
     causes: Counter[str] = field(default_factory=Counter[str])
     """Number of errors by fault."""
     broken: list[str] = field(default_factory=list[str])
@@ -58,7 +57,6 @@ def judge(
     kills = sorted((record for record in records if FAULTS[record.fault].is_kill), key=lambda record: record.begun)
     # Each kill explains the first run to end that it can explain, so that a later run does not lack a cause.
     for end in sorted(ends, key=lambda end: end.ended):
-        verdict.outcomes[end.error] += 1
         if end.error == RIGHT:
             continue
         certain = [records[index] for index in (hits or {}).get(end.mark, ())]

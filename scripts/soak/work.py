@@ -19,7 +19,7 @@ from pydantic_ai.tools import Tool
 
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 
-from .api import FAILED, HUGE_CHARACTERS, HUGELY, LOOK, MARK, MARK_HEADER, SLOWLY
+from .api import FAILED, HUGE_CHARACTERS, HUGELY, MARK, MARK_HEADER, SLOWLY
 
 Transport = Literal["sdk", "stdio"]
 
@@ -113,16 +113,10 @@ class Case:
 Kind = Callable[[Case], Coroutine[Any, Any, None]]
 
 
-def looking(model: ClaudeCodeModel, **options: Any) -> Agent[object, Any]:
-    agent: Agent[object, Any] = Agent(model, **options)
-
-    @agent.tool_plain
-    async def look(mark: str) -> str:
-        """Look."""
-        await asyncio.sleep(_LOOK_SECONDS)
-        return f"saw {mark}"
-
-    return agent
+async def look(mark: str) -> str:
+    """Look."""
+    await asyncio.sleep(_LOOK_SECONDS)
+    return f"saw {mark}"
 
 
 async def text(case: Case) -> None:
@@ -136,7 +130,7 @@ async def text(case: Case) -> None:
 
 async def tool(case: Case) -> None:
     """A tool in the agent's loop."""
-    await case.ask_to_find(looking(case.model))
+    await case.ask_to_find(Agent(case.model, tools=[look]))
 
 
 async def structured(case: Case) -> None:
@@ -148,7 +142,7 @@ async def structured(case: Case) -> None:
 
 async def streamed(case: Case) -> None:
     """A stream with a tool, read to the end."""
-    await case.read_to_the_end(looking(case.model))
+    await case.read_to_the_end(Agent(case.model, tools=[look]))
 
 
 async def leave(case: Case) -> None:
@@ -163,19 +157,14 @@ async def leave(case: Case) -> None:
 
 async def cancelled(case: Case) -> None:
     """A run that is cancelled at a random moment, and another after it."""
-    await cancel_soon(looking(case.model), case)
+    await cancel_soon(Agent(case.model, tools=[look]), case)
     case.check((await case.ask(Agent(case.model), f"Find {case.mark}.")).output)
 
 
 async def approved(case: Case) -> None:
     """A run that stops for an approval and continues from the serialized history, on other processes."""
-    agent: Agent[object, Any] = Agent(case.model, output_type=[str, DeferredToolRequests])
-
-    @agent.tool_plain(requires_approval=True)
-    async def look(mark: str) -> str:
-        """Look."""
-        return f"saw {mark}"
-
+    tools = [Tool[object](look, requires_approval=True)]
+    agent: Agent[object, Any] = Agent(case.model, output_type=[str, DeferredToolRequests], tools=tools)
     first = await case.ask(agent, f"Find {case.mark}.")
     history = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(first.all_messages()))
     await asyncio.sleep(case.random.uniform(0, _CANCEL_WITHIN))
@@ -220,23 +209,16 @@ async def ended_within(task: asyncio.Future[Any], seconds: float) -> None:
 
 def _handed_over(case: Case, transport: Transport) -> Agent[object, Any]:
     model = case.model
-    agent = looking(model)
+    agent: Agent[object, Any] = Agent(model, tools=[look])
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     return agent
 
 
-LIGHT: dict[str, Kind] = {
-    "text": text,
-    "tool": tool,
-    "structured": structured,
-    "streamed": streamed,
-    "left": leave,
-    "cancelled": cancelled,
-    "approved": approved,
-    "cli-loop": cli_loop,
-    "cli-bridge": cli_bridge,
-    "cli-cancelled": cli_cancelled,
-}
+def by_name(*kinds: Kind) -> dict[str, Kind]:
+    return {kind.__name__.replace("_", "-"): kind for kind in kinds}
+
+
+LIGHT = by_name(text, tool, structured, streamed, leave, cancelled, approved, cli_loop, cli_bridge, cli_cancelled)
 """Cases that run all the time."""
 
 
@@ -256,16 +238,12 @@ async def huge(case: Case) -> None:
 async def many_tools(case: Case) -> None:
     """A thousand tools; the model calls a single tool."""
 
-    async def look(mark: str) -> str:
-        """Look."""
-        return f"saw {mark}"
-
     async def other(mark: str, words: list[str], limit: int = 10) -> str:
         """Never called."""
         return f"{mark} {words} {limit}"
 
     names = [f"tool_{number}" for number in range(_TOOLS - 1)]
-    tools: list[Tool[object]] = [Tool(look, name=LOOK), *(Tool(other, name=name) for name in names)]
+    tools: list[Tool[object]] = [Tool(look), *(Tool(other, name=name) for name in names)]
     await case.ask_to_find(Agent(case.model, tools=tools))
 
 
@@ -278,5 +256,5 @@ async def long_history(case: Case) -> None:
     case.check((await case.ask(Agent(case.model), f"Find {case.mark}.", message_history=history)).output)
 
 
-HEAVY: dict[str, Kind] = {"slow": slow, "huge": huge, "tools": many_tools, "history": long_history}
+HEAVY = by_name(slow, huge, many_tools, long_history)
 """Cases that run occasionally."""

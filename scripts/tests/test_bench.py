@@ -1,7 +1,5 @@
 """The benchmarks' figures and command line, with artificial benchmarks and with a real benchmark."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

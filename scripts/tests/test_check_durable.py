@@ -1,7 +1,5 @@
 """scripts/check_durable.py, as far as it is pure, and the input files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

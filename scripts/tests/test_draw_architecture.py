@@ -1,5 +1,9 @@
 """The page about the architecture, from imports and docstrings."""
 
+from graphlib import CycleError
+
+import pytest
+
 from cc_session.session.sent_message import SESSION_STATES, TRANSITIONS, TurnEvent, TurnState
 from draw_architecture import Part, levels, main
 
@@ -8,16 +12,15 @@ def test_the_page_agrees_with_the_code() -> None:
     assert main(["--check"]) == 0
 
 
-def test_a_part_stands_above_its_imports_and_beside_mutual_ones() -> None:
-    imports = {
-        "top": {"left", "right"},
-        "left": {"right", "base"},
-        "right": {"left"},
-        "base": set[str](),
-        "alone": set[str](),
-    }
-    rows = levels(Part(name, frozenset(others), "") for name, others in imports.items())
-    assert [[part.name for part in row] for row in rows] == [["top"], ["left", "right"], ["alone", "base"]]
+def test_a_part_stands_in_the_lowest_row_above_its_imports() -> None:
+    parts = [Part("top", frozenset({"left", "base"}), ""), Part("left", frozenset({"base"}), "")]
+    rows = levels([*parts, Part("base", frozenset(), ""), Part("alone", frozenset(), "")])
+    assert [[part.name for part in row] for row in rows] == [["top"], ["left"], ["alone", "base"]]
+
+
+def test_parts_that_import_each_other_are_an_error() -> None:
+    with pytest.raises(CycleError):
+        levels([Part("left", frozenset({"right"}), ""), Part("right", frozenset({"left"}), "")])
 
 
 def test_every_turn_can_end_and_a_session_is_free_only_then() -> None:

@@ -1,7 +1,5 @@
 """scripts/pin.py, as far as it is pure: the blocks in pyproject.toml, and their pins."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

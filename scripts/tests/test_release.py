@@ -1,7 +1,5 @@
 """scripts/release.py and scripts/check_alone.py, as far as they are pure, and scripts/commands.py."""
 
-from __future__ import annotations
-
 import asyncio
 import tarfile
 import time

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from check_cli_versions import check, warm
+from check_durable import UNREACHABLE
 from cli_logs import CLI
 from workspace import ROOT
 
 SCRIPTS = ROOT / "scripts"
 ALONE, _, IN_WORKSPACE = (SCRIPTS / "README.md").read_text("utf-8").partition("The others run")
 MODULES = {"workspace.py", "line_process.py", "doc_pages.py"}
-UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect error|network", re.IGNORECASE)
 
 
 def commands(text: str) -> list[str]:
