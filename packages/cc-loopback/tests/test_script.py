@@ -98,7 +98,8 @@ def test_error_of_a_function_names_its_step(server: LoopbackServer) -> None:
     server.script([broken, lambda body: {"text": "3"}])
     error = post(server)["error"]["message"]
     assert re.search(
-        r'no such article, step 1 .+ \S+ for message 1 \(user\): ".+"; tools: .+, raised by the \S+ \S+broken',
+        r"ValueError: no such article, step 1 of the script at \S+ for message 1 \(user\): .+; "
+        r"tools: .+, raised by the responder \S+broken",
         error,
     )
     error = post(server)["error"]["message"]
