@@ -32,8 +32,8 @@ def write_transcript(path: Path, *entries: dict[str, Any] | str) -> Path:
 
 
 def user_entry(number: int, content: Any, **fields: Any) -> dict[str, Any]:
-    entry = {"type": "user", "uuid": str(number), "parentUuid": str(number - 1) if number else None, **fields}
-    return {**entry, "message": {"role": "user", "content": content}}
+    entry = {"type": "user", "uuid": str(number), "parentUuid": str(number - 1) if number else None}
+    return {**entry, "message": {"role": "user", "content": content}, **fields}
 
 
 async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) -> None:
@@ -99,6 +99,15 @@ async def test_attachments_after_the_last_message_and_gaps_are_named(tmp_path: P
     file = {"type": "attachment", "uuid": "6", "parentUuid": "5", "attachment": {"type": "file"}}
     read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", user_entry(5, "See @file."), file))
     assert read.left_out == ("1 × attachment file", "1 × gap in the transcript, with all before it")
+
+
+async def test_messages_of_a_sub_agent_in_the_session_s_file_are_named(tmp_path: Path) -> None:
+    """MODEL-131, MODEL-136"""
+    own, other = user_entry(0, "Hello."), user_entry(0, "Look there.", uuid="9", isSidechain=True)
+    read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", own, other))
+    assert read.left_out == ("1 × message of a sub-agent in the session's file",)
+    with pytest.raises(HandOverError, match="has no messages: it is a sub-agent's"):
+        await from_claude_code(write_transcript(tmp_path / "agent-1.jsonl", other))
 
 
 CALLED_TWICE: list[dict[str, Any]] = [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}]

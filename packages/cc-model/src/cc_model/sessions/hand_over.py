@@ -48,6 +48,8 @@ __all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
 
 # The SDK's readers get the entries alone, which are in no folder, and perhaps have no session id.
 _FOLDER, _ID = "/", "00000000-0000-4000-8000-000000000000"
+# Older CLIs wrote sub-agents' messages beside the session's.
+_SIDECHAIN = "message of a sub-agent in the session's file"
 # Claude Code's text for such a call.
 _INTERRUPTED = (
     "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. "
@@ -152,10 +154,13 @@ async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
         lines = as_the_model_sees(lines)
         by_uuid |= {entry["uuid"]: entry for entry in lines if "uuid" in entry}
         left_out.update(entry["type"] for entry in lines if entry.get("type") == UNFINISHED)
+        if not subpath:
+            left_out.update(_SIDECHAIN for entry in lines if entry.get("isSidechain") and "message" in entry)
         await memory.append({**key, "subpath": subpath} if subpath else key, lines)
     chain = await get_session_messages_from_store(memory, _ID, _FOLDER)
     if not chain:
-        raise HandOverError(f"session {session_id} has no messages")
+        reason = ": it is a sub-agent's, so read the session that started it" if left_out[_SIDECHAIN] else ""
+        raise HandOverError(f"session {session_id} has no messages{reason}")
     left_out.update(kinds_left_out(chain[-1].uuid, by_uuid))
     mapper = APIMapper()
     messages = await _messages(mapper, chain, by_uuid, left_out)
