@@ -98,7 +98,9 @@ def test_error_of_a_function_names_its_step(server: LoopbackServer) -> None:
     server.script([broken, lambda body: {"text": "3"}])
     error = post(server)["error"]["message"]
     assert re.search(
-        r"ValueError: no such article, step 1 of the script at \S+, raised by the responder \S+broken", error
+        r"ValueError: no such article, step 1 of the script at \S+ for message 1 \(user\): .+; "
+        r"tools: .+, raised by the responder \S+broken",
+        error,
     )
     error = post(server)["error"]["message"]
     assert re.search(r"^step 2 of the script at \S+: a message needs 'content'", error)
@@ -127,6 +129,7 @@ def test_test_that_uses_too_few_steps_fails(pytester: pytest.Pytester) -> None:
     run.stdout.fnmatch_lines(
         [
             "the script at test_shop.py:* has 2 steps, but only 1 requests came; *call stock(article='kettle')",
+            '  request 1: message 1 (user): "Hello"; tools: none',
             "*LookupError: mine",
         ]
     )

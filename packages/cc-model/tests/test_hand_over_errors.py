@@ -8,18 +8,21 @@ from uuid import uuid4
 
 import pytest
 from pydantic_ai.messages import (
+    BinaryContent,
     DocumentUrl,
     FilePart,
     ModelMessage,
+    ModelRequest,
     NativeToolCallPart,
     TextPart,
     UploadedFile,
     UserPromptPart,
+    VideoUrl,
 )
 
 from cc_model.sessions import HandOverError, SessionNotFoundError, from_claude_code, to_claude_code
 
-from .handed_over import CALL, DONE, IMAGE, question, response
+from .handed_over import CALL, DONE, IMAGE, question, response, results_of
 
 
 def write_transcript(path: Path, *entries: dict[str, Any] | str) -> Path:
@@ -29,8 +32,8 @@ def write_transcript(path: Path, *entries: dict[str, Any] | str) -> Path:
 
 
 def user_entry(number: int, content: Any, **fields: Any) -> dict[str, Any]:
-    entry = {"type": "user", "uuid": str(number), "parentUuid": str(number - 1) if number else None, **fields}
-    return {**entry, "message": {"role": "user", "content": content}}
+    entry = {"type": "user", "uuid": str(number), "parentUuid": str(number - 1) if number else None}
+    return {**entry, "message": {"role": "user", "content": content}, **fields}
 
 
 async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) -> None:
@@ -89,6 +92,62 @@ async def test_links_files_and_tool_references_are_read(tmp_path: Path) -> None:
     assert isinstance(link, DocumentUrl) and link.url == "https://example.org/a.pdf"
     assert isinstance(file, UploadedFile) and file.file_id == "file_1"
     assert note == "[WebSearch is available]"
+
+
+async def test_attachments_after_the_last_message_and_gaps_are_named(tmp_path: Path) -> None:
+    """MODEL-131"""
+    file = {"type": "attachment", "uuid": "6", "parentUuid": "5", "attachment": {"type": "file"}}
+    read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", user_entry(5, "See @file."), file))
+    assert read.left_out == ("1 × attachment file", "1 × gap in the transcript, with all before it")
+
+
+async def test_messages_of_a_sub_agent_in_the_session_s_file_are_named(tmp_path: Path) -> None:
+    """MODEL-131, MODEL-136"""
+    own, other = user_entry(0, "Hello."), user_entry(0, "Look there.", uuid="9", isSidechain=True)
+    read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", own, other))
+    assert read.left_out == ("1 × message of a sub-agent in the session's file",)
+    with pytest.raises(HandOverError, match="has no messages: it is a sub-agent's"):
+        await from_claude_code(write_transcript(tmp_path / "agent-1.jsonl", other))
+
+
+CALLED_TWICE: list[dict[str, Any]] = [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"message": {"role": "user"}}, "message 0 is not in Claude Code's form: KeyError('content')"),
+        ({"message": "Hello."}, "message 0 is not in Claude Code's form"),
+        ({"message": {"role": "user", "content": [{"text": "Hello."}]}}, "message 0 is not in Claude Code's form"),
+        ({"timestamp": "yesterday"}, "message 0 is not in Claude Code's form"),
+        ({"parentUuid": []}, "session session is not in Claude Code's form"),
+    ],
+)
+async def test_an_entry_that_another_program_changed_is_named(
+    entry: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """MODEL-136"""
+    path = write_transcript(tmp_path / "session.jsonl", {**user_entry(0, "Hello."), **entry})
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await from_claude_code(path)
+
+
+async def test_a_call_id_that_comes_again_is_named(tmp_path: Path) -> None:
+    """MODEL-136: the API would refuse each request with it."""
+    again = answer_entry(CALLED_TWICE)
+    again |= {"uuid": "2", "parentUuid": "1", "message": {**again["message"], "id": "msg_2"}}
+    path = write_transcript(tmp_path / "session.jsonl", user_entry(0, "Hello."), answer_entry(CALLED_TWICE), again)
+    with pytest.raises(HandOverError, match="message 2: the call id 'toolu_1' comes more than once"):
+        await from_claude_code(path)
+
+
+async def test_a_session_id_is_suggested(tmp_path: Path) -> None:
+    """MODEL-203"""
+    written = await to_claude_code([question("How?"), DONE], tmp_path, config_dir=tmp_path)
+    other = f"{written.session_id[:-1]}{'0' if written.session_id[-1] != '0' else '1'}"
+    for session in (written.session_id[:8], written.session_id.upper(), other):
+        with pytest.raises(SessionNotFoundError, match=rf"did you mean {written.session_id}\?"):
+            await from_claude_code(session, config_dir=tmp_path)
 
 
 async def test_details_without_a_place_are_named(tmp_path: Path) -> None:
@@ -184,6 +243,43 @@ async def test_a_history_that_claude_code_cannot_carry_is_named(
     with pytest.raises(HandOverError, match=re.escape(message)):
         await to_claude_code(history, tmp_path, config_dir=tmp_path / "config")
     assert not (tmp_path / "config").exists()
+
+
+AUDIO = BinaryContent(b"x", media_type="audio/wav")
+OTHER_FILE = UploadedFile("file_1", provider_name="openai")
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (question("Listen!", AUDIO), "messages.2: Unsupported binary content type"),
+        (question("Look!", VideoUrl("https://example.org/a.mp4")), "messages.2: VideoUrl is not supported"),
+        (question("Read!", OTHER_FILE), "messages.2: UploadedFile with `provider_name='openai'`"),
+    ],
+)
+async def test_a_file_that_claude_cannot_read_is_named(last: ModelRequest, message: str, tmp_path: Path) -> None:
+    """MODEL-136"""
+    with pytest.raises(HandOverError, match=re.escape(message)):
+        await to_claude_code([question("How?"), DONE, last], tmp_path, config_dir=tmp_path / "config")
+    assert not (tmp_path / "config").exists()
+
+
+async def test_blanks_and_files_that_claude_code_does_not_send_are_named(tmp_path: Path) -> None:
+    """MODEL-130"""
+    failed = results_of((CALL, ["a map", IMAGE]), outcome="failed")
+    history = [question("How?", " "), response(CALL), failed, response(TextPart(" ")), question("And?"), DONE]
+    session = await to_claude_code(history, tmp_path, config_dir=tmp_path)
+    assert session.left_out == (
+        "1 × answer with nothing but thinking or blanks",
+        "1 × blank text",
+        "1 × file in the result of a failed call",
+    )
+
+
+async def test_instructions_of_an_unanswered_request_come_once(tmp_path: Path) -> None:
+    """MODEL-130"""
+    request = ModelRequest(parts=[UserPromptPart("How?")], instructions="Be brief.")
+    assert (await to_claude_code([request], tmp_path, config_dir=tmp_path)).system_prompt == "Be brief."
 
 
 async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import (
     BinaryContent,
     ImageUrl,
@@ -15,9 +15,11 @@ from pydantic_ai.messages import (
     ModelResponse,
     NativeToolCallPart,
     NativeToolReturnPart,
+    SystemPromptPart,
     TextPart,
     ThinkingPart,
     ToolReturnPart,
+    UserPromptPart,
 )
 
 from cc_loopback import LoopbackServer
@@ -36,10 +38,12 @@ from .handed_over import (
     config_of,
     conversation,
     forked,
+    own_tool,
     png,
     question,
     response,
     results_of,
+    run_tool,
     text_message,
     transcript_of,
     weather,
@@ -118,7 +122,114 @@ async def test_begun_in_a_program_and_continued_in_the_terminal(
     assert conversation(shared_api.requests[-1]) == expected
 
 
-@pytest.mark.parametrize("begin", [with_tool, with_parallel_tools, with_sub_agent, compacted, forked])
+async def test_retries_of_an_output_go_along(
+    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-132: also after an answer with nothing but thinking, which Claude Code does not send again."""
+    agent = Agent(model, retries=3)
+
+    @agent.output_validator
+    def check(output: str) -> str:
+        if output == "Wrong.":
+            raise ModelRetry("Not this.")
+        return output
+
+    shared_api.script(
+        [
+            [{"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}],
+            "Wrong.",
+            "Right.",
+            "Answered.",
+            "Answered.",
+        ]
+    )
+    run = await agent.run("How is it?")
+    session = await to_claude_code(run.all_messages(), tmp_path, config_dir=config_of(shared_api))
+    assert session.left_out == ("1 × answer with nothing but thinking or blanks",)
+    ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
+    await agent.run("And then?", message_history=run.all_messages())
+    in_terminal, in_program = map(conversation, shared_api.requests[-2:])
+    question_and_retry = in_program[0]["content"] + in_program[2]["content"]
+    assert in_program[1]["content"][0]["type"] == "thinking"
+    assert in_terminal == [{"role": "user", "content": question_and_retry}, *in_program[3:]]
+
+
+async def test_a_system_prompt_in_mid_conversation_goes_along(
+    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-132: in its place, as the program sends it."""
+    shared_api.respond = answer
+    later = ModelRequest(parts=[SystemPromptPart("Be kind."), UserPromptPart("And now?")])
+    history = [question("How is it?"), DONE, later, DONE]
+    session = await to_claude_code(history, tmp_path, config_dir=config_of(shared_api))
+    ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
+    await Agent(model).run("And then?", message_history=history)
+    in_terminal, in_program = map(conversation, shared_api.requests)
+    assert in_terminal == in_program
+    assert "Be kind." in str(in_terminal)
+
+
+@pytest.mark.parametrize(
+    "name", ["a b.c", "K\u00e4fer \u5de5", "Ka\u0308fer", "\U0001f41e", f"{'x' * 120}/\U0001f41e{'y' * 120}"], ids=ascii
+)
+async def test_the_terminal_finds_a_session_in_any_folder(
+    name: str, shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-206: also if it is entered by a symbolic link."""
+    shared_api.respond = answer
+    folder, link = tmp_path / name, tmp_path / "link"
+    folder.mkdir(parents=True)
+    link.symlink_to(folder)
+    session = await to_claude_code([question("First?"), DONE], link, config_dir=config_of(shared_api))
+    ask_claude(shared_api, folder, "And then?", "--resume", session.session_id)
+    assert len(conversation(shared_api.requests[-1])) == 3
+
+
+async def test_the_terminal_goes_on_with_claude_s_last_model(shared_api: LoopbackServer, tmp_path: Path) -> None:
+    """MODEL-205"""
+    shared_api.respond = answer
+    history = [
+        question("First?"),
+        ModelResponse(parts=[TextPart("One.")], model_name="claude-haiku-4-5", provider_name="claude-code"),
+        question("Second?"),
+        ModelResponse(parts=[TextPart("Two.")], model_name="claude-opus-5", provider_name="anthropic"),
+        question("Third?"),
+        ModelResponse(parts=[TextPart("Three.")], model_name="gpt-5", provider_name="openai"),
+    ]
+    session = await to_claude_code(history, tmp_path, config_dir=config_of(shared_api))
+    ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
+    assert shared_api.requests[-1]["model"] == "claude-opus-5"
+
+
+def with_local_command(api: LoopbackServer, folder: Path) -> str:
+    session = with_tool(api, folder)
+    ask_claude(api, folder, "/cost", "--resume", session)
+    return ask_claude(api, folder, "Go on.", "--resume", session)
+
+
+def with_thinking_only(api: LoopbackServer, folder: Path) -> str:
+    return run_tool(api, folder, own_tool("Bash")[0])
+
+
+def with_blank_text(api: LoopbackServer, folder: Path) -> str:
+    return run_tool(
+        api, folder, {"type": "text", "text": "\n\n"}, *own_tool("Bash", command="echo hi", description="x")
+    )
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        with_tool,
+        with_parallel_tools,
+        with_sub_agent,
+        compacted,
+        forked,
+        with_local_command,
+        with_thinking_only,
+        with_blank_text,
+    ],
+)
 async def test_begun_in_the_terminal_and_continued_in_a_program(
     begin: Callable[[LoopbackServer, Path], str], model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -178,6 +289,26 @@ async def test_a_compaction_leaves_the_summary_and_the_kept_messages(
     assert "continued from a previous conversation" in str(read.messages[0])
     assert "Begin." not in str(read.messages)
     assert read.messages[1].parts == [TextPart("Answered.")]
+
+
+async def test_a_killed_session_has_claude_code_s_results_for_open_calls(
+    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-204, MODEL-132"""
+    calls = [own_tool("Bash", command=command, description="x")[1] for command in ("echo hi", "sleep 2")]
+    session = run_tool(shared_api, tmp_path, *calls)
+    path = transcript_of(shared_api, session)
+    # As if killed during the second call, while it wrote a line.
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    results = [number for number, line in enumerate(lines) if '"tool_result"' in line]
+    path.write_text("".join(lines[: results[1]]) + lines[results[1]][:99], encoding="utf-8")
+    read = await from_claude_code(path)
+    assert {"1 × result of an interrupted call", "1 × unfinished last line"} <= {*read.left_out}
+    await Agent(model).run("And then?", message_history=read.messages)
+    ask_claude(shared_api, tmp_path, "And then?", "--resume", session)
+    in_program, in_terminal = map(conversation, shared_api.requests[-2:])
+    assert in_terminal == [*in_program[:-1], result_message(in_program), *CLOSED, text_message("user", "And then?")]
+    assert "Tool call interrupted" in str(in_program)
 
 
 async def test_after_a_rewind_the_last_branch_counts(

@@ -57,19 +57,20 @@ class Script:
                 _check(step, f"step {number} of the script at {place}")
         self._place = place
         self._count = 0
+        self._last = ""
         # Two loops may share a server, but its thread alone calls the script; a test reads from another thread.
         self._lock = Lock()
 
     @property
     def problem(self) -> str:
-        """Text about the steps that no request has used; empty if there are none."""
+        """Text about the steps that no request has used, and the last request; empty if there are none."""
         with self._lock:
-            count = self._count
+            count, last = self._count, self._last
         if count >= len(self._steps):
             return ""
         return (
             f"the script at {self._place} has {len(self._steps)} steps, but only {count} requests came; the next step "
-            f"is {_shown(self._steps[count])}"
+            f"is {_shown(self._steps[count])}{last}"
         )
 
     async def __call__(self, body: JsonObject) -> Reply:
@@ -82,6 +83,7 @@ class Script:
         with self._lock:
             self._count += 1
             number = self._count
+            self._last = f"\n  request {number}: {_request(body)}"
         place = f"of the script at {self._place}"
         if number > len(self._steps):
             raise ScriptError(f"request {number} came after the last step {place}\n{self._report(number, body)}")
@@ -132,7 +134,7 @@ async def _result(respond: Respond, body: JsonObject, where: str) -> Reply:
         result = respond(body)
         reply = _whole(await result if inspect.isawaitable(result) else result)
     except Exception as error:
-        error.add_note(where)
+        error.add_note(f"{where} for {_request(body)}")
         raise
     try:
         _check(reply, where)

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,11 +24,13 @@ from claude_agent_sdk import (
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, ModelResponse, ToolReturnPart
 
 from cc_messages.api.conversation import HistoryMessage, as_blocks, unfolded_messages
+from cc_messages.api.response import says_nothing
 from cc_messages.loop.request import check_pairs, merged
 from cc_types import APIError
 
-from .mapping import APIMapper, details_left_out, request_parts
+from .mapping import PROVIDERS, APIMapper, details_left_out, request_parts
 from .transcripts import (
+    UNFINISHED,
     Entries,
     HandOverError,
     absolute_folder,
@@ -37,6 +40,7 @@ from .transcripts import (
     new_entries,
     read_files,
     read_store,
+    resent,
     write_entries,
 )
 
@@ -44,6 +48,13 @@ __all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
 
 # The SDK's readers get the entries alone, which are in no folder, and perhaps have no session id.
 _FOLDER, _ID = "/", "00000000-0000-4000-8000-000000000000"
+# Older CLIs wrote sub-agents' messages beside the session's.
+_SIDECHAIN = "message of a sub-agent in the session's file"
+# Claude Code's text for such a call.
+_INTERRUPTED = (
+    "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. "
+    "Check whether it took effect before relying on it or running it again.]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +99,9 @@ async def to_claude_code(
     """
     folder, session_id = absolute_folder(cwd), session_id or str(uuid4())
     body = await APIMapper().request_body(messages)
-    history = _checked(unfolded_messages(body["messages"]))
-    model = next((message.model_name for message in messages if isinstance(message, ModelResponse)), None)
-    entries = new_entries(history, session_id, folder, model or "claude-sonnet-5")
+    left_out = Counter[str]()
+    history = _checked(unfolded_messages(body["messages"]), left_out)
+    entries = new_entries(history, session_id, folder, _last_model(messages))
     if store is None:
         await asyncio.to_thread(write_entries, {"": entries}, session_id, cwd, config_dir)
     else:
@@ -99,8 +110,8 @@ async def to_claude_code(
             raise HandOverError(f"session {session_id} exists in the store")
         await store.append(key, entries)
     text = body["system"]
-    left_out = (f"the system prompt ({len(text)} characters)",) if text else ()
-    return ClaudeCodeSession(session_id, [*messages], system_prompt=text, left_out=left_out)
+    names = (f"the system prompt ({len(text)} characters)",) if text else ()
+    return ClaudeCodeSession(session_id, [*messages], system_prompt=text, left_out=(*names, *_counted(left_out)))
 
 
 async def from_claude_code(
@@ -131,7 +142,8 @@ async def from_claude_code(
     else:
         session_id = str(session)
         entries = await read_store(store, {"project_key": project_key_for_directory(cwd), "session_id": session_id})
-    return await _read(session_id, entries)
+    with _readable(f"session {session_id}"):
+        return await _read(session_id, entries)
 
 
 async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
@@ -141,10 +153,14 @@ async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
     for subpath, lines in entries.items():
         lines = as_the_model_sees(lines)
         by_uuid |= {entry["uuid"]: entry for entry in lines if "uuid" in entry}
+        left_out.update(entry["type"] for entry in lines if entry.get("type") == UNFINISHED)
+        if not subpath:
+            left_out.update(_SIDECHAIN for entry in lines if entry.get("isSidechain") and "message" in entry)
         await memory.append({**key, "subpath": subpath} if subpath else key, lines)
     chain = await get_session_messages_from_store(memory, _ID, _FOLDER)
     if not chain:
-        raise HandOverError(f"session {session_id} has no messages")
+        reason = ": it is a sub-agent's, so read the session that started it" if left_out[_SIDECHAIN] else ""
+        raise HandOverError(f"session {session_id} has no messages{reason}")
     left_out.update(kinds_left_out(chain[-1].uuid, by_uuid))
     mapper = APIMapper()
     messages = await _messages(mapper, chain, by_uuid, left_out)
@@ -152,8 +168,18 @@ async def _read(session_id: str, entries: Entries) -> ClaudeCodeSession:
     for agent in await list_subagents_from_store(memory, _ID, _FOLDER):
         agent_chain = await get_subagent_messages_from_store(memory, _ID, agent, _FOLDER)
         agents[agent] = await _messages(mapper, agent_chain, by_uuid, left_out)
-    names = tuple(f"{count} × {kind}" for kind, count in sorted(left_out.items()))
-    return ClaudeCodeSession(session_id, messages, agents, left_out=names)
+    return ClaudeCodeSession(session_id, messages, agents, left_out=_counted(left_out))
+
+
+def _counted(left_out: Counter[str]) -> tuple[str, ...]:
+    return tuple(f"{count} × {kind}" for kind, count in sorted(left_out.items()) if count)
+
+
+def _last_model(messages: Sequence[ModelMessage]) -> str:
+    """Return the model with which the terminal goes on: the last of Claude's in the history."""
+    answers = (message for message in reversed(messages) if isinstance(message, ModelResponse))
+    names = (answer.model_name for answer in answers if answer.provider_name in PROVIDERS)
+    return next(filter(None, names), "claude-sonnet-5")
 
 
 async def _messages(
@@ -164,24 +190,65 @@ async def _messages(
 ) -> list[ModelMessage]:
     result: list[ModelMessage] = []
     names: dict[str, str] = {}
-    for message, entry in _joined(chain, by_uuid):
+    for message, entry in _joined(chain, by_uuid, left_out):
         if entry.get("isApiErrorMessage"):
             left_out["API error message"] += 1
             continue
-        time = datetime.fromisoformat(entry["timestamp"]) if "timestamp" in entry else datetime.now(UTC)
-        left_out.update(details_left_out(message["content"]))
-        if message["role"] == "assistant":
-            names |= {block["id"]: block["name"] for block in message["content"] if block.get("type") == "tool_use"}
-            result.append(replace(await mapper.response(message), timestamp=time))
-            continue
-        parts = request_parts(message["content"], names, f"message {entry.get('uuid')}")
-        if agent := entry.get("agent_id"):
-            parts = [_with_agent(part, agent) for part in parts]
-        if result and isinstance(last := result[-1], ModelRequest):
-            parts = [*cast(ModelRequest, result.pop()).parts, *parts]
-            time = last.timestamp or time
-        result.append(ModelRequest(parts=parts, timestamp=time))
+        place = f"message {entry.get('uuid')}"
+        with _readable(place):
+            time = datetime.fromisoformat(entry["timestamp"]) if "timestamp" in entry else datetime.now(UTC)
+            content = resent(message["role"], message["content"], left_out)
+            left_out.update(details_left_out(content))
+            if not content:
+                continue
+            if message["role"] == "assistant":
+                calls = {str(block["id"]): str(block["name"]) for block in content if block["type"] == "tool_use"}
+                if repeated := names.keys() & calls:
+                    raise HandOverError(f"{place}: the call id {min(repeated)!r} comes more than once")
+                names |= calls
+                result.append(replace(await mapper.response({**message, "content": content}), timestamp=time))
+                continue
+            parts = request_parts(content, names, place)
+            if agent := entry.get("agent_id"):
+                parts = [_with_agent(part, agent) for part in parts]
+            if result and isinstance(last := result[-1], ModelRequest):
+                parts = [*cast(ModelRequest, result.pop()).parts, *parts]
+                time = last.timestamp or time
+            result.append(ModelRequest(parts=parts, timestamp=time))
+    return _closed(result, left_out)
+
+
+def _closed(messages: Iterable[ModelMessage], left_out: Counter[str]) -> list[ModelMessage]:
+    """Return the messages with a result for each call that was interrupted, as Claude Code sends them."""
+    result: list[ModelMessage] = []
+    for message in [*messages, None]:
+        if result and isinstance(last := result[-1], ModelResponse):
+            parts = message.parts if isinstance(message, ModelRequest) else ()
+            answered = {part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)}
+            missing = [
+                ToolReturnPart(call.tool_name, _INTERRUPTED, tool_call_id=call.tool_call_id, outcome="failed")
+                for call in last.tool_calls
+                if call.tool_call_id not in answered
+            ]
+            left_out["result of an interrupted call"] += len(missing)
+            if missing and isinstance(message, ModelRequest):
+                message = replace(message, parts=[*missing, *message.parts])
+            elif missing:
+                result.append(ModelRequest(parts=missing, timestamp=last.timestamp))
+        if message is not None:
+            result.append(message)
     return result
+
+
+@contextmanager
+def _readable(place: str) -> Generator[None]:
+    """Name the place if a transcript is not in Claude Code's form, as after a change by another program."""
+    try:
+        yield
+    except HandOverError:
+        raise
+    except (APIError, AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise HandOverError(f"{place} is not in Claude Code's form: {error!r}") from error
 
 
 def _with_agent(part: ModelRequestPart, agent: str) -> ModelRequestPart:
@@ -189,7 +256,7 @@ def _with_agent(part: ModelRequestPart, agent: str) -> ModelRequestPart:
 
 
 def _joined(
-    chain: Iterable[SessionMessage], by_uuid: Mapping[str, SessionStoreEntry]
+    chain: Iterable[SessionMessage], by_uuid: Mapping[str, SessionStoreEntry], left_out: Counter[str]
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Return the messages with their entries.
 
@@ -198,26 +265,34 @@ def _joined(
     result: list[tuple[dict[str, Any], dict[str, Any]]] = []
     answers: dict[str, dict[str, Any]] = {}
     for item in chain:
-        message: dict[str, Any] = dict(item.message)
-        entry: dict[str, Any] = dict(by_uuid.get(item.uuid, {}))
+        with _readable(f"message {item.uuid}"):
+            message: dict[str, Any] = {"id": item.uuid, **item.message}
+            entry: dict[str, Any] = dict(by_uuid[item.uuid])
+            message["content"] = as_blocks(message["content"], "content") if message["content"] else ()
+            role = message["role"]
         if isinstance(tool_result := entry.get("toolUseResult"), dict):
             entry["agent_id"] = cast("dict[str, Any]", tool_result).get("agentId")
-        if message["role"] == "assistant":
-            message["content"] = as_blocks(message["content"], item.uuid)
+        if role == "assistant":
+            blanks = [block for block in message["content"] if block["type"] == "text" and says_nothing(block)]
+            if blanks and len(blanks) == len(message["content"]):
+                left_out["blank text"] += len(blanks)
+                continue
             answer = answers.setdefault(message["id"], message)
             if answer is not message:
-                answer["content"] = [*answer["content"], *message["content"]]
+                answer["content"] = (*answer["content"], *message["content"])
                 continue
         result.append((message, entry))
     return result
 
 
-def _checked(messages: Sequence[Any]) -> tuple[HistoryMessage, ...]:
+def _checked(messages: Sequence[Any], left_out: Counter[str]) -> tuple[HistoryMessage, ...]:
     try:
-        history = merged(
-            HistoryMessage(message["role"], as_blocks(message["content"], f"messages.{index}.content"))
+        contents = [
+            (message["role"], as_blocks(message["content"], f"messages.{index}.content"))
             for index, message in enumerate(messages)
-        )
+        ]
+        sent = [HistoryMessage(role, tuple(resent(role, content, left_out))) for role, content in contents]
+        history = merged(message for message in sent if message.content)
         check_pairs(history)
     except APIError as error:
         raise HandOverError(error.message) from error

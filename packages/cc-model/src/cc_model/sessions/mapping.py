@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import httpx2
 from anthropic import AsyncAnthropic
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     BinaryContent,
     CompactionPart,
@@ -34,11 +35,14 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from .transcripts import HandOverError
 
-__all__ = ["APIMapper", "details_left_out", "request_parts"]
+__all__ = ["PROVIDERS", "APIMapper", "details_left_out", "request_parts"]
 
-_PROVIDERS = ("anthropic", "claude-code")
+PROVIDERS = ("anthropic", "claude-code")
+"""Names that Claude's answers carry."""
 # With the default, much longer limit `AnthropicModel` asks for a stream.
 _SETTINGS = AnthropicModelSettings(max_tokens=1000)
+# Without parts `AnthropicModel` takes the instructions from the messages.
+_PARAMETERS = ModelRequestParameters(instruction_parts=[])
 # The blocks in answers that `AnthropicModel` maps.
 _ANSWER_BLOCKS = frozenset({
     "advisor_tool_result", "bash_code_execution_tool_result", "code_execution_tool_result", "compaction",
@@ -86,16 +90,30 @@ class APIMapper(httpx2.AsyncBaseTransport):
         ends_in_answer = bool(history) and isinstance(history[-1], ModelResponse)
         self._reply = _EMPTY_REPLY
         try:
-            await self._model.request(
-                [*history, *([last] if ends_in_answer else [])], _SETTINGS, ModelRequestParameters()
-            )
+            await self._send([*history, *([last] if ends_in_answer else [])])
         except UnicodeEncodeError as error:
             raise HandOverError(f"a text has half of a character, which no request can have: {error}") from error
+        except (NotImplementedError, UserError) as error:
+            raise HandOverError(f"{await self._place(history)}: {error}") from error
         sent: list[Any] = self._body["messages"]
         requests = (message for message in reversed(history) if isinstance(message, ModelRequest))
         instructions = next((request.instructions for request in requests if request.instructions), None)
         system = [_text(self._body.get("system", "")), instructions or ""]
         return {"system": "\n\n".join(filter(None, system)), "messages": sent[:-1] if ends_in_answer else sent}
+
+    async def _send(self, messages: list[ModelMessage]) -> ModelResponse:
+        # An agent prepares its messages, too.
+        prepared = self._model.prepare_messages(messages, _PARAMETERS)
+        return await self._model.request(prepared, _SETTINGS, _PARAMETERS)
+
+    async def _place(self, messages: Sequence[ModelMessage]) -> str:
+        """Return the place of the first message that is an error by itself."""
+        for index, message in enumerate(messages):
+            try:
+                await self._send([message])
+            except (NotImplementedError, UserError):
+                return f"messages.{index}"
+        return "messages"
 
     async def response(self, message: Mapping[str, Any]) -> ModelResponse:
         """Return the model's response for an assistant message.
@@ -110,8 +128,7 @@ class APIMapper(httpx2.AsyncBaseTransport):
                 raise HandOverError(f"{place}: pydantic-ai has no part for the type {block['type']!r}")
         usage = {**_EMPTY_REPLY["usage"], **_filled(message.get("usage") or {})}
         self._reply = {**_EMPTY_REPLY, **_filled(message), "usage": usage}
-        prompt = ModelRequest(parts=[UserPromptPart("-")])
-        response = await self._model.request([prompt], _SETTINGS, ModelRequestParameters())
+        response = await self._send([ModelRequest(parts=[UserPromptPart("-")])])
         if len(response.parts) < len(content):
             raise HandOverError(f"message {message['id']}: pydantic-ai leaves out a server tool's call without result")
         return response
@@ -125,9 +142,7 @@ def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def request_parts(
-    content: str | Sequence[Mapping[str, Any]], names: Mapping[str, str], place: str
-) -> list[ModelRequestPart]:
+def request_parts(content: Sequence[Mapping[str, Any]], names: Mapping[str, str], place: str) -> list[ModelRequestPart]:
     """Return the parts for a user message.
 
     Args:
@@ -138,8 +153,6 @@ def request_parts(
     Raises:
         HandOverError: pydantic-ai has no part for a block.
     """
-    if isinstance(content, str):
-        return [UserPromptPart(content)]
     parts: list[ModelRequestPart] = []
     prompt: list[UserContent] = []
     for index, block in enumerate(content):
@@ -152,9 +165,9 @@ def request_parts(
     return parts
 
 
-def details_left_out(content: str | Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def details_left_out(content: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the kinds of details for which pydantic-ai has no place."""
-    for block in () if isinstance(content, str) else content:
+    for block in content:
         if block["type"] == "document" and any(block.get(name) for name in ("title", "context", "citations")):
             yield "title or setting of a document"
         if block["type"] == "text":
@@ -212,7 +225,7 @@ def _relabelled_part(part: ModelResponsePart, place: str) -> ModelResponsePart:
     match part:
         case FilePart():
             raise HandOverError(f"{place}: Claude has no files in its answers")
-        case NativeToolCallPart() | NativeToolReturnPart() | CompactionPart() if part.provider_name not in _PROVIDERS:
+        case NativeToolCallPart() | NativeToolReturnPart() | CompactionPart() if part.provider_name not in PROVIDERS:
             kind = type(part).__name__
             raise HandOverError(f"{place}: only {part.provider_name or 'another provider'} understands this {kind}")
         case NativeToolCallPart() | NativeToolReturnPart() | CompactionPart() | ThinkingPart() | TextPart():

@@ -6,8 +6,14 @@ Knows no messages of pydantic-ai.
 import asyncio
 import json
 import os
+import re
+import string
+import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import reduce
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -15,10 +21,12 @@ from uuid import UUID, uuid4
 from claude_agent_sdk import SessionKey, SessionStore, SessionStoreEntry, project_key_for_directory
 
 from cc_messages.api.conversation import Block, HistoryMessage
+from cc_messages.api.response import WHITESPACE, says_nothing
 
 __all__ = [
-    "Entries", "HandOverError", "SessionNotFoundError", "absolute_folder", "as_the_model_sees", "find_file",
-    "kinds_left_out", "new_entries", "read_files", "read_store", "restore_session", "write_entries",
+    "UNFINISHED", "Entries", "HandOverError", "SessionNotFoundError", "absolute_folder", "as_the_model_sees",
+    "find_file", "kinds_left_out", "new_entries", "read_files", "read_store", "resent", "restore_session",
+    "write_entries",
 ]  # fmt: skip
 
 Entries = dict[str, list[SessionStoreEntry]]
@@ -26,6 +34,10 @@ Entries = dict[str, list[SessionStoreEntry]]
 _Entry = dict[str, Any]
 
 _DESCRIPTION = "agent_metadata"
+# Longer names of folders end in a hash, a number with these digits.
+_LONGEST_NAME, _DIGITS = 200, string.digits + string.ascii_lowercase
+UNFINISHED = "unfinished last line"
+"""The type of the entry in the place of such a line."""
 
 
 class HandOverError(ValueError):
@@ -52,26 +64,57 @@ def absolute_folder(cwd: str | Path) -> str:
     return str(Path(cwd).resolve())
 
 
+def _project_folder(cwd: str | Path) -> str:
+    """Return the name of the folder for a working folder's sessions.
+
+    The SDK's function gives another name if there are emoji, which JavaScript counts as two, or decomposed characters.
+    """
+    path = os.path.realpath(cwd).encode("utf-16-le", "surrogatepass")
+    units = struct.unpack(f"<{len(path) // 2}H", path)
+    name = re.sub("[^a-zA-Z0-9]", "-", "".join(map(chr, units)))
+    if len(name) <= _LONGEST_NAME:
+        return name
+    remainder = reduce(lambda value, unit: (31 * value + unit) % 2**32, units, 0)
+    remainder = min(remainder, 2**32 - remainder)  # the absolute value of a signed number
+    digits = ""
+    while remainder:
+        remainder, digit = divmod(remainder, 36)
+        digits = f"{_DIGITS[digit]}{digits}"
+    return f"{name[:_LONGEST_NAME]}-{digits}"
+
+
 def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
     """Return a session's transcript, by id or path.
 
     Raises:
         SessionNotFoundError: The file does not exist.
     """
-    if isinstance(session, Path) or not _is_id(session):
-        path = Path(session)
-        if not path.is_file():
-            raise SessionNotFoundError(f"{str(session)!r} is neither a session id nor a transcript file")
-        return path
     folder = config_folder(config_dir) / "projects"
+    if isinstance(session, Path) or not _is_id(session):
+        path = Path(session).expanduser()
+        if not path.is_file():
+            problem = f"{str(session)!r} is neither a session id nor a transcript file"
+            raise SessionNotFoundError(f"{problem}{_similar(str(session), folder)}")
+        return path
     files = sorted(folder.glob(f"*/{session}.jsonl"), key=lambda path: path.stat().st_mtime)
     if not files:
-        raise SessionNotFoundError(f"session {session} has no transcript in {folder}: set config_dir, or pass the path")
+        problem = f"session {session} has no transcript in {folder}: set config_dir, or pass the path"
+        raise SessionNotFoundError(f"{problem}{_similar(session, folder)}")
     return files[-1]
+
+
+def _similar(session: str, folder: Path) -> str:
+    """Return a question with the id that is meant, such as the one that begins with `session`; empty if none does."""
+    ids = [path.stem for path in folder.glob("*/*.jsonl")]
+    text = session.lower()
+    similar = [name for name in ids if len(text) > 3 and name.startswith(text)] or get_close_matches(text, ids, 1, 0.8)
+    return f" (did you mean {similar[0]}?)" if similar else ""
 
 
 def read_files(transcript: Path) -> Entries:
     """Return the entries in a transcript, and in those of its sub-agents.
+
+    A last line that Claude Code has not finished becomes an entry that says so.
 
     Raises:
         HandOverError: A line is not a JSON object.
@@ -111,7 +154,7 @@ def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir
     """
     if not _is_id(session_id):
         raise HandOverError(f"session_id={session_id!r} is not a UUID: use str(uuid4())")
-    project = config_folder(config_dir) / "projects" / project_key_for_directory(cwd)
+    project = config_folder(config_dir) / "projects" / _project_folder(cwd)
     path = project / f"{session_id}.jsonl"
     if path.exists():
         raise HandOverError(f"session {session_id} exists: {path}")
@@ -168,12 +211,15 @@ async def restore_session(
 
 
 def _read_lines(path: Path) -> Iterator[SessionStoreEntry]:
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
         if not line.strip():
             continue
         try:
             entry: Any = json.loads(line)
         except ValueError as error:
+            if not line.endswith(b"\n"):
+                yield {"type": UNFINISHED}
+                return
             raise HandOverError(f"{path}, line {number} is not JSON: {error}") from error
         if not isinstance(entry, dict):
             raise HandOverError(f"{path}, line {number} is not a JSON object")
@@ -207,6 +253,8 @@ def _visible(entry: _Entry) -> _Entry:
     match entry:
         case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}:
             return {**entry, "type": "user", "message": {"role": "user", "content": prompt}}
+        case {"type": "system", "subtype": "local_command", "content": str(output)}:
+            return {**entry, "type": "user", "message": {"role": "user", "content": output}}
         case {"type": "user", "isMeta": True}:
             return {**entry, "isMeta": False}
         case _:
@@ -223,20 +271,46 @@ def _moved(entry: _Entry, head: str, summary: str, tail: str) -> _Entry:
 
 
 def kinds_left_out(leaf: str, by_uuid: Mapping[str, SessionStoreEntry]) -> Iterator[str]:
-    """Yield the kind of each entry up to a last message that is not a message."""
-    visited: set[str] = set()
-    uuid: str | None = leaf
-    while uuid is not None and uuid in by_uuid and uuid not in visited:
-        visited.add(uuid)
-        entry = cast(_Entry, by_uuid[uuid])
-        match entry:
+    """Yield the kind of each entry that is not a message, up to the last message and after it, and of missing ones."""
+    chain = {leaf}
+    for uuid, entry in by_uuid.items():
+        if entry.get("parentUuid") in chain and entry["type"] not in ("assistant", "user"):
+            chain.add(uuid)
+    uuid: str | None = cast(_Entry, by_uuid[leaf]).get("parentUuid")
+    while uuid is not None and uuid in by_uuid and uuid not in chain:
+        chain.add(uuid)
+        uuid = cast(_Entry, by_uuid[uuid]).get("parentUuid")
+    if uuid not in by_uuid and uuid is not None:
+        yield "gap in the transcript, with all before it"
+    for uuid in chain:
+        match cast(_Entry, by_uuid[uuid]):
             case {"type": "attachment", "attachment": {"type": kind}}:
                 yield f"attachment {kind}"
             case {"type": "system", "subtype": kind} if kind != "compact_boundary":
                 yield f"entry {kind}"
             case _:
                 pass
-        uuid = entry.get("parentUuid")
+
+
+def resent(role: str, content: Sequence[Block], left_out: Counter[str]) -> list[Block]:
+    """Return the blocks in a message that Claude Code sends again, and count the others."""
+    if role == "assistant":
+        if all(map(says_nothing, content)):
+            left_out["answer with nothing but thinking or blanks"] += 1
+            return []
+        return [*content]
+    kept = [block for block in content if block["type"] != "text" or str(block["text"]).strip(WHITESPACE)]
+    left_out["blank text"] += len(content) - len(kept)
+    return [_without_files(block, left_out) if block.get("is_error") is True else block for block in kept]
+
+
+def _without_files(result: Block, left_out: Counter[str]) -> Block:
+    items = result.get("content")
+    if not isinstance(items, list):
+        return result
+    texts = [item for item in items if isinstance(item, dict) and item.get("type") == "text"]
+    left_out["file in the result of a failed call"] += len(items) - len(texts)
+    return {**result, "content": [*texts]}
 
 
 def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, model: str) -> list[SessionStoreEntry]:
