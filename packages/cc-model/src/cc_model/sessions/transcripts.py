@@ -161,7 +161,7 @@ def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir
     for subpath in filter(None, entries):
         if not subpath.startswith("subagents/") or {"..", "."} & {*subpath.split("/")} or "\\" in subpath:
             raise HandOverError(f"{subpath!r} is not a path of a sub-agent's transcript")
-    # The conversation last: without it nobody sees the other files.
+    # The conversation last: without it, the other files belong to no session.
     for subpath, lines in sorted(entries.items(), reverse=True):
         file = project / session_id / f"{subpath}.jsonl" if subpath else path
         # A store has a sub-agent's description among the entries, Claude Code in a file beside them.
