@@ -7,7 +7,7 @@ remainder of a total over its requests becomes a separate row, so the rows alway
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..log_files.model_names import canonical_model
@@ -98,7 +98,7 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
     largest = max(size_of(process.ledger.totals) for process in processes)
     doubtful = max(0, size_of(spent) - (largest - inherited))
     covered = {row.key for process in processes for row in process.covered}
-    if any(_is_interleaved(process.scan) for process in unlogged):
+    if any(_is_interleaved(process.scan) or _may_have_wrong_rows(process, processes) for process in unlogged):
         doubtful = max(doubtful, sum(sum(counts[:5]) for process in unlogged for counts in process.unlogged.values()))
     for process in unlogged:
         remainder = without_zeros(process.unlogged)
@@ -112,6 +112,16 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
             rows = [row for row in process.later if row.key not in covered]
             doubtful += sum(row.tokens for row in find_run(rows, remainder))
     return doubtful
+
+
+def _may_have_wrong_rows(process: ProcessTotal, processes: list[ProcessTotal]) -> bool:
+    """Return true if processes ran at once, and no compaction explains usage in no request beside other requests.
+
+    Several sets of requests may add up to the same total, and the wrong one may have been chosen.
+    """
+    sizes = [(size_of(other.ledger.totals), size_of(other.spent)) for other in processes]
+    at_once = any(size - spent < before for (before, _), (size, spent) in pairwise(sizes))
+    return at_once and bool(process.uncovered) and not process.scan.compactions
 
 
 def _is_interleaved(scan: FileScan) -> bool:
