@@ -17,7 +17,8 @@ _SECRETS = re.compile(
     # A key whose beginning was cut off.
     | (?:^[ \t]*[\w+/=]{{16,100}}\r?\n){{1,60}}(?:[ \t]*[\w+/=]{{1,100}}\r?\n)?[ \t]*-----END{_BLOCK}
     | Private-Lines:.*?(?:Private-MAC:[ ]\w+|\Z)
-    | \$(?:apr1|2[aby]|[156y])\$[\w./$]{{8,}} | hooks\.slack\.com/services/[\w/]+ | discord(?:app)?\.com/api/webhooks/[\w/-]+
+    | \$(?:apr1|2[aby]|[156y])\$[\w./$]{{8,}}
+    | hooks\.slack\.com/services/[\w/]+ | discord(?:app)?\.com/api/webhooks/[\w/-]+
     | {_START}(?: sk-ant-[\w-]{{6,}} | (?:sk|xai|pplx|tvly|nvapi|sq0[a-z]{{3}}|key|GOCSPX|NRAK|PMAK)-[\w-]{{16,}}
       | gl[a-z]{{2,6}}-[\w-]{{16,}} | xox[abeprs]-[\w-]{{10,}} | pypi-[\w-]{{40,}} | AGE-SECRET-KEY-\w{{16,}}
       | (?:[srp]k_(?:live|test)|whsec|gsk|fw|r8|pcsk|gh[pousr]|github_pat|npm|hf|do[opr]_v1|shp(?:at|ca|pa|ss)|lin_api
@@ -53,7 +54,9 @@ _AFTER_NAME = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_USER_IN_ADDRESS = re.compile(r"(?<=://)(?!git@)[^/\s\"'<>?#]+(?=@)|(?<=%3A%2F%2F)[^/\s\"'<>?#]+?(?=%40)", re.IGNORECASE)
+_USER_IN_ADDRESS = re.compile(
+    r"(?<=://)(?!git@)[^/\s\"'<>?#]+(?=@)|(?<=%3A%2F%2F)[^/\s\"'<>?#]+?(?=%40)", re.IGNORECASE
+)
 # A folder in the middle of a web address or of a relative path is none of ours.
 _SEPARATOR = r"(?:[/\\]|%2F|%5C)"
 _SEPARATORS = re.compile(f"{_SEPARATOR}+", re.IGNORECASE)

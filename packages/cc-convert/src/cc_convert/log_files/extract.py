@@ -9,8 +9,8 @@ from typing import cast
 
 from .fields import TOTAL_COUNTS, Record, clean_usage
 from .model_names import canonical_model
-from .rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
-from .usage import ADVICE, COMPACTION, answering_model, counts_in, message_usage, samplings_in
+from .rows import ADVICE, DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
+from .usage import ADVICES, COMPACTIONS, answering_model, counts_in, message_usage, samplings_in
 
 __all__ = [
     "LATEST", "SYNTHETIC", "event_usage", "model_totals", "parts_beside", "request_row", "session_of", "time_of",
@@ -89,7 +89,7 @@ def parts_beside(record: Record, row: Row) -> list[Row]:
     declined = samplings_in(iterations) if answering_model(iterations) else []
     declined = [(model or record.get("requestedModel") or "", sampling) for model, sampling in declined]
     declined = [part for part in declined if part[0] and canonical_model(part[0]) != canonical_model(row.model)]
-    declined += [(model or row.model, sampling) for model, sampling in samplings_in(iterations, COMPACTION)]
+    declined += [(model or row.model, sampling) for model, sampling in samplings_in(iterations, COMPACTIONS)]
     empty = row._replace(tools=(), steps=(), logged_cost=None)
     parts = [
         _part(empty._replace(key=f"{row.key}{DECLINED}{number}", kind="declined", model=model), sampling)
@@ -98,8 +98,8 @@ def parts_beside(record: Record, row: Row) -> list[Row]:
     # The CLI, too, has no tier and no speed for it.
     empty = empty._replace(kind="advice", tier="", speed="")
     return parts + [
-        _part(empty._replace(key=f"{row.key}:advice:{number}", model=model), sampling)
-        for number, (model, sampling) in enumerate(samplings_in(iterations, ADVICE))
+        _part(empty._replace(key=f"{row.key}{ADVICE}{number}", model=model), sampling)
+        for number, (model, sampling) in enumerate(samplings_in(iterations, ADVICES))
     ]
 
 

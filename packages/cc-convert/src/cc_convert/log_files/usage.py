@@ -11,7 +11,7 @@ from .model_names import canonical_model
 from .rows import Counts, Steps
 
 __all__ = [
-    "ADVICE", "COMPACTION", "MessageUsage", "Traits", "answering_model", "counts_in", "message_usage", "samplings_in",
+    "ADVICES", "COMPACTIONS", "MessageUsage", "Traits", "answering_model", "counts_in", "message_usage", "samplings_in",
     "traits_in",
 ]  # fmt: skip
 
@@ -19,7 +19,7 @@ Traits: TypeAlias = tuple[str, str, str]
 """Price factors: tier, geo and speed."""
 _FALLBACK = "fallback_message"
 _SAMPLINGS = ("message", _FALLBACK)
-ADVICE, COMPACTION = ("advisor_message",), ("compaction",)
+ADVICES, COMPACTIONS = ("advisor_message",), ("compaction",)
 """Types of samplings that a request's counts do not contain."""
 
 

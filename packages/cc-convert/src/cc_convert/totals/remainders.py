@@ -7,11 +7,12 @@ remainder of a total over its requests becomes a separate row, so the rows alway
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import (
+    ADVICE,
     NO_COUNTS,
     Counts,
     FileScan,
@@ -98,8 +99,8 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
     largest = max(size_of(process.ledger.totals) for process in processes)
     doubtful = max(0, size_of(spent) - (largest - inherited))
     covered = {row.key for process in processes for row in process.covered}
-    if any(_is_interleaved(process.scan) or _may_have_wrong_rows(process, processes) for process in unlogged):
-        doubtful = max(doubtful, sum(sum(counts[:5]) for process in unlogged for counts in process.unlogged.values()))
+    if any(_is_interleaved(process.scan) for process in unlogged):
+        doubtful = max(doubtful, sum(map(_unlogged_tokens, unlogged)))
     for process in unlogged:
         remainder = without_zeros(process.unlogged)
         rows = [row for row in process.uncovered if row.key not in covered]
@@ -111,17 +112,20 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
         else:
             rows = [row for row in process.later if row.key not in covered]
             doubtful += sum(row.tokens for row in find_run(rows, remainder))
-    return doubtful
+    return doubtful or sum(_unlogged_tokens(process) for process in unlogged if _may_have_wrong_rows(process))
 
 
-def _may_have_wrong_rows(process: ProcessTotal, processes: list[ProcessTotal]) -> bool:
-    """Return true if processes ran at once, and no compaction explains usage in no request beside other requests.
+def _unlogged_tokens(process: ProcessTotal) -> int:
+    return sum(sum(counts[:5]) for counts in process.unlogged.values())
 
-    Several sets of requests may add up to the same total, and the wrong one may have been chosen.
+
+def _may_have_wrong_rows(process: ProcessTotal) -> bool:
+    """Return true if a total has usage in no request, beside requests in no total, and no compaction explains it.
+
+    Several sets of requests may add up to another process's total, and the wrong one may have been chosen.
     """
-    sizes = [(size_of(other.ledger.totals), size_of(other.spent)) for other in processes]
-    at_once = any(size - spent < before for (before, _), (size, spent) in pairwise(sizes))
-    return at_once and bool(process.uncovered) and not process.scan.compactions
+    models = {canonical_model(row.model) for row in process.uncovered}
+    return not process.scan.compactions and not models.isdisjoint(process.unlogged)
 
 
 def _is_interleaved(scan: FileScan) -> bool:
@@ -148,8 +152,13 @@ def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
     missing: list[Row] = []
     counted: Totals = {}
+    advice: dict[str, list[str]] = defaultdict(list)
+    for row in rows.values():
+        if row.kind == "advice":
+            advice[row.key.partition(ADVICE)[0]].append(row.key)
     for ledger in [*exact, *sums]:
-        requests = [row for key in ledger.keys if (row := rows.get(key)) and row.session == ledger.session]
+        keys = [key for request in ledger.keys for key in (request, *advice.get(request, ()))]
+        requests = [row for key in keys if (row := rows.get(key)) and row.session == ledger.session]
         spent = count_rows(requests)
         for model, (stated, cost) in ledger.totals.items():
             logged = spent.get(model, NO_COUNTS)

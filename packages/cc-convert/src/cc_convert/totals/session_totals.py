@@ -17,7 +17,19 @@ from typing import NamedTuple, TypeAlias
 
 from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, subtract_counts, with_all_writes
 from .fallbacks import requested_models, with_answering_models
-from .sums import FEW_STEPS, NOTHING, Sums, Totals, count_rows, difference, find_addends, find_run, size_of, sums, sums_of
+from .sums import (
+    FEW_STEPS,
+    NOTHING,
+    Sums,
+    Totals,
+    count_rows,
+    difference,
+    find_addends,
+    find_run,
+    size_of,
+    sums,
+    sums_of,
+)
 
 __all__ = ["ProcessTotal", "places_of", "process_totals"]
 
