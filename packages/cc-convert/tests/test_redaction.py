@@ -118,7 +118,7 @@ def test_an_export_has_no_secrets_and_no_folders(run: Run, maker: Maker, tmp_pat
     call = {"command": f"curl -H 'x-api-key: {SECRETS[1]}' ; cat /home/anna/.netrc"}
     log.answer(content=[{"type": "tool_use", "id": "t1", "name": "Bash", "input": call}])
     log.user([{"type": "tool_result", "tool_use_id": "t1", "content": f"token={SECRETS[2]}"}])
-    log.answer(content=[{"type": "text", "text": f"It is **{SECRETS[1]}**."}])
+    log.answer(content=[{"type": "text", "text": f"It is **{SECRETS[1]}**."}], gitBranch=f"try-{SECRETS[1]}")
 
     source = log.write(tmp_path / "anna.jsonl")
     done = run("convert", "--from", f"annas-laptop:{source}", "--format", form, "--redact")
