@@ -1,6 +1,7 @@
 """Requests that one model declined in the middle, and another model finished."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,74 @@ def test_a_part_without_output_is_not_billed(log: Any, run: Any, model: str | No
     assert costs(logs)["msg_1:declined:0"] == 0.0
     assert tokens(logs.rows) == [*ONE]
     assert run("report", log.path, "--format", "json").json["total"]["requests"] == 1
+
+
+def test_a_fallback_of_a_killed_process_is_in_no_later_total(log: Any) -> None:
+    """LOG-36, LOG-32: the total equals the request after it."""
+    finished_by_another(log, 33)
+    log.answer("msg_2", model="claude-fable-5")
+    start = datetime.fromisoformat("2026-11-20T10:01:30Z").timestamp()
+    log.state({"claude-fable-5": (*ONE, 0.01)}, startTime=int(start * 1000), totalDuration=40_000)
+
+    logs = read_logs(log.write())
+
+    assert [(row.key, row.kind) for row in logs.rows] == [
+        ("msg_1:declined:0", "declined"), ("msg_1", "request"), ("msg_2", "request")
+    ]  # fmt: skip
+    [compared] = reconcile(logs)
+    assert (compared.difference, compared.outside[:5]) == ((0,) * 7, ONE)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("has_total", [False, True])
+def test_an_advisors_part_counts_once_under_its_model(log: Any, run: Any, strict: bool, has_total: bool) -> None:
+    """LOG-38: also of a process that noted no total; the CLI's total has it."""
+    advice = {"type": "advisor_message", "model": "claude-opus-5", "input_tokens": 7000, "output_tokens": 300}
+    parts = [{"type": "message", "model": "claude-sonnet-5", **log.usage()}, advice]
+    log.answer("msg_1", usage=log.usage(iterations=parts, speed="fast"))
+    if has_total:
+        log.state({"claude-sonnet-5": (*ONE, 0.0013), "claude-opus-5": (7000, 300, 0, 0, 0, 0.0425)})
+
+    logs = read_logs(log.write(), strict=strict)
+
+    assert [(row.kind, row.model, row[9:14]) for row in logs.rows] == [
+        ("advice", "claude-opus-5", (7000, 300, 0, 0, 0)), ("request", "claude-sonnet-5", ONE)
+    ]  # fmt: skip
+    assert costs(logs)["msg_1:advice:0"] == pytest.approx(0.0425)
+    assert all(compared.agrees for compared in reconcile(logs))
+    report = run("report", "model", log.path, "--format", "json").json
+    assert (report["total"]["requests"], report["total"]["input"]) == (1, 7100)
+
+
+def test_an_advisors_part_that_a_result_states_too_counts_once(log: Any, maker: Any, tmp_path: Path) -> None:
+    """LOG-38: a transcript without totals, and the turn's stream-json."""
+    advice = {"type": "advisor_message", "model": "claude-opus-5", "input_tokens": 7000, "output_tokens": 300}
+    parts = [{"type": "message", "model": "claude-sonnet-5", **log.usage()}, advice]
+    log.answer("msg_1", usage=log.usage(iterations=parts))
+    stream = maker()
+    stream.stream("msg_1")
+    stream.result("r1", (*ONE, 0.0013), (*ONE, 0.0013))
+    for name in ("modelUsage", "model_usage_since_last_result"):
+        usage = {"inputTokens": 7000, "outputTokens": 300, "costUSD": 0.0425}
+        stream.lines[-1][name]["claude-opus-5"] = usage
+
+    logs = read_logs(log.write(), stream.write(tmp_path / "stream.jsonl"))
+
+    assert tokens(logs.rows) == [7100, 320, 1000, 200, 100]
+    assert all(compared.agrees for compared in reconcile(logs))
+
+
+def test_a_compaction_by_the_api_is_added_to_its_request(log: Any) -> None:
+    """LOG-38: the request's counts and the CLI's total leave it out."""
+    parts = [{"type": "compaction", "input_tokens": 9000, "output_tokens": 400}, {"type": "message", **log.usage()}]
+    log.answer("msg_1", usage=log.usage(iterations=parts))
+    log.state({"claude-sonnet-5": (*ONE, 0.0013)})
+
+    logs = read_logs(log.write())
+
+    assert tokens(logs.rows) == [9100, 420, 1000, 200, 100]
+    [compared] = reconcile(logs)
+    assert compared.agrees
 
 
 def test_an_archive_and_a_second_reading_keep_the_parts(log: Any, run: Any, tmp_path: Path) -> None:

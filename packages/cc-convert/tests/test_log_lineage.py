@@ -1,5 +1,6 @@
 """Spending by session and process, with inherited totals and processes without a total."""
 
+import random
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.logs import Logs, read_logs
+from cc_convert.logs import Logs, Prices, read_logs
 from cc_convert.reconcile import Comparison, reconcile
 
 Maker: TypeAlias = Callable[..., Any]
@@ -165,6 +166,69 @@ def test_processes_that_resume_a_session_at_once_have_a_total_each(log: Any, rea
 
     assert spent(logs) == {"s1": (4, 0)}
     assert (compared(logs)["s1"].agrees, compared(logs)["s1"].outside[:5]) == (True, (0, 0, 0, 0, 0))
+
+
+def _add(log: Any, process: list[int], number: int) -> None:
+    """Add a request by a process whose total so far is `process`."""
+    counts = (100 + number, 50 + 7 * number, 5000 + 11 * number, 1000 + number, 2000)
+    fresh, output, cached, short, hour = counts
+    lifetimes = {"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": hour}
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    numbers = dict(zip(names, (fresh, output, cached, short + hour), strict=True))
+    log.answer(usage=log.usage(**numbers, cache_creation=lifetimes))
+    process[:] = [total + count for total, count in zip(process, counts, strict=True)]
+
+
+def _end(log: Any, process: list[int], seconds: int) -> None:
+    fresh, output, cached, short, hour = process
+    cost = Prices().cost_of((fresh, output, cached, short, hour, 0, 0), "claude-sonnet-5") or 0.0
+    log.state({"claude-sonnet-5": (*process, cost)}, startTime=int(START * 1000), totalDuration=seconds * 1000)
+
+
+def at_once(log: Any, makers: str, ends: str) -> list[int]:
+    """Write a session's first total, then requests by processes at once, and their ends; return the tokens by kind.
+
+    `makers` has the process of each request by its letter, `ends` those of the totals in order, and by a further
+    process that resumes the last one.
+    """
+    first = [0] * 5
+    _add(log, first, 1)
+    _add(log, first, 2)
+    _end(log, first, 150)
+    processes = {name: [*first] for name in sorted({*makers})}
+    for number, name in enumerate(makers, start=3):
+        _add(log, processes[name], number)
+    for seconds, name in zip((740, 610, 690, 650), ends, strict=False):
+        _end(log, processes[name], seconds)
+    _add(log, last := processes[ends[-1]], len(makers) + 3)
+    _end(log, last, 900)
+    columns = zip(first, *processes.values(), strict=True)
+    return [one + sum(total - one for total in totals) for one, *totals in columns]
+
+
+def test_three_processes_that_end_after_each_other_keep_their_sums(log: Any, read: Read) -> None:
+    """LOG-32: as recorded; two of them spent the same, and several sets of requests add up to each total."""
+    served = at_once(log, "xxyyzzxxzzyy", "yzx")
+
+    logs = read(log)
+
+    assert [sum(column) for column in zip(*(row[9:14] for row in logs.rows), strict=True)] == served
+    assert (compared(logs)["s1"].agrees, compared(logs)["s1"].doubtful) == (True, 0)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_processes_at_once_never_give_wrong_sums_silently(log: Any, read: Read, seed: int) -> None:
+    """LOG-32, LOG-30: by any process, in any order, also if one noted no total."""
+    chance = random.Random(seed)
+    names = "wxyz"[: chance.choice([2, 3, 4])]
+    makers = names + "".join(chance.choices(names, k=chance.randrange(2 * len(names))))
+    ends = "".join(chance.sample(names, len(names) - chance.choice([0, 0, 0, 1])))
+    served = at_once(log, makers, ends)
+
+    logs = read(log)
+
+    counted = [sum(column) for column in zip(*(row[9:14] for row in logs.rows), strict=True)]
+    assert counted == served or compared(logs)["s1"].doubtful or not compared(logs)["s1"].agrees
 
 
 def test_a_total_without_kinds_of_writes_is_split_by_cost(log: Any, read: Read) -> None:

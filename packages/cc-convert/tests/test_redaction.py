@@ -28,6 +28,9 @@ SECRETS = [
     "SG" + "." + "a1B2" * 5 + "." + "a1B2" * 10,
     "sk-" + "ant-api03-" + "Ab1_" * 8 + "\n  " + "Cd2-" * 8,
     "sk-" + "ant-api03-" + "Ab1_" * 2 + '" + "' + "Cd2-" * 8,
+    *("gld" + "t-" + "a1B2" * 5, "GOC" + "SPX-" + "a1B2" * 7, "dap" + "i" + "0a1b" * 8, "lin" + "_api_" + "a1B2" * 10),
+    *("AGE" + "-SECRET-KEY-1" + "Q1W2" * 12, "hvs" + "." + "a1B2" * 8),
+    "-----BEGIN%20RSA%20" + "PRIVATE%20KEY-----%0AMIIEow%0A-----END%20RSA%20" + "PRIVATE%20KEY-----",
     "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\nMIIEow\n-----END PGP " + "PRIVATE KEY BLOCK-----",
     "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA " + "PRIVATE KEY-----",
 ]
@@ -64,6 +67,28 @@ def test_common_secrets_are_replaced(secret: str) -> None:
         ("~otto/x.py -Users-otto-shop", "[path]/x.py [path]"),
         (r"c:\users\Jörg Müller\blog\x.py", "[path]/x.py"),
         (r"C:\\Users\\Jörg Müller\\my shop\\x.py", r"[path]/my shop\\x.py"),
+        (r'"x\n' + "sk-" + r'ant-abc123\u0022"', r'"x\n[secret]\u0022"'),
+        ("x%3Dsk-" + "ant-abc123 token%3Dabc123", "x%3D[secret] token%3D[secret]"),
+        ("https://hooks." + "slack.com/services/T0/B0/a1B2", "https://[secret]"),
+        ("x\nMIIEowIBAAKCAQEA1234\nabcd\n-----END RSA " + "PRIVATE KEY-----", "x\n[secret]"),
+        ("machine x login anna password geheim1", "machine x login anna password [secret]"),
+        ("//npm.example/:_authToken=01234567-89ab", "//npm.example/:_authToken=[secret]"),
+        ("Cookie: sid=abcdef12", "Cookie: [secret]"),
+        ("https://x.example/?key=abc123&sig=def456", "https://x.example/?key=[secret]&sig=[secret]"),
+        ("'password' => 'geheim1', <password>geheim1<", "'password' => '[secret]', <password>[secret]<"),
+        (
+            "DB_PASS=geheim1; STRIPE_KEY=abc123; password=8675309",
+            "DB_PASS=[secret]; STRIPE_KEY=[secret]; password=[secret]",
+        ),
+        ("curl --user anna:geheim1 x; mysql -u root -pgeheim1", "curl --user [secret] x; mysql -u root -p[secret]"),
+        ("setx API_KEY abc123; key: str, keyboard=querty", "setx API_KEY [secret]; key: str, keyboard=querty"),
+        ("postgres%3A%2F%2Fanna%3Ageheim1%40db", "postgres%3A%2F%2F[secret]%40db"),
+        ("%2Fhome%2Fotto%2Fshop%2Fx.py C%3A%5CUsers%5Cotto%5Cx.py", "[path]/x.py [path]/x.py"),
+        (r"/home/otto/my\ work/x.py \\server\share\otto\x.py", "[path]/x.py [path]/x.py"),
+        (
+            "vscode://file/home/otto/x.py file:///home/anna/my%20work/x.py",
+            "vscode://file[path]/x.py file:[path]/my%20work/x.py",
+        ),
         ("1/2 and a / b, and/or", "1/2 and a / b, and/or"),
     ],
 )
@@ -93,7 +118,7 @@ def test_an_export_has_no_secrets_and_no_folders(run: Run, maker: Maker, tmp_pat
     call = {"command": f"curl -H 'x-api-key: {SECRETS[1]}' ; cat /home/anna/.netrc"}
     log.answer(content=[{"type": "tool_use", "id": "t1", "name": "Bash", "input": call}])
     log.user([{"type": "tool_result", "tool_use_id": "t1", "content": f"token={SECRETS[2]}"}])
-    log.answer(content=[{"type": "text", "text": f"It is **{SECRETS[1]}**."}])
+    log.answer(content=[{"type": "text", "text": f"It is **{SECRETS[1]}**."}], gitBranch=f"try-{SECRETS[1]}")
 
     source = log.write(tmp_path / "anna.jsonl")
     done = run("convert", "--from", f"annas-laptop:{source}", "--format", form, "--redact")

@@ -78,8 +78,13 @@ def _run(options: "Namespace") -> int:
 
 
 def _hint(options: "Namespace") -> str:
-    """Return the kind of report that a missing source probably means; empty for other commands and words."""
+    """Return the kind of report, or the file, that a missing source probably means; empty if none is similar."""
     from .parser import BY, did_you_mean
 
-    missing = [word for word in options.sources if options.command == "report" and not os.path.exists(word)]
-    return next((hint for word in missing if (hint := did_you_mean(word, BY))), "")
+    for word in (word for word in options.sources if not os.path.exists(os.path.expanduser(word))):
+        folder = os.path.dirname(word)
+        with suppress(OSError):
+            paths = [os.path.join(folder, name) for name in os.listdir(os.path.expanduser(folder) or ".")]
+            if hint := did_you_mean(word, [*(BY if options.command == "report" else ()), *paths]):
+                return hint
+    return ""

@@ -52,7 +52,7 @@ def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
         return rows, logs, str
     clean = Redaction({row.project for row in rows})
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
-    texts = ("key", "uuid", "project")
+    texts = ("key", "uuid", "project", "branch", "agent_type")
     return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
 
 

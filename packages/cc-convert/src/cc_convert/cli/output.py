@@ -121,7 +121,9 @@ def write_table(
     else:
         _write_plain(file, clean, last=last)
     if dropped:
-        file.write(f"Not shown, for lack of room: {', '.join(dropped)}\n")
+        from textwrap import fill
+
+        file.write(fill(f"Not shown, for lack of room: {', '.join(dropped)}", terminal_size().columns) + "\n")
 
 
 def fit_table(table: Table, drops: Iterable[str], columns: int | None) -> tuple[Table, list[str]]:

@@ -277,7 +277,8 @@ def _add_questions(add: _Add) -> None:
 
 
 def _add_sources(parser: _Options) -> None:
-    parser.add_argument("sources", nargs="*", metavar="PATH", help=_SOURCES_HELP)
+    # Without a default, Python 3.11 names it among the missing arguments.
+    parser.add_argument("sources", nargs="*", default=[], metavar="PATH", help=_SOURCES_HELP)
     _add_origins(parser)
 
 

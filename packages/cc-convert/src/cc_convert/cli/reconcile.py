@@ -8,7 +8,9 @@ from ..reconcile import Comparison, reconcile
 from ..report.lines import spell_cost
 from . import FINDINGS, OK
 from .inputs import chosen_prices, load_logs, mention, overview
-from .output import say, without_empty, write_records, write_table
+from .output import is_too_wide, say, shortened, without_empty, write_records, write_table
+
+_SHORT_ID = 9
 
 
 def run(options: Namespace) -> int:
@@ -19,7 +21,10 @@ def run(options: Namespace) -> int:
     if options.format in ("json", "csv"):
         write_records(sys.stdout, [_record(comparison) for comparison in compared], options.format)
     elif shown:
-        write_table(sys.stdout, _table(shown), options.format, drops=("In no total", "Unlogged", "Requests"))
+        table = _table(shown)
+        if options.format == "table" and is_too_wide(sys.stdout, table):
+            table = [[shortened(name, _SHORT_ID), *cells] for name, *cells in table]
+        write_table(sys.stdout, table, options.format, drops=("In no total", "Unlogged", "Requests"))
     differing = [comparison for comparison in compared if not comparison.agrees]
     rows = sum(row.kind != "error" for row in logs.rows)
     without = {row.session for row in logs.rows} - set(logs.totals)

@@ -6,6 +6,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
+from textwrap import wrap
 from typing import NamedTuple, cast
 
 from ..log_files.cache import MemoryCache
@@ -85,7 +86,8 @@ def picture(
     uses = [*(stored := stored_uses()), *logged_uses(scans)]
     windows = running_uses(uses, datetime.now(UTC))
     parts = [f"Claude Code, {datetime.fromtimestamp(now, zone):%Y-%m-%d %H:%M}\n\n", _sums(day, block, now, columns)]
-    if models := group(today, "model", zone):
+    # Failed requests have no model.
+    if models := [line for line in group(today, "model", zone) if line.requests or line.tokens]:
         parts.append("\n" + _models(models, columns))
     if windows:
         parts.append("\n" + _plan(windows, uses, stored, zone, columns))
@@ -105,7 +107,8 @@ def _sums(day: Line, block: Line | None, now: float, columns: int | None) -> str
         pace = burn_rate(block, now)
         tokens, cost = pace or (block.tokens, block.cost)
         span = "per hour in" if pace else f"in the first {max(1, int((now - block.first) / 60))} min of"
-        rate = f"{int(tokens):,} tokens and {spell_cost(cost, block.unpriced)} {span} this block\n"
+        rate = f"{int(tokens):,} tokens and {spell_cost(cost, block.unpriced)} {span} this block"
+        rate = "".join(f"{line}\n" for line in wrap(rate, columns or len(rate)))
     return text_of(fit_table(table, _DROPS, columns)[0]) + rate
 
 

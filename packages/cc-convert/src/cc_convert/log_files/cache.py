@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
-_FORMAT = f"6-{sys.implementation.cache_tag}"
+_FORMAT = f"7-{sys.implementation.cache_tag}"
 _EDGE = 256
 
 

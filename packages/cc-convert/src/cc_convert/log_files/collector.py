@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
-from .extract import LATEST, declined_parts, event_usage, model_totals, request_row, session_of, time_of, tool_calls
+from .extract import LATEST, event_usage, model_totals, parts_beside, request_row, session_of, time_of, tool_calls
 from .fields import Record, clean_record, clean_totals, clean_usage, count
 from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in
@@ -149,7 +149,7 @@ class Collector:
             if self._undated and row.time is not None and not row.agent:
                 self._close_states(session_of(record), row.time)
         if len(record["message"]["usage"].get("iterations") or ()) > 1:
-            self.rows |= {part.key: part for part in declined_parts(record, row)}
+            self.rows |= {part.key: part for part in parts_beside(record, row)}
         self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
         return True
 

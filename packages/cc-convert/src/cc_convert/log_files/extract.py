@@ -9,11 +9,11 @@ from typing import cast
 
 from .fields import TOTAL_COUNTS, Record, clean_usage
 from .model_names import canonical_model
-from .rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
-from .usage import answering_model, counts_in, message_usage, samplings_in
+from .rows import ADVICE, DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
+from .usage import ADVICES, COMPACTIONS, answering_model, counts_in, message_usage, samplings_in
 
 __all__ = [
-    "LATEST", "SYNTHETIC", "declined_parts", "event_usage", "model_totals", "request_row", "session_of", "time_of",
+    "LATEST", "SYNTHETIC", "event_usage", "model_totals", "parts_beside", "request_row", "session_of", "time_of",
     "tool_calls",
 ]  # fmt: skip
 
@@ -83,19 +83,29 @@ def tool_calls(message: Record) -> list[tuple[str, str]]:
     return [(block.get("id") or "", block.get("name") or "") for block in content if block.get("type") in _TOOLS]
 
 
-def declined_parts(record: Record, row: Row) -> list[Row]:
-    """Return the parts of a request before the model that finished it. Without output, a part is not billed."""
+def parts_beside(record: Record, row: Row) -> list[Row]:
+    """Return the parts of a request that its counts leave out, see `Kind`. Without output, a part is not billed."""
     iterations = record["message"]["usage"]["iterations"]
-    if not answering_model(iterations):
-        return []
-    requested = record.get("requestedModel") or ""
-    parts = [(model or requested, counts_in(clean_usage(sampling)[0])) for model, sampling in samplings_in(iterations)]
-    parts = [part for part in parts if part[0] and canonical_model(part[0]) != canonical_model(row.model)]
-    empty = row._replace(kind="declined", tools=(), steps=(), logged_cost=None)
-    return [
-        with_counts(empty._replace(key=f"{row.key}{DECLINED}{number}", model=model), counts if counts[1] else NO_COUNTS)
-        for number, (model, counts) in enumerate(parts)
+    declined = samplings_in(iterations) if answering_model(iterations) else []
+    declined = [(model or record.get("requestedModel") or "", sampling) for model, sampling in declined]
+    declined = [part for part in declined if part[0] and canonical_model(part[0]) != canonical_model(row.model)]
+    declined += [(model or row.model, sampling) for model, sampling in samplings_in(iterations, COMPACTIONS)]
+    empty = row._replace(tools=(), steps=(), logged_cost=None)
+    parts = [
+        _part(empty._replace(key=f"{row.key}{DECLINED}{number}", kind="declined", model=model), sampling)
+        for number, (model, sampling) in enumerate(declined)
     ]
+    # The CLI, too, has no tier and no speed for it.
+    empty = empty._replace(kind="advice", tier="", speed="")
+    return parts + [
+        _part(empty._replace(key=f"{row.key}{ADVICE}{number}", model=model), sampling)
+        for number, (model, sampling) in enumerate(samplings_in(iterations, ADVICES))
+    ]
+
+
+def _part(empty: Row, sampling: Record) -> Row:
+    counts = counts_in(clean_usage(sampling)[0])
+    return with_counts(empty, counts if counts[1] else NO_COUNTS)
 
 
 def event_usage(event: object) -> tuple[str, Counts] | None:

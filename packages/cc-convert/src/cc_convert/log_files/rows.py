@@ -9,20 +9,22 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = [
-    "DECLINED", "LABELS", "NO_COUNTS", "Counts", "FileScan", "Kind", "Ledger", "Problem", "Row", "Steps", "add_counts",
-    "counts_of", "empty_scan", "make_row", "subtract_counts", "unreadable", "with_all_writes", "with_counts",
+    "ADVICE", "DECLINED", "LABELS", "NO_COUNTS", "Counts", "FileScan", "Kind", "Ledger", "Problem", "Row", "Steps",
+    "add_counts", "counts_of", "empty_scan", "make_row", "subtract_counts", "unreadable", "with_all_writes",
+    "with_counts",
 ]  # fmt: skip
 
-Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined"]
+Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined", "advice"]
 """Meaning of a row.
 
 `request` is one request to the API. `turn` is a whole turn whose requests the log does not separate. `unlogged` is in
 the CLI's totals and in no request, such as a compaction. `error` is a request that failed; it costs nothing.
-`declined` is the part that a model wrote before it declined and another model finished the request; it is billed at
-the first model's price, and is in none of the CLI's totals.
+`declined` is the part that a model wrote before it declined and another model finished the request, at the first
+model's price, or a compaction by the API within a request; it is in none of the CLI's totals. `advice` is the part that
+an advisor model wrote, at that model's price; it is in the CLI's totals.
 """
-DECLINED = ":declined:"
-"""Text in a declined part's key, between the request's key and the part's number."""
+DECLINED, ADVICE = ":declined:", ":advice:"
+"""Texts in the keys of declined parts and of advice, between the request's key and the part's number."""
 
 
 Steps: TypeAlias = tuple[tuple[int, int, int, int, int], ...]

@@ -10,12 +10,17 @@ from .fields import COUNTS, Record, clean_usage
 from .model_names import canonical_model
 from .rows import Counts, Steps
 
-__all__ = ["MessageUsage", "Traits", "answering_model", "counts_in", "message_usage", "samplings_in", "traits_in"]
+__all__ = [
+    "ADVICES", "COMPACTIONS", "MessageUsage", "Traits", "answering_model", "counts_in", "message_usage", "samplings_in",
+    "traits_in",
+]  # fmt: skip
 
 Traits: TypeAlias = tuple[str, str, str]
 """Price factors: tier, geo and speed."""
 _FALLBACK = "fallback_message"
 _SAMPLINGS = ("message", _FALLBACK)
+ADVICES, COMPACTIONS = ("advisor_message",), ("compaction",)
+"""Types of samplings that a request's counts do not contain."""
 
 
 class MessageUsage(NamedTuple):
@@ -80,10 +85,10 @@ def counts_in(usage: Record) -> Counts:
     return fresh, output, read, written - hour, hour, thinking, searches
 
 
-def samplings_in(iterations: Sequence[object]) -> list[tuple[str, Record]]:
-    """Return a request's samplings, each with its model, which may be empty."""
+def samplings_in(iterations: Sequence[object], types: Sequence[str] = _SAMPLINGS) -> list[tuple[str, Record]]:
+    """Return a request's samplings of some types, each with its model, which may be empty."""
     records = [cast("Record", iteration) for iteration in iterations if isinstance(iteration, dict)]
-    samplings = [record for record in records if record.get("type") in _SAMPLINGS]
+    samplings = [record for record in records if record.get("type") in types]
     return [(model if isinstance(model := sampling.get("model"), str) else "", sampling) for sampling in samplings]
 
 

@@ -61,7 +61,7 @@ class Bucket(NamedTuple):
     @property
     def models(self) -> dict[str, float]:
         """Return the cost by model; empty for failed requests only."""
-        return {self.model: self.cost} if self.requests or self.unlogged else {}
+        return {self.model: self.cost} if self.requests or self.tokens or self.unlogged else {}
 
 
 _FIRST_LABEL = Row._fields.index(LABELS[0])
@@ -96,7 +96,7 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
             numbers[_UNPRICED] += row.tokens
         else:
             numbers[_COST] += cost
-        if kind not in ("unlogged", "declined"):
+        if kind not in ("unlogged", "declined", "advice"):
             numbers[_ERRORS if kind == "error" else _REQUESTS] += 1
         if time is not None:
             if time < numbers[_FIRST]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import DECLINED, Ledger, Row, counts_of, subtract_counts
-from .sums import NOTHING, Totals, add_to, difference, sums, sums_of
+from .sums import FEW_STEPS, NOTHING, Totals, add_to, difference, find_addends, sums, sums_of
 
 __all__ = ["requested_models", "with_answering_models"]
 
@@ -29,6 +29,10 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
         same = [other for other in requests if canonical_model(other.model) == new]
         under_new = sums({new: totals.get(new, NOTHING)})
         if old is None or difference(under_new, sums_of(same)) is not None:
+            continue
+        # Without this request, as if a killed process made it.
+        under_old = [other for other in requests if canonical_model(other.model) == old]
+        if find_addends(under_old, sums({old: (counts, cost)}), FEW_STEPS) is not None:
             continue
         part = counts_of(row)
         if difference(sums({new: (counts, cost)}), sums_of([row])) is None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import (
+    ADVICE,
     NO_COUNTS,
     Counts,
     FileScan,
@@ -99,7 +100,7 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
     doubtful = max(0, size_of(spent) - (largest - inherited))
     covered = {row.key for process in processes for row in process.covered}
     if any(_is_interleaved(process.scan) for process in unlogged):
-        doubtful = max(doubtful, sum(sum(counts[:5]) for process in unlogged for counts in process.unlogged.values()))
+        doubtful = max(doubtful, sum(map(_unlogged_tokens, unlogged)))
     for process in unlogged:
         remainder = without_zeros(process.unlogged)
         rows = [row for row in process.uncovered if row.key not in covered]
@@ -111,7 +112,20 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
         else:
             rows = [row for row in process.later if row.key not in covered]
             doubtful += sum(row.tokens for row in find_run(rows, remainder))
-    return doubtful
+    return doubtful or sum(_unlogged_tokens(process) for process in unlogged if _may_have_wrong_rows(process))
+
+
+def _unlogged_tokens(process: ProcessTotal) -> int:
+    return sum(sum(counts[:5]) for counts in process.unlogged.values())
+
+
+def _may_have_wrong_rows(process: ProcessTotal) -> bool:
+    """Return true if a total has usage in no request, beside requests in no total, and no compaction explains it.
+
+    Several sets of requests may add up to another process's total, and the wrong one may have been chosen.
+    """
+    models = {canonical_model(row.model) for row in process.uncovered}
+    return not process.scan.compactions and not models.isdisjoint(process.unlogged)
 
 
 def _is_interleaved(scan: FileScan) -> bool:
@@ -138,8 +152,13 @@ def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
     missing: list[Row] = []
     counted: Totals = {}
+    advice: dict[str, list[str]] = defaultdict(list)
+    for row in rows.values():
+        if row.kind == "advice":
+            advice[row.key.partition(ADVICE)[0]].append(row.key)
     for ledger in [*exact, *sums]:
-        requests = [row for key in ledger.keys if (row := rows.get(key)) and row.session == ledger.session]
+        keys = [key for request in ledger.keys for key in (request, *advice.get(request, ()))]
+        requests = [row for key in keys if (row := rows.get(key)) and row.session == ledger.session]
         spent = count_rows(requests)
         for model, (stated, cost) in ledger.totals.items():
             logged = spent.get(model, NO_COUNTS)

@@ -17,14 +17,24 @@ from typing import NamedTuple, TypeAlias
 
 from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, subtract_counts, with_all_writes
 from .fallbacks import requested_models, with_answering_models
-from .sums import NOTHING, Sums, Totals, count_rows, difference, find_addends, find_run, size_of, sums, sums_of
+from .sums import (
+    FEW_STEPS,
+    NOTHING,
+    Sums,
+    Totals,
+    count_rows,
+    difference,
+    find_addends,
+    find_run,
+    size_of,
+    sums,
+    sums_of,
+)
 
 __all__ = ["ProcessTotal", "places_of", "process_totals"]
 
 # Number of possible bases: the last process's total, or totals of processes that ran at the same time.
 _MOST_BASES = 8
-# Number of steps in a search for addends where lines were moved, which is so in all sessions or in none.
-_FEW_STEPS = 2_000
 
 
 class ProcessTotal(NamedTuple):
@@ -325,9 +335,13 @@ def _choose_moved(bases: Sequence[_Base], pool: _Pool) -> tuple[_Base, list[Row]
             return base, run
     if not possible:
         return bases[0], []
+    ledger, positions = pool.state.ledger, pool.state.file.positions
+    # Processes at once look like moved lines: requests before the total are likelier in it, and found first.
+    likeliest_last = sorted(pool.rows, key=lambda row: positions.get(row.key, -1) < ledger.place)
+    for base, spent in possible:
+        if (chosen := find_addends(likeliest_last, spent, FEW_STEPS)) is not None:
+            return base, chosen
     base, spent = possible[0]
-    if (chosen := find_addends(pool.rows, spent, _FEW_STEPS)) is not None:
-        return base, chosen
     fitting: list[Row] = []
     for row in sorted(pool.rows, key=lambda row: row.time or 0.0):
         if (rest := difference(spent, sums_of([row]))) is not None:

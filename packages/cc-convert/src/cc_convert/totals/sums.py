@@ -7,7 +7,7 @@ from ..log_files.model_names import canonical_model
 from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 
 __all__ = [
-    "NOTHING", "Sums", "Totals", "add_to", "count_rows", "difference", "find_addends", "find_run",
+    "FEW_STEPS", "NOTHING", "Sums", "Totals", "add_to", "count_rows", "difference", "find_addends", "find_run",
     "size_of", "sums", "sums_of", "without_zeros",
 ]  # fmt: skip
 
@@ -19,6 +19,8 @@ Sums: TypeAlias = dict[str, tuple[int, ...]]
 
 # Largest number of steps in a search for addends. A thousand steps take a millisecond.
 _MOST_STEPS = 20_000
+FEW_STEPS = 2_000
+"""Number of steps in a search that all sessions may need, or none."""
 
 
 def add_to(totals: Totals, model: str, counts: Counts, cost: float) -> None:
