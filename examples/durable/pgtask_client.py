@@ -9,6 +9,7 @@ python pgtask_client.py answer ID                  wait for the answer, and prin
 import asyncio
 import os
 import sys
+import time
 
 from pgtask import Client, EnqueueRequest
 
@@ -40,3 +41,4 @@ async def main(command: str, name: str, *rest: str) -> None:
 
 if __name__ == "__main__":
     asyncio.run(main(*sys.argv[1:]))
+    time.sleep(1)  # pgtask 0.4.0 has no close(): an interpreter that ends while its threads work crashes (SIGSEGV)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 
 from agent import may_pass, support_agent
 from pgtask import Client, NonRetryableError, Task, TaskRegistry, Worker
@@ -47,3 +48,4 @@ async def main() -> None:
 
 if __name__ == "__main__":
     asyncio.run(main())
+    time.sleep(1)  # pgtask 0.4.0 has no close(): an interpreter that ends while its threads work crashes (SIGSEGV)

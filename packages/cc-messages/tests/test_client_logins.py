@@ -75,7 +75,7 @@ def keys(client: Client) -> list[tuple[str | None, str | None]]:
 async def test_each_request_has_its_clients_key_and_no_process_is_shared(
     path: Path, connect: Connect, serve: Serve
 ) -> None:
-    """MSG-160, MSG-161: the server's own key is in no process, and its own login serves nobody."""
+    """MSG-160, MSG-161: no process has the server's own key, or the variable with another login's."""
     client = connect(size=6)
     served = serve(client, clients=path)
     before = len(client.api.calls)
@@ -89,6 +89,7 @@ async def test_each_request_has_its_clients_key_and_no_process_is_shared(
     environments = [psutil.Process(pid).environ() for pid in client.transport.pids]
     logins = {(env[KEY], env[TOKEN]) for env in environments}
     assert logins <= {("key-one", ""), ("key-two", ""), ("", "token-three")}
+    assert {env["KEY_ONE"] for env in environments} == {""}
     before = len(client.api.calls)
     for name in names:
         await served.post(token=name)

@@ -9,7 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -238,13 +239,16 @@ def ends_in_time(url: str) -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-def ends_at_once(url: str) -> None:
-    signal.raise_signal(signal.SIGINT)
+def ends_at_once(url: str, number: signal.Signals = signal.SIGINT) -> None:
+    signal.raise_signal(number)
     wait_until(lambda: is_refused(url))
-    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(number)
 
 
-@pytest.mark.parametrize(("act", "grace"), [(ends_in_time, "1"), (ends_at_once, "3000")])
+@pytest.mark.parametrize(
+    ("act", "grace"),
+    [(ends_in_time, "1"), (ends_at_once, "3000"), (partial(ends_at_once, number=signal.SIGTERM), "3000")],
+)
 def test_a_running_answer_is_cut_by_a_deadline_or_second_signal(
     act: Callable[[str], None],
     grace: str,
@@ -272,7 +276,7 @@ def test_a_running_answer_is_cut_by_a_deadline_or_second_signal(
             with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
                 next(stream.text_stream)
                 act(url)
-                with suppress(APIError, httpx2.TransportError):
+                with pytest.raises((APIError, httpx2.TransportError)):
                     stream.until_done()
 
     with ThreadPoolExecutor(1) as threads:

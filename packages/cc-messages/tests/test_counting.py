@@ -101,6 +101,17 @@ async def test_without_an_api_key_it_is_refused_and_says_why(connect: Connect, s
     assert not client.api.calls
 
 
+@pytest.mark.parametrize("key", ["key\nsecret", "secret-ü"])
+async def test_a_key_that_no_header_can_have_is_not_in_the_error(
+    key: str, connect: Connect, shared_api: LoopbackServer
+) -> None:
+    """MSG-28"""
+    client = connect(env={**shared_api.env(), "ANTHROPIC_API_KEY": key})
+    response = await client.http.post(COUNT, json=BODY)
+    assert (response.status_code, response.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert "cannot be sent" in response.text and "secret" not in response.text
+
+
 async def test_an_api_that_cannot_be_reached_is_a_transport_error(connect: Connect, shared_api: LoopbackServer) -> None:
     client = connect(env={**shared_api.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
     with pytest.raises(httpx2.ConnectError):

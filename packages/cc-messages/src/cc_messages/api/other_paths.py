@@ -73,12 +73,13 @@ class APIAccess:
         headers = {"anthropic-version": version, "content-type": "application/json", **basic, **self.headers}
         if betas := request.headers.get("anthropic-beta"):
             headers["anthropic-beta"] = betas
-        seconds = request.extensions.get("timeout", {})
-        timeout = httpx2.Timeout(**seconds) if seconds else httpx2.Timeout(_TIMEOUT_SECONDS)
-        async with httpx2.AsyncClient(timeout=timeout) as client:
-            content = json.dumps(fields).encode()
-            address = url.copy_with(userinfo=b"")
-            response = await client.post(address, params=request.url.params, content=content, headers=headers)
+        timeout = httpx2.Timeout(**(request.extensions.get("timeout") or {"timeout": _TIMEOUT_SECONDS}))
+        address, content = url.copy_with(userinfo=b""), json.dumps(fields).encode()
+        try:
+            async with httpx2.AsyncClient(timeout=timeout) as client:
+                response = await client.post(address, params=request.url.params, content=content, headers=headers)
+        except (httpx2.LocalProtocolError, UnicodeEncodeError):  # the text may have the key
+            raise invalid("The key or the header anthropic-beta has a character that cannot be sent") from None
         headers = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
         return httpx2.Response(response.status_code, content=response.content, headers=headers)
 

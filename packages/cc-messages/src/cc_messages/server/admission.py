@@ -50,8 +50,7 @@ class Admission:
     def check_login(self, client: Client) -> None:
         """Check that a client has a login if others have: it must not use theirs, nor the server's own."""
         if client.login is None and self.clients().has_logins:
-            message = f"The client {client.name} has no login on this server, as other clients have"
-            raise APIError(status=403, message=message)
+            raise APIError(status=403, message=f"The client {client.name} has no login on this server, as others have")
 
     @contextmanager
     def place(self, client: Client) -> Generator[None]:

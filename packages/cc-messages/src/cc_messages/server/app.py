@@ -76,9 +76,8 @@ def create_app(
         raise ValueError("give either a token or a file with clients, not both")
     if clients is None and usage_file is not None:
         raise ValueError("usage is stored for the clients of a file alone: give one with usage_file")
-    limits = {"max_requests": max_requests, "max_body_bytes": max_body_bytes, "ping_seconds": ping_seconds}
     if max_requests < 1 or max_body_bytes < 1 or ping_seconds <= 0:
-        raise ValueError(f"the limits of the server must be positive: {limits}")
+        raise ValueError(f"a limit is not positive: {max_requests=}, {max_body_bytes=}, {ping_seconds=}")
     used = transport or ClaudeCodeTransport()
     transports = LoginTransports(used)
     file: ClientFile | None = None

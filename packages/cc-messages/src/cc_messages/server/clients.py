@@ -138,22 +138,26 @@ def parse_clients(document: Mapping[str, object]) -> ClientTable:
     """Return the clients of a TOML document."""
     _check_keys("", document, ("clients", "logins"))
     clients, sources = (_mapping(name, document.get(name, {})) for name in ("clients", "logins"))
-    logins = {name: _login(f"logins.{name}", value) for name, value in sources.items()}
+    named: set[str] = set()
+    values = {name: _login(f"logins.{name}", value, named) for name, value in sources.items()}
+    # The processes inherit the server's variables: those that logins name are empty for all other logins.
+    logins = {name: frozenset({**dict.fromkeys(named, ""), **login}.items()) for name, login in values.items()}
     return ClientTable(_client(name, value, logins) for name, value in clients.items())
 
 
-def _login(place: str, value: object) -> frozenset[tuple[str, str]]:
-    """Return a login's variables."""
-    return frozenset((name, _value(f"{place}.{name}", source)) for name, source in _mapping(place, value).items())
+def _login(place: str, value: object, named: set[str]) -> dict[str, str]:
+    """Return a login's variables; add to `named` the server's variables that they come from."""
+    return {name: _value(f"{place}.{name}", source, named) for name, source in _mapping(place, value).items()}
 
 
-def _value(place: str, source: object) -> str:
+def _value(place: str, source: object, named: set[str]) -> str:
     """Return the value of a variable: a text, or the content of another variable or of a private file."""
     try:
         match [*cast(Mapping[str, object], source).items()] if isinstance(source, Mapping) else source:
             case str(text):
                 return text
             case [("variable", str(name))]:
+                named.add(name)
                 return os.environ[name]
             case [("file", str(path))]:
                 return read_private(Path(path)).strip()
@@ -237,13 +241,11 @@ class LoginTransports:
 
     def accept(self, table: ClientTable) -> None:
         """Check that the clients may use their logins: a subscription is for the owner alone; end those that left."""
+        for name, login in ((client.name, client.login) for client in table.clients if client.login is not None):
+            if self.own.with_login(dict(login)).uses_subscription:
+                raise ValueError(f"the login of clients.{name} must be an API key, a gateway or a cloud provider")
         names = [client.name for client in table.clients if client.access != "metrics"]
-        if table.has_logins:
-            logins = ((client.name, client.login) for client in table.clients if client.login is not None)
-            names = [name for name, login in logins if self.own.with_login(dict(login)).uses_subscription]
-            if names:
-                raise ValueError(f"the login of clients.{names[0]} must be an API key, a gateway or a cloud provider")
-        elif self.own.uses_subscription and len(names) > 1:
+        if self.own.uses_subscription and not table.has_logins and len(names) > 1:
             raise ValueError(
                 f"the login is a subscription, which serves its owner alone, and there are {len(names)} clients "
                 f"({', '.join(names)}): set ANTHROPIC_API_KEY, or use a gateway or a cloud provider"

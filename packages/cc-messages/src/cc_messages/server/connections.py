@@ -100,12 +100,13 @@ def trust_connection(scope: Scope) -> None:
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        # uvicorn's own raises the signals again at the end, so a clean shutdown would end with an error.
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        # uvicorn's own raises the signals again at the end, which is an error, and ignores a second SIGTERM.
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, lambda _, frame: self.handle_exit(signal.SIGINT, frame)) for number in numbers]
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in zip(numbers, before, strict=True):
                 signal.signal(number, handler)
 
 

@@ -39,8 +39,6 @@ _PATHS = {
 }
 _ERRORS = BY_TYPE.keys() | {"client_left"}
 
-_MEGABYTE = 1_000_000
-
 
 class Metrics(Collector):
     """Counts finished requests and their usage, reads the server's state when asked, and writes all figures."""
@@ -111,7 +109,7 @@ class Metrics(Collector):
         yield _gauge("processes", "Claude Code processes", ("state",), states)
         for name, text, number in (
             ("processes_max", "Maximum number of processes", stats.size),
-            ("processes_memory_bytes", "Last measured memory of idle and busy processes", stats.memory_mb * _MEGABYTE),
+            ("processes_memory_bytes", "Last measured memory of idle and busy processes", stats.memory_mb * 1_000_000),
             ("waiting", "Requests that wait for a process", stats.waiting),
         ):
             yield GaugeMetricFamily(f"cc_messages_{name}", text, number)
