@@ -16,9 +16,8 @@ from .log_files.model_names import canonical_model
 from .log_files.rows import LABELS, FileScan, Kind, Problem, Row, make_row
 from .log_files.sources import LogsNotFoundError, hosts_of
 from .prices import Prices
-from .totals.lineage import assign_sessions
+from .totals.lineage import assign_sessions, places_of
 from .totals.remainders import SessionTotal, find_unlogged
-from .totals.session_totals import places_of
 
 __all__ = [
     "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_log_files",

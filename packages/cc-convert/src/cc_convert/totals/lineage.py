@@ -1,14 +1,15 @@
-"""Find the session that made a request which several sessions' transcripts repeat.
+"""Find the session that made a request which several sessions' transcripts repeat, and the files of each session.
 
 A fork begins with copies of its parent's answers. The CLI marks them since 2.1.326, and the SDK's `fork_session()`
 names the parent. In other logs, copies look like originals; there the session that began first made the request.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from ..log_files.rows import FileScan, Row
 
-__all__ = ["assign_sessions"]
+__all__ = ["assign_sessions", "places_of"]
 
 _NEVER = "~"  # after all times
 
@@ -73,3 +74,12 @@ def _set_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
         else:
             rows.append(row._replace(parent=row.parent or parent))
     return scan._replace(rows=rows, origins=origins)
+
+
+def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
+    """Return the scans in which each session made requests."""
+    places: dict[str, list[FileScan]] = defaultdict(list)
+    for scan in scans:
+        for session in dict.fromkeys(row.session for row in scan.rows):
+            places[session].append(scan)
+    return places

@@ -31,7 +31,7 @@ from .sums import (
     sums_of,
 )
 
-__all__ = ["ProcessTotal", "places_of", "process_totals"]
+__all__ = ["ProcessTotal", "process_totals"]
 
 # Number of possible bases: the last process's total, or totals of processes that ran at the same time.
 _MOST_BASES = 8
@@ -132,15 +132,6 @@ def _with_answering_models(state: _State, requests: list[Row], requested: Mappin
     # A total before all requests was moved there.
     earlier = [row for row in requests if not place or positions.get(row.key, -1) < place]
     return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
-
-
-def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
-    """Return the scans in which each session made requests."""
-    places: dict[str, list[FileScan]] = defaultdict(list)
-    for scan in scans:
-        for session in dict.fromkeys(row.session for row in scan.rows):
-            places[session].append(scan)
-    return places
 
 
 def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
