@@ -29,8 +29,9 @@ Packages in rows, with their folders (rooms) from the highest to the lowest:
 
 {picture}
 
-A package imports only packages in rows below, and a room only rooms to the right. The picture and the tables are made
-from imports and docstrings by `scripts/draw_architecture.py`; a test compares them.
+A package imports only packages in rows below, and a room only rooms after a `>`; `|` separates rooms that do not import
+each other. The picture and the tables are made from imports and docstrings by `scripts/draw_architecture.py`; a test
+compares them.
 
 ## Rooms
 
