@@ -200,6 +200,8 @@ def test_only_the_login_of_a_transport_by_with_login_can_end() -> None:
         ('{ file = "/no/such/file" }', r"logins\.one\.ANTHROPIC_API_KEY: .*/no/such/file"),
         ('{ value = "secret-1" }', r"logins\.one\.ANTHROPIC_API_KEY: must be a text, .*variable.*file"),
         ('""', r"login of clients\.a must be an API key, a gateway or a cloud provider"),
+        ('"secret\\u0000"', r"logins\.one\.'ANTHROPIC_API_KEY': .* no NUL character"),
+        ('""\n"A=B" = "secret-1"', r"logins\.one\.'A=B': a variable has a name without '='"),
         ('""\nANTHROPIC_AUTH_TOKEN = "sk-ant-oat01-secret"', "must be an API key"),
         ('""\nCLAUDE_CODE_OAUTH_TOKEN = "secret-1"', "must be an API key"),
     ],

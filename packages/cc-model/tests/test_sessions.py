@@ -1,11 +1,13 @@
 """Conversations handed over: begun in a program or in the terminal, continued on the other side, equal at the API."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_agent_sdk import InMemorySessionStore
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import (
     BinaryContent,
@@ -330,6 +332,24 @@ async def test_after_a_rewind_the_last_branch_counts(
     in_terminal, in_program = map(conversation, shared_api.requests[-2:])
     assert in_program == in_terminal
     assert "The wrong way." not in str(in_program)
+
+
+async def test_other_tasks_go_on_while_a_long_session_is_read(tmp_path: Path) -> None:
+    """MODEL-207"""
+    store = InMemorySessionStore()  # no threads, for which a task would wait
+    written = await to_claude_code([question("Hello."), DONE] * 20, tmp_path, store=store)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    read = await from_claude_code(written.session_id, cwd=tmp_path, store=store)
+    counting.cancel()
+    assert turns >= len(read.messages) == 40
 
 
 def result_message(messages: list[dict[str, Any]]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class ClientTable:
 
     @property
     def has_logins(self) -> bool:
-        """True if clients have logins of their own, so that the server's own login serves nobody."""
+        """True if clients have logins of their own, so that the server's own login is not used."""
         return any(client.login is not None for client in self.clients)
 
     def find(self, tokens: Iterable[bytes]) -> Client | None:
@@ -147,7 +147,10 @@ def parse_clients(document: Mapping[str, object]) -> ClientTable:
 
 def _login(place: str, value: object, named: set[str]) -> dict[str, str]:
     """Return a login's variables; add to `named` the server's variables that they come from."""
-    return {name: _value(f"{place}.{name}", source, named) for name, source in _mapping(place, value).items()}
+    login = {name: _value(f"{place}.{name}", source, named) for name, source in _mapping(place, value).items()}
+    if bad := [name for name, text in login.items() if not name or "=" in name or "\0" in name + text]:
+        raise ValueError(f"{place}.{bad[0]!r}: a variable has a name without '=', and no NUL character")
+    return login
 
 
 def _value(place: str, source: object, named: set[str]) -> str:
@@ -189,8 +192,7 @@ def _client(name: str, value: object, logins: Mapping[str, frozenset[tuple[str, 
                 raise ValueError(f"{place}.{key}: must be {kinds} from {least} on, not {number!r}")
             limits[key] = kind(number)
     variables = None if login is None else logins[login]
-    digest = _digest_of(place, fields)
-    return Client(name=name, digest=digest, access=cast("Access", access), login=variables, **limits)
+    return Client(name=name, digest=_digest_of(place, fields), access=cast("Access", access), login=variables, **limits)
 
 
 def _digest_of(place: str, fields: Mapping[str, object]) -> bytes:

@@ -191,6 +191,7 @@ async def _messages(
     result: list[ModelMessage] = []
     names: dict[str, str] = {}
     for message, entry in _joined(chain, by_uuid, left_out):
+        await asyncio.sleep(0)  # other tasks go on: a session of thousands of messages takes seconds
         if entry.get("isApiErrorMessage"):
             left_out["API error message"] += 1
             continue
