@@ -59,7 +59,8 @@ def look(folder: Path) -> Before:
 async def end_orphans() -> int:
     """Cancel the tasks that pydantic-ai has left behind, and return their number. No run may be active.
 
-    A run that is cancelled in the event loop's first turns leaves a task that waits for ever, with any model.
+    On Python 3.11 a run that is cancelled in the event loop's first turns leaves a task that waits for ever, with any
+    model.
     """
     orphans = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == _ORPHAN]
     for task in orphans:

@@ -136,7 +136,7 @@ async def test_each_leak_is_reported(tmp_path: Path) -> None:
 
 
 async def test_tasks_left_by_pydantic_ai_are_cancelled() -> None:
-    """If pydantic-ai leaves no tasks any more, `end_orphans()` is not needed."""
+    """If it leaves none on Python 3.11 any more, `end_orphans()` is not needed."""
     agent: Agent[object, str] = Agent(TestModel())
     for turns in range(20):
         run = asyncio.create_task(agent.run("Hello?"))
@@ -145,7 +145,7 @@ async def test_tasks_left_by_pydantic_ai_are_cancelled() -> None:
         run.cancel()
         await asyncio.wait({run})
 
-    assert await end_orphans() > 0
+    assert (await end_orphans() > 0) == (sys.version_info < (3, 12))
     assert await end_orphans() == 0
 
 

@@ -133,7 +133,7 @@ def test_damaged_and_huge_lines_are_searched_as_far_as_they_go(run: Run, log: An
     before = log.text()
     log.lines.clear()
     log.user([{"type": "tool_result", "tool_use_id": "t", "content": "x" * 8_000_000 + " needle two"}])
-    deep = b'{"type":"user","sessionId":"s1","message":{"content":' + b"[" * 5000 + b"]" * 5000 + b"}}\n"
+    deep = b'{"type":"user","sessionId":"s1","message":{"content":' + b"[" * 200_000 + b"]" * 200_000 + b"}}\n"
     cut = b'{"type":"user","message":{"content":"needle three\n'
     odd = b'{"type":"user","sessionId":"s1","message":{"content":"needle \xff\0 four \\ud800"}}\n'
     log.path.write_bytes(before + deep + cut + b"\0\0\0\n\n[1]\n7\n" + log.text() + odd)

@@ -255,6 +255,7 @@ def test_a_running_answer_is_cut_by_a_deadline_or_second_signal(
     make_api: MakeAPI,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
     processes: Processes,
 ) -> None:
     """MSG-42, MSG-45: in this process, where no signal handlers and no processes remain."""
@@ -286,6 +287,7 @@ def test_a_running_answer_is_cut_by_a_deadline_or_second_signal(
     assert re.fullmatch(r"export ANTHROPIC_BASE_URL=\S+\n", printed + capsys.readouterr().out)
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
     assert not processes()
+    assert [record.getMessage() for record in caplog.records] == ["The server ends, and cuts off 1 connection(s)"]
 
 
 def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> None:

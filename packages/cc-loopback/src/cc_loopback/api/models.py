@@ -39,6 +39,9 @@ def model_page(query: Mapping[str, str]) -> JsonObject:
     """
     names = list(_MODELS)
     limit = int(query.get("limit", _DEFAULT_LIMIT))
+    for field in ("before_id", "after_id"):
+        if query.get(field, names[0]) not in names:
+            raise ValueError(f"{field}: there is no model {query[field]!r}")
     if before := query.get("before_id"):
         earlier = names[: names.index(before)]
         page, more = earlier[-limit:], len(earlier) > limit

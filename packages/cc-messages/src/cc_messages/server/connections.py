@@ -1,10 +1,12 @@
 """All that knows uvicorn: the limits of a server's connections, and the run from a bound socket to a signal."""
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import ClassVar
 
 import h11
@@ -14,6 +16,8 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["limited_connections", "serve_until_signal", "trust_connection"]
+
+logger = logging.getLogger(__name__)
 
 _STATE_KEY = "cc_messages.connection"
 
@@ -98,22 +102,53 @@ def trust_connection(scope: Scope) -> None:
 
 
 class _Server(uvicorn.Server):
+    # uvicorn itself cancels requests at the end, with a traceback for each, and waits for connections after a second
+    # signal too, from Python 3.12 on. `server_state` and `lifespan` it does not document.
+
+    def __init__(self, config: uvicorn.Config, grace_seconds: float) -> None:
+        super().__init__(config)
+        self._grace_seconds = grace_seconds
+
     @contextmanager
+    @override
     def capture_signals(self) -> Generator[None]:
         # uvicorn's own raises the signals again at the end, which is an error, and ignores a second SIGTERM.
+        loop = asyncio.get_running_loop()
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            if self.should_exit:
+                loop.call_soon_threadsafe(self._cut)
+            self.should_exit = True
+
         numbers = (signal.SIGINT, signal.SIGTERM)
-        before = [signal.signal(number, lambda _, frame: self.handle_exit(signal.SIGINT, frame)) for number in numbers]
+        before = [signal.signal(number, end) for number in numbers]
         try:
             yield
         finally:
             for number, handler in zip(numbers, before, strict=True):
                 signal.signal(number, handler)
 
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        deadline = asyncio.get_running_loop().call_later(self._grace_seconds, self._cut)
+        await super().shutdown(sockets)
+        deadline.cancel()
+        if self.force_exit:  # which leaves it out
+            await self.lifespan.shutdown()
 
-async def serve_until_signal(app: ASGIApp, listener: socket.socket, *, grace_seconds: int) -> None:
+    def _cut(self) -> None:
+        """End all connections, and with them the work on their requests."""
+        self.force_exit = True
+        connections = [*self.server_state.connections]
+        logger.warning("The server ends, and cuts off %d connection(s)", len(connections))
+        for connection in connections:
+            connection.transport.abort()
+
+
+async def serve_until_signal(app: ASGIApp, listener: socket.socket, *, grace_seconds: float) -> None:
     """Serve until SIGINT or SIGTERM; running answers then have `grace_seconds` to end, or until a second signal."""
     config = uvicorn.Config(
         app, loop="asyncio", http=limited_connections(), ws="none", lifespan="on", log_config=None, access_log=False,
-        proxy_headers=False, server_header=False, timeout_graceful_shutdown=grace_seconds,
+        proxy_headers=False, server_header=False,
     )  # fmt: skip
-    await _Server(config).serve(sockets=[listener])
+    await _Server(config, grace_seconds).serve(sockets=[listener])
