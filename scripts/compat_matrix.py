@@ -24,6 +24,8 @@ from typing import Any, TypeAlias
 from commands import finish, run
 from workspace import ROOT, find_uv, markdown_table
 
+sys.path.append(str(ROOT / "packages" / "cc-compat" / "tests"))
+
 Frame: TypeAlias = dict[str, Any]
 
 PACKAGES = ("cc-types", "cc-convert", "cc-compat")
@@ -41,37 +43,6 @@ CONCURRENT = 200
 SECONDS = 60
 
 
-class _ScriptedTransport:
-    """Answers the handshake, and the first prompt with `frames`."""
-
-    def __init__(self, frames: tuple[Frame, ...]) -> None:
-        self._frames = frames
-        self._queue: asyncio.Queue[Frame | None] = asyncio.Queue()
-
-    async def write(self, data: str) -> None:
-        for frame in map(json.loads, data.splitlines()):
-            if frame["type"] == "control_request":
-                response: Frame = {"subtype": "success", "request_id": frame["request_id"], "response": {}}
-                self._queue.put_nowait({"type": "control_response", "response": response})
-            elif frame["type"] == "user":
-                for reply in (*self._frames, None):
-                    self._queue.put_nowait(reply)
-
-    async def read_messages(self) -> AsyncIterator[Frame]:
-        while (frame := await self._queue.get()) is not None:
-            yield frame
-
-    async def connect(self) -> None: ...
-
-    async def end_input(self) -> None: ...
-
-    async def close(self) -> None:
-        self._queue.put_nowait(None)
-
-    def is_ready(self) -> bool:
-        return True
-
-
 async def _prompt() -> AsyncIterator[Frame]:
     # Not a string, which old versions would pass on the CLI's command line.
     yield {"type": "user", "message": {"role": "user", "content": "What is the weather?"}}
@@ -82,8 +53,9 @@ async def outcome(*frames: Frame, use_client: bool = False) -> str:
     from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, query
 
     from cc_convert import convert_sdk_messages_to_cli_response
+    from scripted_transport import ScriptedTransport
 
-    transport: Any = _ScriptedTransport(frames)
+    transport: Any = ScriptedTransport(*frames)
     messages: list[Any] = []
     if use_client and "transport" not in inspect.signature(ClaudeSDKClient).parameters:
         return "no way in"
