@@ -28,6 +28,7 @@ async def test_processes_and_starts_never_exceed_the_limits(
         starter.permits.release()
     starter.let_go()
     await asyncio.gather(*tasks)
+    await all_rest()  # a start may end after the uses
     assert figures(pool, "starts", "leases", "idle") == (3, 9, 3)
 
 
