@@ -151,7 +151,7 @@ async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list
     async def report(name: str) -> None:
         async with slots:
             try:
-                print(f"{name:20}{(await checks[name]()).rstrip().rpartition(chr(10))[2]}", flush=True)
+                print(f"{name:19} {(await checks[name]()).rstrip().rpartition(chr(10))[2]}", flush=True)
             except CheckError as error:
                 failed.append(f"{name}: {error}")
 
