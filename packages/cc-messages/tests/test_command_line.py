@@ -276,6 +276,7 @@ def test_a_running_answer_is_cut_by_a_deadline_or_second_signal(
         with Anthropic(base_url=url, api_key="from-the-environment", max_retries=0) as claude:
             with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
                 next(stream.text_stream)
+                assert [process.environ().get("CC_MESSAGES_TOKEN") for process in processes()] == [None]
                 act(url)
                 with pytest.raises((APIError, httpx2.TransportError)):
                     stream.until_done()

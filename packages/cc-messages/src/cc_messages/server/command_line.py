@@ -150,13 +150,14 @@ async def _own_sessions() -> AsyncGenerator[None]:
 
 def _token(options: argparse.Namespace) -> str | None:
     """Return the token that the user has set, if any."""
+    in_environment = os.environ.pop(TOKEN_VARIABLE, None)  # which Claude Code's processes inherit
     file: Path | None = options.token_file
     if options.clients is not None:
         if file is not None:
             raise ValueError("give either --token-file or --clients, not both")
         return None
     if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
+        return in_environment or None
     try:
         if os.name == "posix" and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             sys.stderr.write(f"cc-messages: warning: other users have access to {file}; chmod 600 takes it away\n")
