@@ -128,6 +128,8 @@ async def test_a_client_without_a_login_is_refused(path: Path, connect: Connect,
         assert (await http.get("/v1/usage")).status_code == 200
     async with served.http(token="prometheus") as http:
         assert (await http.get("/metrics")).status_code == 200
+    replace(path, "\nlogin = ", "\n# login = ")
+    assert (await served.post(token="alice")).status_code == 403  # not the server's own login, when no client has one
     assert len(client.api.calls) == before and not client.transport.pids
 
 

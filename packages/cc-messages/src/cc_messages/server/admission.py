@@ -48,9 +48,9 @@ class Admission:
             raise APIError(status=403, message=f"The token of the client {client.name} is for {allowed}")
 
     def check_login(self, client: Client) -> None:
-        """Check that a client has a login if others have: it must not use theirs, nor the server's own."""
-        if client.login is None and self.clients().has_logins:
-            raise APIError(status=403, message=f"The client {client.name} has no login on this server, as others have")
+        """Check that a client has a login if it needs one: it must not use another's, nor the server's own."""
+        if client.login is None and self.clients().needs_logins:
+            raise APIError(status=403, message=f"The client {client.name} has no login, which this server requires")
 
     @contextmanager
     def place(self, client: Client) -> Generator[None]:

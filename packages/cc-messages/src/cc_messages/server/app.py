@@ -108,7 +108,7 @@ def create_app(
 
     gate = Gate(transports, admission, max_body_bytes, ping_seconds)
     app = Starlette(routes=[Route("/{path:path}", gate)], lifespan=lifespan)
-    app.state.token, app.state.has_logins = token, table.has_logins
+    app.state.token, app.state.needs_logins = token, table.needs_logins
     return app
 
 

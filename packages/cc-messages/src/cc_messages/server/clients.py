@@ -62,21 +62,17 @@ class Client:
 
 
 class ClientTable:
-    """The clients of a server."""
+    """The clients of a server; with `needs_logins` none is served by the server's own login."""
 
-    def __init__(self, clients: Iterable[Client]) -> None:
+    def __init__(self, clients: Iterable[Client], *, needs_logins: bool = False) -> None:
         self.clients: tuple[Client, ...] = (*clients,)
+        self.needs_logins = needs_logins
         if not self.clients:
             raise ValueError("there is no client: add a table [clients.NAME] with its token")
         owners: dict[bytes, str] = {}
         for client in self.clients:
             if (owner := owners.setdefault(client.digest, client.name)) != client.name:
                 raise ValueError(f"clients.{owner} and clients.{client.name} have the same token")
-
-    @property
-    def has_logins(self) -> bool:
-        """True if clients have logins of their own, so that the server's own login is not used."""
-        return any(client.login is not None for client in self.clients)
 
     def find(self, tokens: Iterable[bytes]) -> Client | None:
         """Return the client whose token is among `tokens`. The time does not depend on the tokens' content."""
@@ -142,7 +138,7 @@ def parse_clients(document: Mapping[str, object]) -> ClientTable:
     values = {name: _login(f"logins.{name}", value, named) for name, value in sources.items()}
     # The processes inherit the server's variables: those that logins name are empty for all other logins.
     logins = {name: frozenset({**dict.fromkeys(named, ""), **login}.items()) for name, login in values.items()}
-    return ClientTable(_client(name, value, logins) for name, value in clients.items())
+    return ClientTable((_client(name, value, logins) for name, value in clients.items()), needs_logins=bool(logins))
 
 
 def _login(place: str, value: object, named: set[str]) -> dict[str, str]:
@@ -247,7 +243,7 @@ class LoginTransports:
             if self.own.with_login(dict(login)).uses_subscription:
                 raise ValueError(f"the login of clients.{name} must be an API key, a gateway or a cloud provider")
         names = [client.name for client in table.clients if client.access != "metrics"]
-        if self.own.uses_subscription and not table.has_logins and len(names) > 1:
+        if self.own.uses_subscription and not table.needs_logins and len(names) > 1:
             raise ValueError(
                 f"the login is a subscription, which serves its owner alone, and there are {len(names)} clients "
                 f"({', '.join(names)}): set ANTHROPIC_API_KEY, or use a gateway or a cloud provider"

@@ -116,7 +116,7 @@ def _serve(options: argparse.Namespace) -> int:
     with _listen(options.host, options.port) as listener:
         _check_no_circle(listener)
         # Any other login is in the environment, or in the file with the clients.
-        if transport.uses_subscription and not app.state.has_logins:
+        if transport.uses_subscription and not app.state.needs_logins:
             _check_login(find_cli(options.cli_path and str(options.cli_path)))
         _announce(listener, app.state.token if token is None else None)
         asyncio.run(run(listener))
