@@ -126,8 +126,8 @@ class Gate:
                 response = JSONResponse(await self._admission.usage_report(client))
             await response(request.scope, request.receive, record)
             return
+        transport = self._transports.transport(client)  # now: its login may leave the file before the next line
         self._admission.check_login(client)
-        transport = self._transports.transport(client)  # now: the login may end before the body has come
         with self._admission.place(client):
             content = await request.content()
             passed_on = _as_request(request.scope, content)
