@@ -139,8 +139,8 @@ class _Server(uvicorn.Server):
     def _cut(self) -> None:
         """End all connections, and with them the work on their requests."""
         self.force_exit = True
-        connections = [*self.server_state.connections]
-        logger.warning("The server ends, and cuts off %d connection(s)", len(connections))
+        if connections := [*self.server_state.connections]:
+            logger.warning("The server ends, and cuts off %d connection(s)", len(connections))
         for connection in connections:
             connection.transport.abort()
 
