@@ -88,11 +88,11 @@ async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> Non
 
 
 SCRIPT = """
-import asyncio, json, sys, threading
+import asyncio, json, os, sys, threading
 import psutil
 from cc_session import query, sealed_options
 
-options = sealed_options(env=json.loads(sys.argv[1]))
+options = sealed_options(env=json.loads(sys.argv[1]), cwd=sys.prefix)
 
 def pids():
     return sorted(child.pid for child in psutil.Process().children() if child.name() != "sh")
@@ -101,6 +101,7 @@ async def ask(text):
     return (await query(text, options)).text
 
 answers = [asyncio.run(ask(f"One {number}.")) for number in range(2)]
+options.cwd = os.sep  # for warm processes
 threads = [threading.Thread(target=lambda: answers.append(asyncio.run(ask("Two.")))) for _ in range(4)]
 for thread in threads:
     thread.start()

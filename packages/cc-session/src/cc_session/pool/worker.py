@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias, cast
 
+import anyio.to_thread
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptCustom
 
@@ -231,7 +232,7 @@ class Worker:
         missing = self.session.settings.missing(wanted)
         if "system_prompt" in missing:
             await self._changes.probe_prompt(self.session, self.session.settings["model"])
-        if "cwd" in missing and not await asyncio.to_thread(os.path.isdir, str(missing["cwd"])):
+        if "cwd" in missing and not await anyio.to_thread.run_sync(os.path.isdir, str(missing["cwd"])):
             raise ControlRequestError(subtype="set_cwd", message=f"there is no folder {missing['cwd']}")
         try:
             return await self.session.apply(wanted)

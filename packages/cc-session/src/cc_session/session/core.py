@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar, cast
 from uuid import uuid4
 
+import anyio.to_thread
 from claude_agent_sdk import Message, ResultMessage, Transport
 from claude_agent_sdk.types import ConversationResetMessage
 
@@ -224,7 +225,7 @@ class SessionCore:
         """
         with self.settings.changing("cwd", folder):
             await self.add_user("The working folder changes.")
-            trusted = await asyncio.to_thread(os.path.realpath, folder)
+            trusted = await anyio.to_thread.run_sync(os.path.realpath, folder)
             fields: dict[str, JsonValue] = {"path": folder, "trust_accepted": True, "trusted_directory": trusted}
             answer = await self.connection.request("set_cwd", fields)
             if answer.get("status") != "ok":
