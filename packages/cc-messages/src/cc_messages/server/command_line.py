@@ -150,7 +150,7 @@ async def _own_sessions() -> AsyncGenerator[None]:
 
 def _token(options: argparse.Namespace) -> str | None:
     """Return the token that the user has set, if any."""
-    in_environment = os.environ.pop(TOKEN_VARIABLE, None)  # which Claude Code's processes inherit
+    in_environment = os.environ.pop(TOKEN_VARIABLE, None)  # Claude Code's processes would inherit it
     file: Path | None = options.token_file
     if options.clients is not None:
         if file is not None:

@@ -133,7 +133,7 @@ class _Server(uvicorn.Server):
         deadline = asyncio.get_running_loop().call_later(self._grace_seconds, self._cut)
         await super().shutdown(sockets)
         deadline.cancel()
-        if self.force_exit:  # which leaves it out
+        if self.force_exit:  # then uvicorn leaves it out
             await self.lifespan.shutdown()
 
     def _cut(self) -> None:
