@@ -2,7 +2,8 @@
 
 The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So a Python
 process has a single loop for them, started at the first use, which callers from any thread and any asyncio loop reach
-here. Sessions are unknown here: `at_exit` registers work for the end of the loop.
+here. Sessions are unknown here: `at_exit` registers work for the end of the loop. Work in threads goes through anyio
+(with `abandon_on_cancel`, if the caller need not wait): Python 3.12.0 and 3.12.1 cannot end asyncio's threads at exit.
 
 A forked child has no such loop, and all CLI processes belong to its parent. Each module with such state drops it in the
 child by `in_forked_child`: this module, and in `process/` `connection.py`, `cli_process.py` and `process_tree.py`.

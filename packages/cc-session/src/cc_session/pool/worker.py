@@ -232,8 +232,10 @@ class Worker:
         missing = self.session.settings.missing(wanted)
         if "system_prompt" in missing:
             await self._changes.probe_prompt(self.session, self.session.settings["model"])
-        if "cwd" in missing and not await anyio.to_thread.run_sync(os.path.isdir, str(missing["cwd"])):
-            raise ControlRequestError(subtype="set_cwd", message=f"there is no folder {missing['cwd']}")
+        if "cwd" in missing:
+            folder = str(missing["cwd"])
+            if not await anyio.to_thread.run_sync(os.path.isdir, folder, abandon_on_cancel=True):
+                raise ControlRequestError(subtype="set_cwd", message=f"there is no folder {folder}")
         try:
             return await self.session.apply(wanted)
         except ControlRequestError as error:

@@ -225,7 +225,7 @@ class SessionCore:
         """
         with self.settings.changing("cwd", folder):
             await self.add_user("The working folder changes.")
-            trusted = await anyio.to_thread.run_sync(os.path.realpath, folder)
+            trusted = await anyio.to_thread.run_sync(os.path.realpath, folder, abandon_on_cancel=True)
             fields: dict[str, JsonValue] = {"path": folder, "trust_accepted": True, "trusted_directory": trusted}
             answer = await self.connection.request("set_cwd", fields)
             if answer.get("status") != "ok":
