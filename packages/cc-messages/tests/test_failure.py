@@ -142,7 +142,7 @@ def test_a_model_too_new_for_the_cli_is_an_error_with_advice(words: str, has_adv
     assert ("cli_path" in error.message) == has_advice
 
 
-def test_an_unreadable_event_is_final_also_with_a_request_id_in_the_log() -> None:
+def test_an_unreadable_event_is_final_also_with_a_logged_request_id() -> None:
     """MSG-E11: clients do not pay for the same events again."""
     error = as_logged(UnreadableEventError({}), None, None, {"request-id": "req_1"})
     assert isinstance(error, UnreadableEventError)

@@ -58,7 +58,7 @@ async def test_each_request_has_a_line_with_agent_model_tokens_and_cost(
     assert "ecret" not in content and "21 degrees" not in content
 
 
-async def test_a_run_in_the_clis_own_loop_is_logged_with_all_its_calls(
+async def test_a_run_in_the_clis_loop_is_logged_with_all_calls(
     provider: ClaudeCodeProvider, tmp_path: Path
 ) -> None:
     """MODEL-110: the tool names included."""
@@ -145,34 +145,28 @@ async def test_a_stream_that_is_left_early_is_counted_once(tmp_path: Path) -> No
     assert (row.kind, row.input > 0) == ("request", True)
 
 
-WRITER = """
-import sys
+WRITERS = """
+import os, sys
 from cc_model import RequestLog
-log = RequestLog(sys.argv[1], max_bytes=20_000)
-print(flush=True)
-sys.stdin.readline()
-for count in range(200):
-    log.write({"writer": int(sys.argv[2]), "count": count, "text": "x" * (count * 7 % 400)})
+begin, entry = os.pipe()
+for number in range(4):
+    if not os.fork():
+        os.close(entry)
+        log = RequestLog(sys.argv[1], max_bytes=20_000)
+        os.read(begin, 1)
+        for count in range(200):
+            log.write({"writer": number, "count": count, "text": "x" * (count * 7 % 400)})
+        os._exit(0)
+os.close(entry)
+sys.exit(any(os.wait()[1] for _ in range(4)))
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forks")
 def test_processes_share_a_file_and_its_rotation_without_losing_a_line(tmp_path: Path) -> None:
     """MODEL-112: they begin at the same time."""
     path = tmp_path / "runs.jsonl"
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, path, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for number in range(4)
-    ]
-    for process in processes:
-        assert process.stdout and process.stdout.readline()
-    for process in processes:
-        assert process.stdin
-        process.stdin.write("\n")
-        process.stdin.flush()
-    for process in processes:
-        process.communicate(timeout=60)
+    subprocess.run([sys.executable, "-c", WRITERS, path], timeout=60, check=True)
 
     files = sorted(tmp_path.iterdir())
     records = [(record["writer"], record["count"]) for file in files for record in lines(file)]
