@@ -220,9 +220,7 @@ def test_an_unusable_login_is_an_error_at_the_start(login: str, complaint: str, 
     assert "secret" not in str(refused.value)
 
 
-def test_a_login_that_others_can_read_or_a_missing_login_is_refused(
-    clients_file: WriteClients, tmp_path: Path
-) -> None:
+def test_a_login_that_others_can_read_or_a_missing_login_is_refused(clients_file: WriteClients, tmp_path: Path) -> None:
     """MSG-162"""
     secret = tmp_path / "key"
     secret.write_text("secret-1", encoding="utf-8")

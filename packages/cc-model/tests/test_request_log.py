@@ -58,9 +58,7 @@ async def test_each_request_has_a_line_with_agent_model_tokens_and_cost(
     assert "ecret" not in content and "21 degrees" not in content
 
 
-async def test_a_run_in_the_clis_loop_is_logged_with_all_calls(
-    provider: ClaudeCodeProvider, tmp_path: Path
-) -> None:
+async def test_a_run_in_the_clis_loop_is_logged_with_all_calls(provider: ClaudeCodeProvider, tmp_path: Path) -> None:
     """MODEL-110: the tool names included."""
     path = tmp_path / "runs.jsonl"
     model = logged(provider, path)
