@@ -4,7 +4,7 @@ import asyncio
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 
@@ -14,6 +14,7 @@ import pytest
 from check_alone import HOSTS, check_import, import_packages, strangers, undeclared
 from commands import CheckError, run
 from pin import select_pins
+from processes import eventually
 from release import DIST, absolute_links, from_elsewhere, main, prepare, problems_of
 from workspace import ROOT, read_members, read_toml, workspace_pins
 
@@ -242,7 +243,7 @@ async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
         command = f"sleep 61 >/dev/null 2>&1 & echo $! >{started}.part; mv {started}.part {started}; wait"
         work = asyncio.create_task(run(["sh", "-c", command], tmp_path))
         if turns is None:
-            await until(started.exists)
+            await eventually(started.exists)
         else:
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -254,13 +255,7 @@ async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
 
         if started.exists():
             pid = int(started.read_text())
-            await until(lambda pid=pid: has_ended(pid))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  # there is no event for it
-            await asyncio.sleep(0.01)
+            await eventually(lambda pid=pid: has_ended(pid))
 
 
 def has_ended(pid: int) -> bool:

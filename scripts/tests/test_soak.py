@@ -6,7 +6,6 @@ import logging
 import math
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
-from soak.__main__ import parsed
+from soak.__main__ import main, parsed
 from soak.api import FAILED, MARK, MixedUpError, marks_of, respond, scripted_api
 from soak.faults import CONNECTION, FAULTS, NO_DESCRIPTOR, TOOL, FaultRecord, Round, planned, room
 from soak.report import Settings, Totals, progress, summary
@@ -188,10 +187,9 @@ def test_command_line_names_faults_in_the_order_of_the_table() -> None:
             parsed(words)
 
 
-def test_the_command_lists_all_faults_and_cases() -> None:
-    command = [sys.executable, Path(__file__).parents[1] / "soak", "--list"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=55)
-    assert {*FAULTS, *KINDS} <= {line.split()[0] for line in done.stdout.splitlines() if line}
+def test_the_command_lists_all_faults_and_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    assert {*FAULTS, *KINDS} <= {line.split()[0] for line in capsys.readouterr().out.splitlines() if line}
 
 
 SETTINGS = Settings(minutes=1, seed=7, at_once=8, pool=6, faults=tuple(FAULTS))
