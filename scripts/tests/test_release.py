@@ -96,6 +96,12 @@ def test_an_incomplete_wheel_is_named(tmp_path: Path, removed: str, lacks: str) 
     assert problems_of(wheel) == [f"{wheel.name} has no {lacks}"]
 
 
+def test_an_incomplete_sdist_is_named(tmp_path: Path) -> None:
+    sdist = sdist_of(tmp_path, {name: content for name, content in SDIST.items() if name != "README.md"})
+
+    assert problems_of(sdist) == [f"{sdist.name} has no README.md"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
@@ -159,12 +165,6 @@ def test_a_library_with_private_uses_has_one_range_with_a_bound() -> None:
     for name in ("mcp", "anthropic", "pydantic-ai-slim[anthropic]"):
         (need,) = ranges[name]
         assert "<" in need
-
-
-def test_sdist_without_its_readme_is_named(tmp_path: Path) -> None:
-    sdist = sdist_of(tmp_path, {name: content for name, content in SDIST.items() if name != "README.md"})
-
-    assert problems_of(sdist) == [f"{sdist.name} has no README.md"]
 
 
 def test_pins_of_a_requirements_file_keep_their_markers_and_lose_their_hashes() -> None:
