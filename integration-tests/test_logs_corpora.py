@@ -38,7 +38,7 @@ async def test_the_sums_of_an_older_cli_are_what_the_api_served(version: str) ->
             cli, _ = await stack.enter_async_context(wheel(version))
         except CheckError as error:
             pytest.skip(f"no wheel of claude-agent-sdk {version}: {error}")
-        reports = {name: await asyncio.to_thread(make, scenario, cli) for name, scenario in SCENARIOS.items()}
+        reports = {name: await asyncio.to_thread(make, steps, cli) for name, steps in SCENARIOS.items()}
     assert {name: differences for name, differences in reports.items() if differences} == {}
 
 
@@ -46,7 +46,7 @@ async def test_the_sums_of_an_older_cli_are_what_the_api_served(version: str) ->
 @pytest.mark.parametrize("seed", range(10))
 def test_the_sums_after_random_steps_are_what_the_api_served(seed: int) -> None:
     """LOG-32, LOG-33"""
-    assert make(partial(at_random, seed=seed), CLI) == []
+    assert make([partial(at_random, seed=seed)], CLI) == []
 
 
 @pytest.mark.slow

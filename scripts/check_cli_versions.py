@@ -20,8 +20,7 @@ import httpx2
 import psutil
 from anthropic import APIError, AsyncAnthropic
 from claude_agent_sdk.types import SystemPromptCustom
-from pydantic_ai import Agent, BinaryContent
-from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
+from pydantic_ai import Agent
 
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
@@ -31,14 +30,17 @@ from commands import CheckError, finish, wheel
 from commands import run as run_command
 from workspace import ROOT, markdown_table, write_table
 
-sys.path.append(str(ROOT / "scripts" / "clients"))
 sys.path.append(str(ROOT / "integration-tests" / "support"))
 
-import abilities
-
-from api_script import Reply, Respond, call, steps, stopped, text, thought
+from api_script import Reply, Respond, call, echo, steps, stopped, text
 from both_ways import BothWays, Run
 from processes import at_rest
+from scenarios.content import SEEN, an_image_alone
+from scenarios.histories import three_turns
+from scenarios.outputs import PARIS
+from scenarios.settings import a_tool_that_must_be_called, sampling_that_changes
+from scenarios.streams import A_TURN, LONG, text_as_it_grows_and_as_deltas, the_same_turn_without_streaming
+from scenarios.tools import lucky_number
 
 PAGE = ROOT / "docs" / "reference" / "cli-versions.md"
 TESTED = ROOT / "packages" / "cc-model" / "src" / "cc_model" / "doctor" / "tested.py"
@@ -60,42 +62,14 @@ __all__ = ["TESTED_CLIS"]
 '''
 
 
-async def text_twice(model: AnthropicModel) -> object:
-    agent = Agent(model, instructions="Answer briefly.")
-    first = await agent.run("One.")
-    return await agent.run("Two.", message_history=first.all_messages())
-
-
-async def streamed(model: AnthropicModel) -> object:
-    async with Agent(model).run_stream("Hello.") as stream:
-        return await stream.get_output()
-
-
-def lucky_number() -> int:
-    """Return a number."""
-    return 7
-
-
-def always(reply: Reply) -> Respond:
-    return lambda _body: reply
-
-
-SETTINGS = AnthropicModelSettings(max_tokens=1000, temperature=0.5, stop_sequences=["STOP"])
-IMAGE = BinaryContent(data=abilities.PNG, media_type="image/png")
-SCENARIOS: dict[str, tuple[str, Run, Respond | None]] = {
-    "text": (MODEL, text_twice, None),
-    "another model": (OTHER_MODEL, text_twice, None),
-    "tools": (
-        MODEL, lambda model: Agent(model, tools=[lucky_number], model_settings=SETTINGS).run("My lucky number?"),
-        steps([thought("Hm."), call("lucky_number")], "Seven."),
-    ),
-    "stream": (MODEL, streamed, None),
-    "image": (MODEL, lambda model: Agent(model, system_prompt=("One.", "Two.")).run(["What is it?", IMAGE]), None),
-    "structured": (
-        MODEL, lambda model: Agent(model, output_type=dict[str, int]).run("Count."),
-        always([call("final_result", one=1)]),
-    ),
-}  # fmt: skip
+SCENARIOS: dict[str, tuple[str, Run, Respond]] = {
+    "text": (MODEL, sampling_that_changes, echo),
+    "another model": (OTHER_MODEL, three_turns, echo),
+    "tools": (MODEL, the_same_turn_without_streaming, A_TURN),
+    "stream": (MODEL, text_as_it_grows_and_as_deltas, steps(LONG)),
+    "image": (MODEL, an_image_alone, SEEN),
+    "structured": (MODEL, a_tool_that_must_be_called, steps([call("final_result", **PARIS)])),
+}
 ANSWERS = {
     "max_tokens": stopped("max_tokens", text("And so")),
     "context window": stopped("model_context_window_exceeded", text("And so")),
@@ -111,6 +85,10 @@ FAULTS: dict[str, tuple[int | None, int | None]] = {
     "overloaded": (529, None),
     "not found": (404, None),
 }
+
+
+def always(reply: Reply) -> Respond:
+    return lambda _body: reply
 
 
 async def exact(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
@@ -176,7 +154,7 @@ async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login
 
 async def loop(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
     """Let the CLI call the agent's tool."""
-    api.respond = steps([call("mcp__pydantic_tools__lucky_number")], "Seven.")
+    api.respond = steps([call("mcp__pydantic_tools__lucky_number", low=6, high=8)], "Seven.")
     model = ClaudeCodeModel(MODEL, provider=provider)
     agent = Agent(model, tools=[lucky_number])
     model.set_agent_toolsets(agent.toolsets)

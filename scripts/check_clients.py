@@ -10,14 +10,13 @@ import argparse
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cc_loopback import LoopbackServer
-from commands import CheckError, finish, run
+from commands import CheckError, finish, run, temporary_folder
 from workspace import ROOT, find_uv, markdown_table, write_table
 
 sys.path.append(str(ROOT / "scripts" / "clients"))
@@ -235,7 +234,7 @@ async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> 
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
     # Outside the repository, where the pins would apply.
-    with tempfile.TemporaryDirectory(prefix="clients-") as name:
+    with temporary_folder() as name:
         folder = Path(name)
         return read(client, await run(await command(client, folder), folder, env))
 

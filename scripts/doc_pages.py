@@ -56,20 +56,13 @@ class Block:
     """Module or command that it needs in addition to the workspace's, if any."""
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page with blocks, in order."""
-
-    name: str
-    blocks: Sequence[Block]
-
-    def missing(self) -> list[str]:
-        """Return the blocks' requirements that are not installed here; such blocks do not run."""
-        return sorted({block.needs for block in self.blocks if block.needs and not _is_here(block.needs)})
+def missing(page: Sequence[Block]) -> list[str]:
+    """Return the blocks' requirements that are not installed here; such blocks do not run."""
+    return sorted({block.needs for block in page if block.needs and not _is_here(block.needs)})
 
 
-def read_page(path: Path) -> Page:
-    """Read a page.
+def read_page(path: Path) -> list[Block]:
+    """Read the blocks in a page, in order.
 
     Raises:
         ValueError: A fence is indented, or begins with another line than described above, so that it would not run.
@@ -80,14 +73,14 @@ def read_page(path: Path) -> Page:
     if fences != len(re.findall(r"^\s*(?:```|~~~)", text, flags=re.MULTILINE)):
         raise ValueError(f"{name} has a fence that is indented or has an unknown first line")
     lines = [text.count("\n", 0, match.start("language")) + 1 for match in blocks]
-    return Page(name, [Block(f"{name}:{line}", **match.groupdict()) for line, match in zip(lines, blocks, strict=True)])
+    return [Block(f"{name}:{line}", **match.groupdict()) for line, match in zip(lines, blocks, strict=True)]
 
 
 def _is_here(name: str) -> bool:
     return shutil.which(name) is not None or importlib.util.find_spec(name) is not None
 
 
-def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
+def run_page(page: Sequence[Block], folder: Path, env: Mapping[str, str]) -> None:
     """Write a page's files into an empty folder, and run the blocks there; `env` adds to this process's variables.
 
     Raises:
@@ -95,11 +88,11 @@ def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
         subprocess.TimeoutExpired: They took too long.
     """
     ports = {port: str(free_port()) for port in _PORTS}
-    for block in page.blocks:
+    for block in page:
         if block.title is not None:
             (folder / block.title).write_text(_with_ports(block.code, ports), encoding="utf-8")
-    missing = page.missing()
-    blocks = [block for block in page.blocks if not (block.title or block.not_run or block.needs in missing)]
+    absent = missing(page)
+    blocks = [block for block in page if not (block.title or block.not_run or block.needs in absent)]
     for block in blocks:
         if block.language == "python":
             _run([python(), "-c", f"{block.code}print({_END!r})"], [block], folder, env)

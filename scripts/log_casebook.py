@@ -33,33 +33,22 @@ class Case(NamedTuple):
     edit: Edit | None = None
 
 
-def _log(folder: Path) -> Path:
-    [path] = folder.glob("*.jsonl")
-    return path
-
-
 def replaced(old: str, new: str) -> Edit:
     """Return the edit that replaces a text everywhere in a log."""
-
-    def edit(folder: Path) -> None:
-        text = _log(folder).read_text("utf-8")
-        _log(folder).write_text(text.replace(old, new), "utf-8")
-
-    return edit
+    return lambda log: log.write_text(log.read_text("utf-8").replace(old, new), "utf-8")
 
 
-def packed(folder: Path) -> None:
-    path = _log(folder)
-    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
-    path.unlink()
+def packed(log: Path) -> None:
+    log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
 
 
-def copied(folder: Path) -> None:
+def copied(log: Path) -> None:
     """Put a copy of a log, up to the first total, into another folder."""
-    lines = _log(folder).read_text("utf-8").splitlines(keepends=True)
+    lines = log.read_text("utf-8").splitlines(keepends=True)
     end = next(number for number, line in enumerate(lines) if '"cost-state"' in line)
-    (folder / "backup").mkdir()
-    (folder / "backup" / _log(folder).name).write_text("".join(lines[: end + 1]), "utf-8")
+    (log.parent / "backup").mkdir()
+    (log.parent / "backup" / log.name).write_text("".join(lines[: end + 1]), "utf-8")
 
 
 CASES = (
@@ -103,7 +92,8 @@ def figures(case: Case, binary: Path | None = None) -> list[str]:
         folder = Path(temporary) / "projects" / "p"
         shutil.copytree(RECORDS / case.record, folder)
         if case.edit:
-            case.edit(folder)
+            [log] = folder.glob("*.jsonl")
+            case.edit(log)
         served = sum(map(sum, json.loads((folder / "served.json").read_text("utf-8")).values()))
         logs = read_logs(folder)
         stated = sum(cost for total in logs.totals.values() for _, cost in total.spent.values())

@@ -32,8 +32,6 @@ sys.path.append(str(ROOT / "integration-tests" / "support"))
 from cli_logs import CLI, CliRuns
 
 FORK = "--fork-session"
-Scenario: TypeAlias = Callable[[CliRuns], object]
-
 
 HELLO, READ, AGENT, COMPACT = "hello", "READ please", "AGENT please", "/compact"
 
@@ -98,52 +96,46 @@ def process(*turns: str | Step, of: int | None = None, forks: bool = False, is_k
 
 # --- scenarios; sessions are numbered from 0
 
-
-def scenario(*steps: Step) -> Scenario:
-    def run(cli: CliRuns) -> None:
-        ids: list[str] = []
-        for step in steps:
-            step(cli, ids)
-
-    return run
-
-
-SCENARIOS: dict[str, Scenario] = {
-    "resumed": scenario(new(AGENT), resume(0, READ), resume(0, AGENT)),
-    "compacted": scenario(new(READ), resume(0, COMPACT), resume(0), resume(0, COMPACT)),
-    "several_turns": scenario(process(AGENT, COMPACT, READ)),
-    "forked": scenario(new(READ), fork(0), fork(1), fork(0, READ), resume(0)),
-    "sub_agent_then_forks": scenario(new(AGENT), fork(0), fork(0, AGENT), resume(2)),
-    "compaction_then_forks": scenario(new(READ), resume(0, COMPACT), fork(0), fork(0), fork(2), resume(0)),
-    "fork_compacts_while_parent_goes_on": scenario(new(READ), fork(0), resume(0, READ), resume(1, COMPACT), resume(0)),
-    "fork_that_only_compacts": scenario(new(READ), fork(0, COMPACT), resume(0)),
+SCENARIOS: dict[str, list[Step]] = {
+    "resumed": [new(AGENT), resume(0, READ), resume(0, AGENT)],
+    "compacted": [new(READ), resume(0, COMPACT), resume(0), resume(0, COMPACT)],
+    "several_turns": [process(AGENT, COMPACT, READ)],
+    "forked": [new(READ), fork(0), fork(1), fork(0, READ), resume(0)],
+    "sub_agent_then_forks": [new(AGENT), fork(0), fork(0, AGENT), resume(2)],
+    "compaction_then_forks": [new(READ), resume(0, COMPACT), fork(0), fork(0), fork(2), resume(0)],
+    "fork_compacts_while_parent_goes_on": [new(READ), fork(0), resume(0, READ), resume(1, COMPACT), resume(0)],
+    "fork_that_only_compacts": [new(READ), fork(0, COMPACT), resume(0)],
     # The parent has no total yet while it runs.
-    "fork_of_a_running_parent": scenario(process(AGENT, fork(0), resume(1, COMPACT), READ), fork(0)),
-    "fork_of_a_running_parent_that_only_compacts": scenario(process(READ, fork(0, COMPACT), HELLO)),
-    "parent_runs": scenario(new(READ), process(HELLO, fork(0), READ, of=0)),
-    "killed_parent": scenario(process(AGENT, is_killed=True), fork(0), resume(0, READ), fork(0)),
-    "killed_between": scenario(new(READ), process(READ, of=0, is_killed=True), resume(0), resume(0, COMPACT), fork(0)),
-    "parallel_resumes": scenario(new(READ), at_once(0), resume(0), resume(0, COMPACT), fork(0)),
-    "compacted_after_a_kill": scenario(new(READ), process(HELLO, of=0, is_killed=True), resume(0, COMPACT)),
-    "forks_and_compactions": scenario(
-        new(AGENT), resume(0), fork(0, READ), resume(0, COMPACT), resume(1, COMPACT), fork(0), fork(1), resume(1)
-    ),
-    "forked_by_the_sdk": scenario(new(READ), sdk_fork(0), resume(1), resume(1, COMPACT), fork(1), resume(0)),
+    "fork_of_a_running_parent": [process(AGENT, fork(0), resume(1, COMPACT), READ), fork(0)],
+    "fork_of_a_running_parent_that_only_compacts": [process(READ, fork(0, COMPACT), HELLO)],
+    "parent_runs": [new(READ), process(HELLO, fork(0), READ, of=0)],
+    "killed_parent": [process(AGENT, is_killed=True), fork(0), resume(0, READ), fork(0)],
+    "killed_between": [new(READ), process(READ, of=0, is_killed=True), resume(0), resume(0, COMPACT), fork(0)],
+    "parallel_resumes": [new(READ), at_once(0), resume(0), resume(0, COMPACT), fork(0)],
+    "compacted_after_a_kill": [new(READ), process(HELLO, of=0, is_killed=True), resume(0, COMPACT)],
+    "forks_and_compactions": [
+        new(AGENT),
+        resume(0),
+        fork(0, READ),
+        resume(0, COMPACT),
+        resume(1, COMPACT),
+        fork(0),
+        fork(1),
+        resume(1),
+    ],
+    "forked_by_the_sdk": [new(READ), sdk_fork(0), resume(1), resume(1, COMPACT), fork(1), resume(0)],
     # The fork is never resumed.
-    "forked_by_the_sdk_after_a_compaction": scenario(
-        new(AGENT), resume(0, COMPACT), resume(0), sdk_fork(0), sdk_fork(1)
-    ),
+    "forked_by_the_sdk_after_a_compaction": [new(AGENT), resume(0, COMPACT), resume(0), sdk_fork(0), sdk_fork(1)],
 }
 """Scenarios whose sums a log can contain."""
 
 # The compaction is then in no log.
-killed_after_a_compaction = scenario(new(READ), process(COMPACT, of=0, is_killed=True), resume(0))
+killed_after_a_compaction = [new(READ), process(COMPACT, of=0, is_killed=True), resume(0)]
 
 
-def at_random(cli: CliRuns, seed: int) -> None:
-    """Take eight steps selected by `seed`."""
+def at_random(cli: CliRuns, ids: list[str], seed: int) -> None:
+    """Take nine steps selected by `seed`; the first creates a session."""
     chance = random.Random(seed)
-    ids: list[str] = []
     new(chance.choice([HELLO, READ, AGENT]))(cli, ids)
     for _ in range(8):
         index, prompt = chance.randrange(len(ids)), chance.choice([HELLO, READ, AGENT, COMPACT, COMPACT])
@@ -192,23 +184,25 @@ def _by_session(parts: Iterable[tuple[str, Sums]]) -> dict[str, list[int]]:
     return sums
 
 
-def make(scenario: Scenario, cli: Path, keep: Path | None = None) -> list[str]:
-    """Run a scenario in temporary folders, and return the differences; with `keep`, the transcripts stay there."""
+def make(steps: Iterable[Step], cli: Path, keep: Path | None = None) -> list[str]:
+    """Take steps in temporary folders, and return the differences; with `keep`, the transcripts stay there."""
     with LoopbackServer() as server, tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         runs = CliRuns(server, Path(folder), cli)
-        scenario(runs)
+        ids: list[str] = []
+        for step in steps:
+            step(runs, ids)
         if keep:
             shutil.copytree(runs.transcripts, keep)
         return differences(runs)
 
 
 async def work(versions: list[str], seeds: list[int], keep: Path | None) -> list[str]:
-    scenarios = SCENARIOS | {f"random-{seed}": partial(at_random, seed=seed) for seed in seeds}
+    scenarios = SCENARIOS | {f"random-{seed}": [partial(at_random, seed=seed)] for seed in seeds}
     failed: list[str] = []
     for version in versions or [""]:
         async with wheel(version) if version else nullcontext((CLI, "installed")) as (cli, sdk):
-            for name, scenario in scenarios.items():
-                lines = make(scenario, cli, keep / sdk / name if keep else None)
+            for name, steps in scenarios.items():
+                lines = make(steps, cli, keep / sdk / name if keep else None)
                 failed += [f"SDK {sdk}, {name}: {line}" for line in lines]
                 print(f"SDK {sdk}  {name:<48}{f'{len(lines)} differences' if lines else 'exact'}")
     return failed

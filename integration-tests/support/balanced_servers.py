@@ -69,7 +69,7 @@ def balanced(api: LoopbackServer, folder: Path, size: int) -> Generator[Balanced
     """Run HAProxy and two servers with `size` processes each."""
     token = secrets.token_urlsafe()
     ports = {number: str(free_port()) for number in ("8400", "8401", "8402")}
-    [config] = [block.code for block in read_page(PAGE).blocks if block.title == "haproxy.cfg"]
+    [config] = [block.code for block in read_page(PAGE) if block.title == "haproxy.cfg"]
     file = folder / "haproxy.cfg"
     file.write_text(re.sub(r"\b840[012]\b", lambda match: ports[match[0]], config), encoding="utf-8")
     env = {**api.env(), "CC_MESSAGES_TOKEN": token}

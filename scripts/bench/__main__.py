@@ -9,12 +9,12 @@ misses a bound or a benchmark fails.
 import sys
 from pathlib import Path
 
-# For a run as a folder: the first path is this folder, and not the parent that has it as a package.
-sys.path[0] = str(Path(__file__).parents[1])
+if not __package__:  # run as a folder: the first path is this folder, and not the parent that has it as a package
+    sys.path[0] = str(Path(__file__).parents[1])
 
-from bench import convert, ipc, logs, model_runs, server_sizes, sessions  # noqa: E402
-from bench.arena import find_peers  # noqa: E402
-from bench.harness import main  # noqa: E402
+from bench import convert, ipc, logs, model_runs, server_sizes, sessions
+from bench.arena import find_peers
+from bench.harness import main
 
 SUITES = (*model_runs.SUITES, *sessions.SUITES, ipc.SUITE, convert.SUITE, *logs.SUITES, server_sizes.SUITE)
 

@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -148,33 +147,32 @@ class Corpus:
 
 def measured(command: Sequence[str], env: Mapping[str, str]) -> dict[str, float]:
     """Run a command; return seconds, processor seconds, and the peak megabytes, with helper processes."""
-    started, before = time.perf_counter(), os.times()
-    most, ended = [0.0], threading.Event()
+    started, before, most = time.perf_counter(), os.times(), 0.0
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        watcher = threading.Thread(target=_watch, args=(process.pid, most, ended))
-        watcher.start()
         try:
-            code = process.wait(_COMMAND_SECONDS)
+            while (code := process.poll()) is None:
+                if time.perf_counter() - started > _COMMAND_SECONDS:
+                    raise TimeoutError(f"no end after {_COMMAND_SECONDS:.0f} s: {' '.join(command)}")
+                most = max(most, _megabytes(process.pid))
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_SAMPLE_SECONDS)
         finally:
-            ended.set()
-            watcher.join()
             process.kill()
     seconds, after = time.perf_counter() - started, os.times()
     if code:
         raise RuntimeError(f"exit code {code}: {' '.join(command)}")
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    return {"seconds": seconds, "processor": used, "megabytes": most[0]}
+    return {"seconds": seconds, "processor": used, "megabytes": most}
 
 
-def _watch(pid: int, most: list[float], ended: threading.Event) -> None:
+def _megabytes(pid: int) -> float:
     if sys.platform != "linux":
         raise NotImplementedError("only Linux divides shared memory among processes")
-    while not ended.wait(_SAMPLE_SECONDS):
-        with suppress(psutil.Error):  # the command or a helper process has just exited
-            root = psutil.Process(pid)
-            # Memory that processes share counts only in part for each.
-            tree = [root, *root.children(recursive=True)]
-            most[0] = max(most[0], sum(process.memory_full_info().pss for process in tree) / 1e6)
+    with suppress(psutil.Error):  # the command or a helper process has just exited
+        root = psutil.Process(pid)
+        # Memory that processes share counts only in part for each.
+        return sum(process.memory_full_info().pss for process in [root, *root.children(recursive=True)]) / 1e6
+    return 0.0
 
 
 def environment(folder: Path) -> dict[str, str]:

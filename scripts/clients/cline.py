@@ -1,11 +1,10 @@
 """Cline's command line, with its own tools."""
 
 import json
-import tempfile
 from pathlib import Path
 
 import abilities
-from coding_agent import npm_command, run
+from coding_agent import new_folder, npm_command, run
 
 # `cline auth` takes an address for OpenAI-style providers alone, but Cline reads it from its file for Anthropic too.
 SETTINGS = {
@@ -19,11 +18,11 @@ PROVIDERS = {"version": 1, "lastUsedProvider": "anthropic", "providers": {"anthr
 
 
 def ask(prompt: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as folder:
-        (path := Path(folder, "settings", "providers.json")).parent.mkdir()
-        path.write_text(json.dumps(PROVIDERS), "utf-8")
-        command = [npm_command("cline"), "--json", "--data-dir", folder, "--provider", "anthropic", prompt]
-        return json.loads(run(command).splitlines()[-1])["text"]
+    folder = new_folder()
+    (path := Path(folder, "settings", "providers.json")).parent.mkdir()
+    path.write_text(json.dumps(PROVIDERS), "utf-8")
+    command = [npm_command("cline"), "--json", "--data-dir", folder, "--provider", "anthropic", prompt]
+    return json.loads(run(command).splitlines()[-1])["text"]
 
 
 abilities.report(

@@ -4,11 +4,14 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 SECONDS = 120
 
-_home = tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True)
+# In the working folder, which is removed with all that a coding agent leaves there.
+new_folder = partial(tempfile.mkdtemp, dir=Path.cwd())
+HOME = new_folder()
 
 
 def npm_command(name: str) -> str:
@@ -22,17 +25,16 @@ def run(command: Sequence[str], **env: str) -> str:
     Raises:
         RuntimeError: It failed.
     """
-    with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as folder:
-        done = subprocess.run(
-            command,
-            env={**os.environ, "HOME": _home.name, **env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            cwd=folder,
-            check=False,
-        )
+    done = subprocess.run(
+        command,
+        env={**os.environ, "HOME": HOME, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=new_folder(),
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"exit code {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
     return done.stdout

@@ -8,29 +8,6 @@ import dspy
 from city import City
 
 
-class AboutCity(dspy.Signature):
-    """Name a city."""
-
-    question: str = dspy.InputField()
-    city: City = dspy.OutputField()
-
-
-class AboutImage(dspy.Signature):
-    """Describe an image."""
-
-    image: dspy.Image = dspy.InputField()
-    question: str = dspy.InputField()
-    answer: str = dspy.OutputField()
-
-
-class WithTools(dspy.Signature):
-    """Answer with tools."""
-
-    question: str = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    calls: dspy.ToolCalls = dspy.OutputField()
-
-
 def lm(token: str = abilities.TOKEN) -> dspy.LM:
     return dspy.LM(f"anthropic/{abilities.MODEL}", api_base=abilities.URL, api_key=token, cache=False, max_tokens=1000)
 
@@ -48,19 +25,21 @@ def stream() -> list[str]:
 def tools() -> str:
     """Return the result of a tool that the model called; DSPy leaves the loop to the caller."""
     with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):
-        prediction = dspy.Predict(WithTools)(question=abilities.WEATHER, tools=[dspy.Tool(abilities.weather)])
+        ask = dspy.Predict("question, tools: list[dspy.Tool] -> calls: dspy.ToolCalls")
+        prediction = ask(question=abilities.WEATHER, tools=[dspy.Tool(abilities.weather)])
     [call] = prediction.calls.tool_calls
     return f"It is {abilities.weather(**call.args)}."
 
 
 def structured() -> object:
+    ask = dspy.Predict(dspy.Signature("question -> city: City", custom_types={"City": City}))
     with dspy.context(adapter=dspy.JSONAdapter()):
-        return dspy.Predict(AboutCity)(question=abilities.CITY).city.model_dump()
+        return ask(question=abilities.CITY).city.model_dump()
 
 
 def images() -> str:
     image = dspy.Image(f"data:image/png;base64,{abilities.PNG_BASE64}")
-    return dspy.Predict(AboutImage)(image=image, question=abilities.LOOK).answer
+    return dspy.Predict("image: dspy.Image, question -> answer")(image=image, question=abilities.LOOK).answer
 
 
 dspy.configure(lm=lm())

@@ -9,19 +9,20 @@ from anthropic import Anthropic
 from city import City
 
 
-def typed(content: Any, token: str = TOKEN) -> Any:
-    claude = instructor.from_anthropic(Anthropic(api_key=token))
-    return claude.create(response_model=City, max_retries=1, **request(content))
+def claude(token: str = TOKEN) -> instructor.Instructor:
+    return instructor.from_anthropic(Anthropic(api_key=token))
+
+
+def typed(content: Any, *token: str) -> Any:
+    return claude(*token).create(response_model=City, max_retries=1, **request(content))
 
 
 def text(prompt: str = abilities.HELLO) -> str:
-    claude = instructor.from_anthropic(Anthropic())
-    return claude.create(response_model=None, **request(prompt)).content[0].text
+    return claude().create(response_model=None, **request(prompt)).content[0].text
 
 
 def stream() -> list[str]:
-    claude = instructor.from_anthropic(Anthropic())
-    return [part.model_dump() for part in claude.create_partial(response_model=City, **request(CITY))]
+    return [part.model_dump() for part in claude().create_partial(response_model=City, **request(CITY))]
 
 
 def errors() -> list[str]:

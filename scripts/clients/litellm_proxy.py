@@ -7,11 +7,8 @@ import secrets
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -23,38 +20,28 @@ START_SECONDS = 120.0
 # The proxy does not start without a key.
 KEY = f"sk-{secrets.token_hex(16)}"
 
-_proxies = ExitStack()
-atexit.register(_proxies.close)
-
 
 @cache
 def client(token: str) -> OpenAI:
     """Return a client of a proxy that has the token, and runs until this program ends."""
-    return OpenAI(base_url=_proxies.enter_context(_proxy(token)), api_key=KEY)
-
-
-@contextmanager
-def _proxy(token: str) -> Generator[str]:
-    with tempfile.TemporaryDirectory(prefix="clients-") as folder:
-        config = Path(folder, "config.json")  # JSON is YAML
-        # As in docs/how-to/other-clients.md.
-        keys = {"api_base": "os.environ/ANTHROPIC_BASE_URL", "api_key": "os.environ/ANTHROPIC_API_KEY"}
-        models = [{"model_name": MODEL, "litellm_params": {"model": f"anthropic/{MODEL}", **keys}}]
-        config.write_text(json.dumps({"model_list": models, "router_settings": {"num_retries": 2}}), "utf-8")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [str(Path(sys.executable).with_name("litellm")), "--config", str(config), "--host", "127.0.0.1"]
-        settings = {"ANTHROPIC_API_KEY": token, "LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        env = {**os.environ, **settings}
-        with open(Path(folder, "log"), "wb") as log:
-            running = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=log, stderr=log, cwd=folder)
-        try:
-            _wait_until_ready(running, f"http://127.0.0.1:{port}/health/liveliness", Path(folder, "log"))
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            running.terminate()
-            running.wait(30)
+    # As in docs/how-to/other-clients.md.
+    keys = {"api_base": "os.environ/ANTHROPIC_BASE_URL", "api_key": "os.environ/ANTHROPIC_API_KEY"}
+    models = [{"model_name": MODEL, "litellm_params": {"model": f"anthropic/{MODEL}", **keys}}]
+    config = Path("config.json")  # JSON is YAML
+    config.write_text(json.dumps({"model_list": models, "router_settings": {"num_retries": 2}}), "utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("litellm")), "--config", str(config), "--host", "127.0.0.1"]
+    settings = {"ANTHROPIC_API_KEY": token, "LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    env = {**os.environ, **settings}
+    log = Path(f"{port}.log")
+    with log.open("wb") as file:
+        running = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=file, stderr=file)
+    atexit.register(running.wait, 30)
+    atexit.register(running.terminate)  # the last function is called first
+    _wait_until_ready(running, f"http://127.0.0.1:{port}/health/liveliness", log)
+    return OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY)
 
 
 def _wait_until_ready(running: subprocess.Popen[bytes], address: str, log: Path) -> None:

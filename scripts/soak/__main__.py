@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 if not __package__:  # run as a folder: the first path is this folder, and not the parent that has it as a package
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "integration-tests" / "support")]
 
 from soak import report
 from soak.faults import FAULTS, Room, enter_own_mounts, prepared, room

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -57,6 +58,8 @@ _CLI = "claude"
 _USE_UP_EVERY = 0.02
 # Seconds from the start of a case to a fault; a case takes about as long.
 _STRIKE_WITHIN = 0.3
+# Events in an answer, after the last of which it can break.
+_MOST_EVENTS = 12
 
 # In a calm round each run must succeed; so a fault with lasting damage is detected.
 _CALM_EVERY = 5
@@ -167,7 +170,8 @@ async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Grou
             yield Ground(api, [steady, brief], room)
 
 
-Do = Callable[[Ground, Random], Awaitable[None]]
+Do = Callable[[Ground, str, Random], Awaitable[None]]
+"""Injects the fault with a name."""
 
 
 @dataclass(frozen=True)
@@ -183,46 +187,49 @@ class Fault:
     is_kill: bool = False
     """True if it affects a single process, and so at most a single case."""
 
-    async def repeat(self, ground: Ground, chance: Random) -> None:
+    async def repeat(self, ground: Ground, name: str, chance: Random) -> None:
         """Inject the fault at random moments until cancelled."""
         cases = ground.begun
         while True:
             if self.seconds:
                 await asyncio.sleep(chance.expovariate(1 / self.seconds))
-                await self.do(ground, chance)
+                await self.do(ground, name, chance)
                 continue
             await asyncio.sleep(chance.uniform(0, _STRIKE_WITHIN))
             new, cases = ground.begun - cases, ground.begun
             for _ in range(new):
                 if chance.random() < self.share:
-                    await self.do(ground, chance)
+                    await self.do(ground, name, chance)
 
 
-def refuse(status: int) -> Do:
-    async def do(ground: Ground, chance: Random) -> None:
-        await _aim(ground, str(status), status=status, headers={"retry-after": "0.01"}, times=1)
-
-    return do
-
-
-async def cut(ground: Ground, chance: Random) -> None:
-    await _aim(ground, "cut", after_events=chance.randint(0, 12))
-
-
-async def event(ground: Ground, chance: Random) -> None:
-    await _aim(ground, "event", after_events=chance.randint(1, 12), status=529)
+async def fail(
+    ground: Ground, fault: str, chance: Random, *, status: int | None = None, least_events: int | None = None
+) -> None:
+    """Let a request fail: before the answer, or after at least `least_events` events in it."""
+    number = len(ground.records)
+    ground.note(fault)
+    how: dict[str, Any] = {"headers": {"retry-after": "0.01"}}
+    if least_events is not None:
+        how = {"after_events": chance.randint(least_events, _MOST_EVENTS)}
+    await ground.api.fail(number, status=status, message=f"{INJECTED} {number}.", **how)
 
 
-async def kill(ground: Ground, chance: Random) -> None:
-    _kill(ground, "kill", lambda child: child.name() == _CLI, chance)
+async def kill(ground: Ground, fault: str, chance: Random, *, wanted: Callable[[psutil.Process], bool]) -> None:
+    children: list[psutil.Process] = []
+    # When no file can be opened, there is no process to kill, and a process may exit during the look-up.
+    with contextlib.suppress(psutil.Error, OSError):
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if wanted(child):
+                    children.append(child)
+    if children:
+        with contextlib.suppress(psutil.Error, OSError):
+            chance.choice(children).kill()
+            ground.note(fault)
 
 
-async def bridge(ground: Ground, chance: Random) -> None:
-    _kill(ground, "bridge", lambda child: _BRIDGE in child.cmdline(), chance)
-
-
-async def api(ground: Ground, chance: Random) -> None:
-    async with ground.lasting("api"):
+async def api(ground: Ground, fault: str, chance: Random) -> None:
+    async with ground.lasting(fault):
         await ground.api.order("stop")
         try:
             await asyncio.sleep(chance.uniform(0, 1.0))
@@ -230,19 +237,19 @@ async def api(ground: Ground, chance: Random) -> None:
             await ground.api.order("start")
 
 
-async def disk(ground: Ground, chance: Random) -> None:
+async def disk(ground: Ground, fault: str, chance: Random) -> None:
     if not ground.room.can_be_full:
         return
-    async with ground.lasting("disk"):
+    async with ground.lasting(fault):
         with ground.room.full():
             await asyncio.sleep(chance.uniform(0.2, 2.0))
 
 
-async def descriptors(ground: Ground, chance: Random) -> None:
+async def descriptors(ground: Ground, fault: str, chance: Random) -> None:
     """Prevent this process for a while from opening files, or more than a few."""
     spare, until = chance.randint(0, 12), time.monotonic() + chance.uniform(0.2, 2.0)
     opened: list[int] = []
-    async with ground.lasting("descriptors"):
+    async with ground.lasting(fault):
         try:
             while time.monotonic() < until:
                 with contextlib.suppress(OSError):
@@ -256,47 +263,36 @@ async def descriptors(ground: Ground, chance: Random) -> None:
                 os.close(descriptor)
 
 
-async def idle(ground: Ground, chance: Random) -> None:
+async def idle(ground: Ground, fault: str, chance: Random) -> None:
     """Do nothing: the cases themselves pause, mostly on a pool with a short idle time for processes."""
 
 
 FAULTS: Mapping[str, Fault] = {
-    "429": Fault("the API rejects a request: rate limit", refuse(429), ["429"], share=0.15),
-    "500": Fault("the API rejects a request: internal error", refuse(500), ["500"], share=0.15),
-    "529": Fault("the API rejects a request: overloaded", refuse(529), ["529"], share=0.15),
-    "cut": Fault("an answer of the API is cut off", cut, [CONNECTION], share=0.15),
+    "429": Fault("the API rejects a request: rate limit", partial(fail, status=429), ["429"], share=0.15),
+    "500": Fault("the API rejects a request: internal error", partial(fail, status=500), ["500"], share=0.15),
+    "529": Fault("the API rejects a request: overloaded", partial(fail, status=529), ["529"], share=0.15),
+    "cut": Fault("an answer of the API is cut off", partial(fail, least_events=0), [CONNECTION], share=0.15),
     # After a complete block, an error event can only be reported as a connection error.
-    "event": Fault("an answer of the API ends with an error event", event, ["529", CONNECTION], share=0.15),
-    "kill": Fault("a CLI process is killed", kill, [CONNECTION], share=0.2, is_kill=True),
-    "bridge": Fault("a bridge process of stdio tools is killed", bridge, [TOOL, CONNECTION], share=0.3, is_kill=True),
+    "event": Fault(
+        "an answer of the API ends with an error event", partial(fail, status=529, least_events=1),
+        ["529", CONNECTION], share=0.15,
+    ),
+    "kill": Fault(
+        "a CLI process is killed", partial(kill, wanted=lambda child: child.name() == _CLI),
+        [CONNECTION], share=0.2, is_kill=True,
+    ),
+    "bridge": Fault(
+        "a bridge process of stdio tools is killed", partial(kill, wanted=lambda child: _BRIDGE in child.cmdline()),
+        [TOOL, CONNECTION], share=0.3, is_kill=True,
+    ),
     "api": Fault("the API is stopped, and started again on the same port", api, [CONNECTION], seconds=3.0),
     "disk": Fault("the disk for temporary files is full for a while", disk, [CONNECTION], seconds=3.0),
     "descriptors": Fault(
         "this process can open no more files for a while", descriptors, [CONNECTION, NO_DESCRIPTOR], seconds=3.0
     ),
     "idle": Fault("long pauses, in which idle processes end", idle, [], seconds=1.0),
-}
+}  # fmt: skip
 """All faults by name."""
-
-
-async def _aim(ground: Ground, fault: str, **how: Any) -> None:
-    ground.note(fault)
-    number = len(ground.records) - 1
-    await ground.api.fail(number, message=f"{INJECTED} {number}.", **how)
-
-
-def _kill(ground: Ground, fault: str, wanted: Callable[[psutil.Process], bool], chance: Random) -> None:
-    children: list[psutil.Process] = []
-    # When no file can be opened, there is no process to kill, and a process may exit during the look-up.
-    with contextlib.suppress(psutil.Error, OSError):
-        for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                if wanted(child):
-                    children.append(child)
-    if children:
-        with contextlib.suppress(psutil.Error, OSError):
-            chance.choice(children).kill()
-            ground.note(fault)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ Each check returns a line for each leak or error; an empty list means none.
 """
 
 import asyncio
-import contextlib
 import gc
 import logging
 import os
@@ -18,6 +17,7 @@ from typing import Any
 import psutil
 
 from cc_model import ClaudeCodeProvider
+from processes import processes
 
 # Seconds. The CLI ends a turn milliseconds after the answer's end, or some seconds on a busy machine. A process that
 # started during a fault is given up at the latest after that time.
@@ -42,7 +42,8 @@ class Before:
 
     processes: frozenset[int]
     descriptors: int
-    files: frozenset[str]
+    files: set[str]
+    """Also those that were reported as leaks."""
     pending: int
 
 
@@ -53,7 +54,7 @@ async def stable(folder: Path) -> Before:
 
 
 def look(folder: Path) -> Before:
-    return Before(frozenset(_processes()), len(os.listdir("/dev/fd")), frozenset(os.listdir(folder)), len(_pending()))
+    return Before(frozenset(processes()), len(os.listdir("/dev/fd")), {*os.listdir(folder)}, len(_pending()))
 
 
 async def end_orphans() -> int:
@@ -75,34 +76,29 @@ async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: 
 
     def busy() -> list[str]:
         working = [repr(provider.transport) for provider in providers if not provider.transport.stats().is_at_rest]
-        processes = _processes() - before.processes
-        too_many = len(processes) > _PROCESSES_PER_PLACE * places
-        return [*working, *([f"{len(processes)} processes in {places} places"] if too_many else [])]
+        count = len(processes() - before.processes)
+        return [*working, *([f"{count} processes in {places} places"] if count > _PROCESSES_PER_PLACE * places else [])]
 
     return await _until_none(busy, REST_SECONDS)
 
 
-async def left_over(
-    before: Before, folder: Path, reported: frozenset[str] = frozenset(), *, seconds: float = REST_SECONDS
-) -> tuple[list[str], frozenset[str]]:
-    """Wait until the resources are the same as `before`.
-
-    Returns:
-        The leaks, and all `reported` files with the new files in `folder`.
-    """
+async def left_over(before: Before, folder: Path, *, seconds: float = REST_SECONDS) -> list[str]:
+    """Wait until the resources are the same as `before`, and return the leaks; each file is reported once."""
 
     def leaks() -> list[str]:
         gc.collect()
         descriptors = len(os.listdir("/dev/fd")) - before.descriptors
         pending = _pending()
         return [
-            *(f"process {_describe(pid)}" for pid in _processes() - before.processes),
-            *(f"file {name}" for name in {*os.listdir(folder)} - before.files - reported),
+            *(f"process {_describe(pid)}" for pid in processes() - before.processes),
+            *(f"file {name}" for name in {*os.listdir(folder)} - before.files),
             *([f"{descriptors} descriptors: {_open_files()}"] if descriptors > 0 else []),
             *(repr(future)[:300] for future in pending if len(pending) > before.pending),
         ]
 
-    return await _until_none(leaks, seconds), reported | ({*os.listdir(folder)} - before.files)
+    lines = await _until_none(leaks, seconds)
+    before.files.update(os.listdir(folder))
+    return lines
 
 
 async def _until_none(look: Callable[[], list[str]], seconds: float) -> list[str]:
@@ -112,15 +108,6 @@ async def _until_none(look: Callable[[], list[str]], seconds: float) -> list[str
             return []
         await asyncio.sleep(_LOOK_EVERY)
     return look()
-
-
-def _processes() -> set[int]:
-    pids: set[int] = set()
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if child.status() != psutil.STATUS_ZOMBIE:
-                pids.add(child.pid)
-    return pids
 
 
 def _pending() -> list[asyncio.Future[Any]]:

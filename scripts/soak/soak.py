@@ -58,7 +58,6 @@ class Soak:
     ) -> None:
         self._settings, self._ground, self._stop, self._totals = settings, ground, stop, totals
         self._noise = noise
-        self._reported_files: frozenset[str] = frozenset()
         self.round: Round | None = None
         """The current round."""
 
@@ -115,7 +114,7 @@ class Soak:
         """Stop all processes, and check for leaks."""
         await self._close()
         self._totals.orphans += await end_orphans()
-        leaks, self._reported_files = await left_over(before, self._ground.room.path, self._reported_files)
+        leaks = await left_over(before, self._ground.room.path)
         self._totals.breaks(number, [f"left over: {line}" for line in leaks])
         self._totals.breaks(number, [f"not reported to a caller: {line}" for line in self._noise()])
         self._totals.rest()
@@ -132,7 +131,7 @@ class Soak:
     @contextlib.asynccontextmanager
     async def _inject(self, plan: Round) -> AsyncGenerator[None]:
         seed = f"{self._settings.seed}/{plan.number}"
-        faults = [FAULTS[name].repeat(self._ground, Random(f"{seed}/{name}")) for name in plan.faults]
+        faults = [FAULTS[name].repeat(self._ground, name, Random(f"{seed}/{name}")) for name in plan.faults]
         tasks = [*map(asyncio.create_task, faults)]
         try:
             yield

@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from bench.__main__ import SUITES
 from bench.arena import find_peers
 from bench.harness import (
     NOTE,
@@ -24,8 +23,6 @@ from bench.harness import (
     rotated,
     show,
 )
-
-BENCH = Path(__file__).parents[1] / "bench"
 
 
 def test_a_quantile_is_the_value_that_a_share_does_not_exceed() -> None:
@@ -150,21 +147,18 @@ def test_without_an_index_there_is_a_reason_instead_of_the_peer(
     assert note.startswith("The peers were not measured: ")
 
 
-def run(*arguments: str | Path) -> str:
-    command = [sys.executable, BENCH, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=55).stdout
-
-
-def test_the_command_lists_its_benchmarks() -> None:
-    names = [line.split()[0] for line in run("--list").splitlines()]
+def test_the_command_lists_its_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(SUITES, peer, ["--list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert len(names) == len(set(names))
     assert {"text", "tool", "first", "independent", "history", "stream", "ipc"} <= set(names)
 
 
 @pytest.mark.slow
 def test_a_quick_run_of_a_cheap_benchmark_writes_figures_with_bounds(tmp_path: Path) -> None:
-    run("--quick", "--only", "convert", "--json", tmp_path / "figures.json")
-    figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    file = tmp_path / "figures.json"
+    assert main(SUITES, peer, ["--quick", "--only", "convert", f"--json={file}"]) == 0
+    figures = json.loads(file.read_text())["figures"]
     assert {figure["suite"] for figure in figures} == {"convert"}
     assert all(figure["median"] > 0 for figure in figures)
     assert sum(figure["bound"] is not None for figure in figures) == 2

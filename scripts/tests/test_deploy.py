@@ -24,6 +24,7 @@ import yaml
 
 from cc_messages.server.clients import parse_clients
 from doc_pages import free_port
+from kubelet import read_manifests
 from workspace import ROOT
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def test_the_files_of_a_service_fit_together() -> None:
 @pytest.mark.parametrize("version", ["1.30", "1.37"])
 def test_the_manifests_are_valid_and_agree_with_the_image(version: str) -> None:
     """MSG-164. A misspelled field is an error, too."""
-    manifests = {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))}
+    manifests = read_manifests()
     for manifest in manifests.values():
         kubernetes_validate.validate(manifest, version, strict=True)
     deployment, scaler = manifests["Deployment"], manifests["HorizontalPodAutoscaler"]

@@ -5,23 +5,24 @@ from pathlib import Path
 import pytest
 
 from cc_loopback import LoopbackServer
-from doc_pages import ROOT, Page, read_page, run_page
+from doc_pages import ROOT, Block, missing, read_page, run_page
 
-PAGES = [read_page(path) for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "SKILL.md"]]
+PATHS = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "SKILL.md"]
+PAGES = {str(path.relative_to(ROOT)): blocks for path in PATHS if (blocks := read_page(path))}
 
 
 # The limit only detects a hang; the first page in a test worker waits for the interpreter that all pages share.
 @pytest.mark.slow
 @pytest.mark.timeout(210)
-@pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)
-def test_a_page_runs_with_the_output_that_it_shows(page: Page, loopback: LoopbackServer, tmp_path: Path) -> None:
-    run_page(page, tmp_path, loopback.env())
-    if missing := page.missing():
-        pytest.skip(f"the page runs, except for blocks that need {', '.join(missing)}")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_runs_with_the_output_that_it_shows(name: str, loopback: LoopbackServer, tmp_path: Path) -> None:
+    run_page(PAGES[name], tmp_path, loopback.env())
+    if absent := missing(PAGES[name]):
+        pytest.skip(f"the page runs, except for blocks that need {', '.join(absent)}")
 
 
 def test_every_block_runs_or_has_a_reason_not_to() -> None:
-    blocks = [block for page in PAGES for block in page.blocks]
+    blocks = [block for page in PAGES.values() for block in page]
     assert {block.language for block in blocks} <= {"python", "sh", "js", "ini", "toml", "yaml"}
     unexplained = [block for block in blocks if block.language not in ("python", "sh") and not block.not_run]
     assert [block.name for block in unexplained] == []
@@ -49,7 +50,7 @@ def test_a_fence_that_would_not_run_is_rejected(tmp_path: Path, monkeypatch: pyt
         page_with(tmp_path, "- a point\n\n    ```python\n    print(1)\n    ```\n", monkeypatch)
 
 
-def page_with(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Page:
+def page_with(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> list[Block]:
     monkeypatch.setattr("doc_pages.ROOT", folder)
     path = folder / "page.md"
     path.write_text(text, encoding="utf-8")

@@ -4,7 +4,7 @@ import asyncio
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 
@@ -14,6 +14,7 @@ import pytest
 from check_alone import HOSTS, check_import, import_packages, strangers, undeclared
 from commands import CheckError, run
 from pin import select_pins
+from processes import eventually
 from release import DIST, absolute_links, from_elsewhere, main, prepare, problems_of
 from workspace import ROOT, read_members, read_toml, workspace_pins
 
@@ -95,6 +96,12 @@ def test_an_incomplete_wheel_is_named(tmp_path: Path, removed: str, lacks: str) 
     assert problems_of(wheel) == [f"{wheel.name} has no {lacks}"]
 
 
+def test_an_incomplete_sdist_is_named(tmp_path: Path) -> None:
+    sdist = sdist_of(tmp_path, {name: content for name, content in SDIST.items() if name != "README.md"})
+
+    assert problems_of(sdist) == [f"{sdist.name} has no README.md"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
@@ -158,12 +165,6 @@ def test_a_library_with_private_uses_has_one_range_with_a_bound() -> None:
     for name in ("mcp", "anthropic", "pydantic-ai-slim[anthropic]"):
         (need,) = ranges[name]
         assert "<" in need
-
-
-def test_sdist_without_its_readme_is_named(tmp_path: Path) -> None:
-    sdist = sdist_of(tmp_path, {name: content for name, content in SDIST.items() if name != "README.md"})
-
-    assert problems_of(sdist) == [f"{sdist.name} has no README.md"]
 
 
 def test_pins_of_a_requirements_file_keep_their_markers_and_lose_their_hashes() -> None:
@@ -242,7 +243,7 @@ async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
         command = f"sleep 61 >/dev/null 2>&1 & echo $! >{started}.part; mv {started}.part {started}; wait"
         work = asyncio.create_task(run(["sh", "-c", command], tmp_path))
         if turns is None:
-            await until(started.exists)
+            await eventually(started.exists)
         else:
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -254,13 +255,7 @@ async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
 
         if started.exists():
             pid = int(started.read_text())
-            await until(lambda pid=pid: has_ended(pid))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  # there is no event for it
-            await asyncio.sleep(0.01)
+            await eventually(lambda pid=pid: has_ended(pid))
 
 
 def has_ended(pid: int) -> bool:
