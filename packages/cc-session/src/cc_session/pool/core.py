@@ -24,7 +24,7 @@ from ..process.connection import wait_until_closed
 from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch
-from .processes import Prewarming, Processes, WarmTarget
+from .processes import Processes, WarmTarget
 from .stats import Figures, PoolStats
 from .worker import Worker, WorkerState
 
@@ -77,8 +77,7 @@ class PoolCore:
         start: Callable[[Launch], Awaitable[Worker]] = Worker.start,
     ) -> None:
         self._limits, self._start_worker = limits, start
-        self._processes = Processes(limits)
-        self._prewarming = Prewarming(self._processes, launch, limits.prewarm)
+        self._processes = Processes(limits, launch)
         self._waiting: list[Lease] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._next_check: asyncio.TimerHandle | None = None
@@ -89,7 +88,7 @@ class PoolCore:
 
     async def acquire(self, lease: Lease) -> Worker:
         """Return a clean process. Raise as `SessionPool.lease()`. Also after an error, `give_back()` the lease."""
-        self._prewarming.is_on = True
+        self._processes.may_prewarm = True
         lease.asked_at = time.monotonic()
         waits, failures = False, 0
         lease.queue_length = len(self._waiting)
@@ -154,18 +153,18 @@ class PoolCore:
     async def warm(self, launch: Launch, count: int) -> None:
         """Return when there are `count` processes for `launch`, leased processes included."""
         self._check_open()
-        self._prewarming.is_on = True
+        self._processes.may_prewarm = True
         target = WarmTarget(launch, count)
-        self._prewarming.targets.append(target)
+        self._processes.targets.append(target)
         self._decide()
         try:
             await target.done
         finally:
-            self._prewarming.targets.remove(target)
+            self._processes.targets.remove(target)
 
     async def prewarm(self) -> None:
         """Start the processes that `prewarm` keeps, before the first lease needs one."""
-        self._prewarming.is_on = True
+        self._processes.may_prewarm = True
         self._start_ahead()
 
     async def aclose(self) -> None:
@@ -173,7 +172,7 @@ class PoolCore:
         self.is_closed = True
         waiting = [lease.coming for lease in self._waiting]
         self._waiting.clear()
-        for future in (*waiting, *(target.done for target in self._prewarming.targets)):
+        for future in (*waiting, *(target.done for target in self._processes.targets)):
             if future is not None and not future.done():
                 future.set_exception(_closed())
         if self._next_check is not None:
@@ -254,20 +253,21 @@ class PoolCore:
                 wait = heappop(queue) if queue else lease_seconds
             heappush(queue, wait + lease_seconds)
             self._expected_wait = max(self._expected_wait, wait)
-        for launch in self._prewarming.missing_for_targets():
+        for launch in self._processes.missing_for_targets():
             self._start(launch, may_evict=True)
 
     def _hand_over(self, lease: Lease, worker: Worker) -> None:
         self._waiting.remove(lease)
         lease.worker = worker
-        worker.begin(lease.launch)
+        worker.launch = lease.launch
+        worker.enter("busy")
         if lease.coming is not None:
             lease.coming.set_result(worker)
 
     def _start_ahead(self) -> None:
         if self._waiting or self.is_closed:
             return
-        for launch in self._prewarming.missing_ahead():
+        for launch in self._processes.missing_ahead():
             self._start(launch, may_evict=False)
 
     def _fail(self, launch: Launch, error: Exception) -> None:
@@ -279,7 +279,7 @@ class PoolCore:
                 self._waiting.remove(lease)
                 lease.coming.set_exception(error)
                 return
-        if not self._prewarming.fail(launch.key, error):
+        if not self._processes.fail(launch.key, error):
             logger.warning("A Claude Code process for later requests could not be started: %s", error)
 
     # Processes.
@@ -297,20 +297,17 @@ class PoolCore:
 
     async def _start_now(self, launch: Launch) -> None:
         began = time.monotonic()
-        failure = None
         try:
             worker = await self._start_worker(launch)
         except Exception as error:
-            failure = error
             self._figures.failed_starts += 1
+            self._fail(launch, error)
         else:
             self._figures.starts += 1
             self._figures.start_seconds.append(time.monotonic() - began)
             self._processes.measure([worker])
             self._settle(worker)
         self._is_started(cast("asyncio.Task[None]", asyncio.current_task()))
-        if failure is not None:
-            self._fail(launch, failure)
         self._decide()
 
     def _is_started(self, task: asyncio.Task[None]) -> None:
@@ -368,7 +365,7 @@ class PoolCore:
     def _check(self) -> None:
         self._next_check = None
         self._processes.measure(self._processes.workers)
-        for worker in self._processes.past_idle_timeout(self._prewarming.reserve()):
+        for worker in self._processes.past_idle_timeout():
             self._end(worker, "idle")
         self._decide()
         self._start_ahead()

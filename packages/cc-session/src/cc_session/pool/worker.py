@@ -138,6 +138,7 @@ class Worker:
 
     def __init__(self, launch: Launch, session: PooledSession) -> None:
         self.launch = launch
+        """Launch of the present or last lease; at first that of the process."""
         self.session = session
         self.memory = Memory(0)
         """Memory as last measured."""
@@ -167,11 +168,6 @@ class Worker:
             # Without a snapshot of it, the process takes other system prompts.
             options = replace(options, system_prompt=SystemPromptCustom(type="custom", prompt=prompt, snapshot=False))
         return PooledSession(await SessionCore.open(Extensions(replace(launch, options=options))))
-
-    def begin(self, launch: Launch) -> None:
-        """Begin a lease; only its pool may do so."""
-        self.launch = launch
-        self.enter("busy")
 
     def enter(self, state: WorkerState) -> None:
         """Change the state; only its pool may do so."""
