@@ -49,12 +49,13 @@ _START_SECONDS = 0.5
 class Lease:
     """A request for a process, until the process is returned."""
 
+    coming: asyncio.Future[Worker]
+    """Set while the lease waits."""
+
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.is_over = False
         self.worker: Worker | None = None
-        self.coming: asyncio.Future[Worker] | None = None
-        """Set while the lease waits."""
         self.asked_at = 0.0
         """Time when it asked for a process, on the monotonic clock."""
         self.queue_length = 0
@@ -93,9 +94,9 @@ class PoolCore:
         waits, failures = False, 0
         lease.queue_length = len(self._waiting)
         while True:
-            coming = self._enqueue(lease, first=failures > 0)
-            waits |= not coming.done()
-            worker = await self._wait_for(coming, lease)
+            self._enqueue(lease, first=failures > 0)
+            waits |= not lease.coming.done()
+            worker = await self._wait_for(lease)
             lease.wait_seconds = time.monotonic() - lease.asked_at
             try:
                 await lease.prepare(worker)
@@ -143,7 +144,6 @@ class PoolCore:
         lease.is_over = True
         if lease in self._waiting:
             self._waiting.remove(lease)
-        if lease.coming is not None:
             lease.coming.cancel()
         if lease.worker is not None:
             self._take_back(lease.worker)
@@ -173,7 +173,7 @@ class PoolCore:
         waiting = [lease.coming for lease in self._waiting]
         self._waiting.clear()
         for future in (*waiting, *(target.done for target in self._processes.targets)):
-            if future is not None and not future.done():
+            if not future.done():
                 future.set_exception(_closed())
         if self._next_check is not None:
             self._next_check.cancel()
@@ -205,20 +205,19 @@ class PoolCore:
 
     # Leases.
 
-    def _enqueue(self, lease: Lease, *, first: bool) -> asyncio.Future[Worker]:
+    def _enqueue(self, lease: Lease, *, first: bool) -> None:
         self._check_open()
         if lease.is_over:  # returned before it began
             raise asyncio.CancelledError
         lease.coming = asyncio.get_running_loop().create_future()
         self._waiting.insert(0 if first else len(self._waiting), lease)
         self._decide()
-        return lease.coming
 
-    async def _wait_for(self, coming: asyncio.Future[Worker], lease: Lease) -> Worker:
+    async def _wait_for(self, lease: Lease) -> Worker:
         """Wait for a lease's process. The limit is on all waits of the lease together."""
         seconds = lease.launch.timeouts.queue
         if seconds is None:
-            return await coming
+            return await lease.coming
 
         def timeout() -> QueueTimeoutError:
             self._figures.queue_timeouts += 1
@@ -226,7 +225,7 @@ class PoolCore:
             return QueueTimeoutError(seconds=seconds, size=self._limits.size, busy_seconds=busy, waiting=waiting)
 
         async with time_limit(lease.asked_at + seconds - time.monotonic(), timeout):
-            return await coming
+            return await lease.coming
 
     def _decide(self) -> None:
         """Give each waiting lease a clean process; start another for it if the expected wait is too long."""
@@ -240,7 +239,7 @@ class PoolCore:
         waits = self._processes.waits(lease_seconds, start_seconds)
         self._expected_wait = 0.0
         for lease in [*self._waiting]:
-            if lease.coming is not None and lease.coming.cancelled():
+            if lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in the next step
             worker, queue = self._processes.best_for(lease.launch), waits[lease.launch.key]
             is_short = bool(queue) and queue[0] <= _MAX_WAIT_IN_STARTS * start_seconds
@@ -261,8 +260,7 @@ class PoolCore:
         lease.worker = worker
         worker.launch = lease.launch
         worker.enter("busy")
-        if lease.coming is not None:
-            lease.coming.set_result(worker)
+        lease.coming.set_result(worker)
 
     def _start_ahead(self) -> None:
         if self._waiting or self.is_closed:
@@ -275,7 +273,7 @@ class PoolCore:
         if self.is_closed:
             return
         for lease in self._waiting:
-            if lease.launch.key == launch.key and lease.coming is not None and not lease.coming.cancelled():
+            if lease.launch.key == launch.key and not lease.coming.cancelled():
                 self._waiting.remove(lease)
                 lease.coming.set_exception(error)
                 return

@@ -1,7 +1,6 @@
 """A process in a pool: start parameters, use, and reset.
 
-After a lease the conversation is rewound to nothing, and the settings are restored. `unfit()` reports changes that
-cannot be undone; then only a fresh process is exact. Lives on the background loop; the pool assigns workers to leases.
+Lives on the background loop; the pool assigns workers to leases.
 """
 
 import asyncio
@@ -138,7 +137,6 @@ class Worker:
 
     def __init__(self, launch: Launch, session: PooledSession) -> None:
         self.launch = launch
-        """Launch of the present or last lease; at first that of the process."""
         self.session = session
         self.memory = Memory(0)
         """Memory as last measured."""

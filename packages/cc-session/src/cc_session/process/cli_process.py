@@ -136,7 +136,6 @@ class CLIProcess(subprocess_cli.SubprocessCLITransport):
         self.phase: Phase = "connect"
         """Present activity. In a turn the process does not end when stdin is closed."""
         self.last_words = LastWords()
-        """End of stderr, for errors."""
         with ExitStack() as on_failure:
             try:
                 self._folder = PrivateFolder()

@@ -151,7 +151,6 @@ class Extensions:
         self.options = replace(options, env={**patience, **options.env}, max_budget_usd=None)
         """Options for the start of the process."""
         self.client_options = self.options
-        """Options for the SDK's client."""
         if gate is not None:
             # So that the client does not warn that the CLI bypasses the permission callback, which it does not: a hook
             # sends calls there. The client has no other use for these options.
