@@ -20,7 +20,7 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..process.cli_process import Memory
 from ..process.options import find_cli
-from ..process.transport import Settings, SettingValues, SideEffects
+from ..process.transport import SettingValues
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
 from ..session.session import Session
@@ -41,15 +41,11 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 class PooledSession(Session):
     """A session that can be leased. The additional methods are for the background loop only."""
 
-    @property
-    def side_effects(self) -> SideEffects:
+    def __init__(self, core: SessionCore) -> None:
+        super().__init__(core)
+        self.side_effects = core.connection.transport.observer.side_effects
         """Side effects on the process that a rewind does not undo."""
-        return self._core.connection.transport.observer.side_effects
-
-    @property
-    def settings(self) -> Settings:
-        """The process's confirmed settings."""
-        return self._core.settings
+        self.settings = core.settings
 
     async def apply(self, wanted: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none."""

@@ -159,7 +159,8 @@ class CLIProcess(subprocess_cli.SubprocessCLITransport):
     @property
     def pid(self) -> int | None:
         """Process id, or None before it is started and after it is closed."""
-        return None if self._process is None else self._process.pid
+        process = self._process  # read once: another thread may ask while it is closed
+        return None if process is None else process.pid
 
     @property
     def has_ended(self) -> bool:
