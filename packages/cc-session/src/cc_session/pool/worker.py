@@ -5,6 +5,7 @@ Lives on the background loop; the pool assigns workers to leases.
 
 import asyncio
 import datetime
+import functools
 import logging
 import os
 import time
@@ -94,11 +95,11 @@ class Changes:
     _are_probed: bool = False
     _has_warned: bool = False
 
-    @classmethod
-    def of(cls, options: ClaudeAgentOptions) -> "Changes":
-        """Return the record for the CLI in `options`."""
-        path = find_cli(None if options.cli_path is None else str(options.cli_path))
-        return _by_path.setdefault(path, cls())
+    @staticmethod
+    @functools.cache
+    def of(cli: str | None) -> "Changes":
+        """Return the record for the CLI at a path."""
+        return Changes()
 
     async def probe_prompt(self, session: Session, model: object) -> None:
         """Probe once if a process takes another prompt; raise if it does not. An old CLI sets `model` again."""
@@ -125,9 +126,6 @@ class Changes:
             )
 
 
-_by_path: dict[str | None, Changes] = {}
-
-
 class Worker:
     """A process in a pool."""
 
@@ -145,7 +143,7 @@ class Worker:
         """Time when the state last changed."""
         self.started_at = self.since
         """Time when the process was ready, on the monotonic clock."""
-        self._changes = Changes.of(launch.options)
+        self._changes = Changes.of(find_cli(launch.options.cli_path))
         self._day = datetime.date.today()
         self._term = LeaseTerm()
 
