@@ -17,6 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
+from cc_session.process.cli_process import CLIProcess
 from cc_session.process.connection import translated
 from cc_session.process.transport import QUESTIONS
 from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
@@ -48,6 +49,14 @@ async def test_the_transport_has_its_process_and_the_reader_of_stderr(fake_cli: 
     await transport.close()
     assert transport._process is None  # pyright: ignore[reportPrivateUsage]
     assert process not in subprocess_cli._ACTIVE_CHILDREN  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_cli_process_hides_no_part_of_the_transport_that_it_extends() -> None:
+    """Except the three methods that it overrides."""
+    transport = SubprocessCLITransport(prompt=nothing(), options=ClaudeAgentOptions())
+    parts = {name for name in dir(transport) if not name.startswith(("__", "_abc_"))}
+    assert parts & vars(CLIProcess).keys() == {"close", "connect", "read_messages"}
+    assert not parts & {*CLIProcess.__init__.__code__.co_names}
 
 
 def test_the_transport_the_client_and_the_options_have_the_expected_parts() -> None:

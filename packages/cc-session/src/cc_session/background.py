@@ -27,7 +27,7 @@ from typing import Any, ParamSpec, TypeVar
 from cc_types import ClaudeCodeError
 
 __all__ = [
-    "BackgroundLoop", "at_exit", "caller_loop", "in_forked_child", "on_background", "run_on_background", "start_on",
+    "BackgroundLoop", "at_exit", "await_on", "caller_loop", "in_forked_child", "on_background", "run_on_background",
     "start_on_background", "tell_background", "time_limit",
 ]  # fmt: skip
 
@@ -112,7 +112,7 @@ class _Background:
             caller_loop.set(loop)
             return await function()
 
-        return start_on(self.loop, call())
+        return _start_on(self.loop, call())
 
     def start(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Start a task; runs on the loop."""
@@ -132,8 +132,14 @@ class _Background:
         self.thread.join(_EXIT_SECONDS)
 
 
-def start_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-    """Start a coroutine on another thread's loop; raise `RuntimeError` if the loop was closed."""
+async def await_on(loop: asyncio.AbstractEventLoop | None, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine on `loop`, or here if None; raise `RuntimeError` if the loop was closed."""
+    if loop is None or loop is asyncio.get_running_loop():
+        return await coroutine
+    return await asyncio.wrap_future(_start_on(loop, coroutine))
+
+
+def _start_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     try:
         return asyncio.run_coroutine_threadsafe(coroutine, loop)
     except RuntimeError:

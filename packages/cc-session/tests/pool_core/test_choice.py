@@ -124,7 +124,7 @@ async def test_a_cli_with_fixed_prompts_gets_a_process_for_each_prompt(
 ) -> None:
     """SES-94."""
     old = replace(OPTIONS, cli_path="/an/old/cli")
-    Changes.of(old).of_prompt = False
+    Changes.of("/an/old/cli").of_prompt = False
     pool = make(size=3)
     prompts = ("One.", "Two.", "Three.", "One.", "Two.", "One.")
     used = [await use(pool, launch(old, system_prompt=prompt)) for prompt in prompts]

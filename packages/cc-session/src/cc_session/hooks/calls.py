@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
 
-from ..background import start_on
+from ..background import await_on
 from .hook import Hook, HookResult
 
 __all__ = ["CallbackRunner", "denied", "for_the_cli", "in_thread", "keeping_in_memory", "mark_of_programs"]
@@ -81,7 +81,6 @@ class CallbackRunner:
         """Loop of the caller of the turn that began last."""
         self._loop_of = functools.lru_cache(_TURNS_REMEMBERED)(self._present_loop)
         self.mark: Mapping[str, str] = {}
-        """Environment variable that makes called programs end with the session."""
 
     def _present_loop(self, _turn: str) -> asyncio.AbstractEventLoop | None:
         return self.loop
@@ -113,9 +112,7 @@ async def call_on(
                 raise
             raise QuitError(error) from error
 
-    if loop is None or loop is asyncio.get_running_loop():
-        return await run()
-    return await asyncio.wrap_future(start_on(loop, run()))
+    return await await_on(loop, run())
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:

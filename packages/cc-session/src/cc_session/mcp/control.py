@@ -9,8 +9,8 @@ the class of the entries, are private; `tests/test_sdk_internals.py` fails when 
 
 import asyncio
 import time
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import McpServerStatus
 from claude_agent_sdk._internal.sdk_mcp_bridge import SdkMcpBridge
@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from cc_types import ControlRequestError, JsonValue
 
-from ..background import start_on
+from ..background import await_on
 from ..errors import McpServerFailedError
 from .servers import WireServers, mcp_name, server_rule
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ..process.connection import CLIConnection
 
 __all__ = ["McpControl"]
-
-T = TypeVar("T")
 
 # First and longest wait between status requests; a starting program takes some hundred milliseconds.
 _POLL_SECONDS = 0.01
@@ -181,14 +179,9 @@ class _Bridge(SdkMcpBridge):
             self._greetings.clear()
         if message.get("method") in ("initialize", "notifications/initialized"):
             self._greetings.append(message)
-        return await self._there(super().handle(message))
+        return await await_on(self._loop, super().handle(message))
 
     @override
     async def aclose(self) -> None:
         if self._loop is None or not self._loop.is_closed():
-            await self._there(super().aclose())
-
-    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._loop is None or self._loop is asyncio.get_running_loop():
-            return await work
-        return await asyncio.wrap_future(start_on(self._loop, work))
+            await await_on(self._loop, super().aclose())

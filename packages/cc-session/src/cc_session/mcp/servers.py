@@ -151,7 +151,6 @@ class WireServers:
     configs: Mapping[str, dict[str, JsonValue]] = field(repr=False)
     """Definitions for the CLI."""
     in_process: Mapping[str, Server[Any]]
-    """In-process servers."""
 
 
 def wire_servers(servers: Mapping[str, McpServer], *, taken: Set[str]) -> WireServers:

@@ -65,7 +65,6 @@ class PolicyGate:
         self._callback_runner = runner
         self._ask = policy.ask or others_ask
         self.can_ask = self._ask is not None
-        """True if there is a callback to ask."""
         self._ask_seconds = policy.timeout if policy.timeout is not None else timeouts.permission
         self._seconds = timeouts.hook
         # A policy without conditions is applied at once.

@@ -79,9 +79,7 @@ class QuestionDesk:
 
     def __init__(self, questions: Questions | None, callback_runner: CallbackRunner, seconds: float | None) -> None:
         self.can_answer = questions is not None
-        """True if questions go to the caller."""
         self.dialogs = () if questions is None else tuple(questions.dialogs)
-        """Kinds of dialogs that the caller answers."""
         self._questions, self._callback_runner, self._seconds = questions, callback_runner, seconds
 
     async def permission(self, input: Mapping[str, Any], turn: str | None) -> PermissionResult:

@@ -24,7 +24,7 @@ from ..process.connection import wait_until_closed
 from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch
-from .processes import Prewarming, Processes, WarmTarget
+from .processes import Processes, WarmTarget
 from .stats import Figures, PoolStats
 from .worker import Worker, WorkerState
 
@@ -49,12 +49,13 @@ _START_SECONDS = 0.5
 class Lease:
     """A request for a process, until the process is returned."""
 
+    coming: asyncio.Future[Worker]
+    """Set while the lease waits."""
+
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.is_over = False
         self.worker: Worker | None = None
-        self.coming: asyncio.Future[Worker] | None = None
-        """Set while the lease waits."""
         self.asked_at = 0.0
         """Time when it asked for a process, on the monotonic clock."""
         self.queue_length = 0
@@ -77,8 +78,7 @@ class PoolCore:
         start: Callable[[Launch], Awaitable[Worker]] = Worker.start,
     ) -> None:
         self._limits, self._start_worker = limits, start
-        self._processes = Processes(limits)
-        self._prewarming = Prewarming(self._processes, launch, limits.prewarm)
+        self._processes = Processes(limits, launch)
         self._waiting: list[Lease] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._next_check: asyncio.TimerHandle | None = None
@@ -89,14 +89,14 @@ class PoolCore:
 
     async def acquire(self, lease: Lease) -> Worker:
         """Return a clean process. Raise as `SessionPool.lease()`. Also after an error, `give_back()` the lease."""
-        self._prewarming.is_on = True
+        self._processes.may_prewarm = True
         lease.asked_at = time.monotonic()
         waits, failures = False, 0
         lease.queue_length = len(self._waiting)
         while True:
-            coming = self._enqueue(lease, first=failures > 0)
-            waits |= not coming.done()
-            worker = await self._wait_for(coming, lease)
+            self._enqueue(lease, first=failures > 0)
+            waits |= not lease.coming.done()
+            worker = await self._wait_for(lease)
             lease.wait_seconds = time.monotonic() - lease.asked_at
             try:
                 await lease.prepare(worker)
@@ -144,7 +144,6 @@ class PoolCore:
         lease.is_over = True
         if lease in self._waiting:
             self._waiting.remove(lease)
-        if lease.coming is not None:
             lease.coming.cancel()
         if lease.worker is not None:
             self._take_back(lease.worker)
@@ -154,18 +153,18 @@ class PoolCore:
     async def warm(self, launch: Launch, count: int) -> None:
         """Return when there are `count` processes for `launch`, leased processes included."""
         self._check_open()
-        self._prewarming.is_on = True
+        self._processes.may_prewarm = True
         target = WarmTarget(launch, count)
-        self._prewarming.targets.append(target)
+        self._processes.targets.append(target)
         self._decide()
         try:
             await target.done
         finally:
-            self._prewarming.targets.remove(target)
+            self._processes.targets.remove(target)
 
     async def prewarm(self) -> None:
         """Start the processes that `prewarm` keeps, before the first lease needs one."""
-        self._prewarming.is_on = True
+        self._processes.may_prewarm = True
         self._start_ahead()
 
     async def aclose(self) -> None:
@@ -173,8 +172,8 @@ class PoolCore:
         self.is_closed = True
         waiting = [lease.coming for lease in self._waiting]
         self._waiting.clear()
-        for future in (*waiting, *(target.done for target in self._prewarming.targets)):
-            if future is not None and not future.done():
+        for future in (*waiting, *(target.done for target in self._processes.targets)):
+            if not future.done():
                 future.set_exception(_closed())
         if self._next_check is not None:
             self._next_check.cancel()
@@ -206,20 +205,19 @@ class PoolCore:
 
     # Leases.
 
-    def _enqueue(self, lease: Lease, *, first: bool) -> asyncio.Future[Worker]:
+    def _enqueue(self, lease: Lease, *, first: bool) -> None:
         self._check_open()
         if lease.is_over:  # returned before it began
             raise asyncio.CancelledError
         lease.coming = asyncio.get_running_loop().create_future()
         self._waiting.insert(0 if first else len(self._waiting), lease)
         self._decide()
-        return lease.coming
 
-    async def _wait_for(self, coming: asyncio.Future[Worker], lease: Lease) -> Worker:
+    async def _wait_for(self, lease: Lease) -> Worker:
         """Wait for a lease's process. The limit is on all waits of the lease together."""
         seconds = lease.launch.timeouts.queue
         if seconds is None:
-            return await coming
+            return await lease.coming
 
         def timeout() -> QueueTimeoutError:
             self._figures.queue_timeouts += 1
@@ -227,7 +225,7 @@ class PoolCore:
             return QueueTimeoutError(seconds=seconds, size=self._limits.size, busy_seconds=busy, waiting=waiting)
 
         async with time_limit(lease.asked_at + seconds - time.monotonic(), timeout):
-            return await coming
+            return await lease.coming
 
     def _decide(self) -> None:
         """Give each waiting lease a clean process; start another for it if the expected wait is too long."""
@@ -241,7 +239,7 @@ class PoolCore:
         waits = self._processes.waits(lease_seconds, start_seconds)
         self._expected_wait = 0.0
         for lease in [*self._waiting]:
-            if lease.coming is not None and lease.coming.cancelled():
+            if lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in the next step
             worker, queue = self._processes.best_for(lease.launch), waits[lease.launch.key]
             is_short = bool(queue) and queue[0] <= _MAX_WAIT_IN_STARTS * start_seconds
@@ -254,20 +252,20 @@ class PoolCore:
                 wait = heappop(queue) if queue else lease_seconds
             heappush(queue, wait + lease_seconds)
             self._expected_wait = max(self._expected_wait, wait)
-        for launch in self._prewarming.missing_for_targets():
+        for launch in self._processes.missing_for_targets():
             self._start(launch, may_evict=True)
 
     def _hand_over(self, lease: Lease, worker: Worker) -> None:
         self._waiting.remove(lease)
         lease.worker = worker
-        worker.begin(lease.launch)
-        if lease.coming is not None:
-            lease.coming.set_result(worker)
+        worker.launch = lease.launch
+        worker.enter("busy")
+        lease.coming.set_result(worker)
 
     def _start_ahead(self) -> None:
         if self._waiting or self.is_closed:
             return
-        for launch in self._prewarming.missing_ahead():
+        for launch in self._processes.missing_ahead():
             self._start(launch, may_evict=False)
 
     def _fail(self, launch: Launch, error: Exception) -> None:
@@ -275,11 +273,11 @@ class PoolCore:
         if self.is_closed:
             return
         for lease in self._waiting:
-            if lease.launch.key == launch.key and lease.coming is not None and not lease.coming.cancelled():
+            if lease.launch.key == launch.key and not lease.coming.cancelled():
                 self._waiting.remove(lease)
                 lease.coming.set_exception(error)
                 return
-        if not self._prewarming.fail(launch.key, error):
+        if not self._processes.fail(launch.key, error):
             logger.warning("A Claude Code process for later requests could not be started: %s", error)
 
     # Processes.
@@ -297,20 +295,17 @@ class PoolCore:
 
     async def _start_now(self, launch: Launch) -> None:
         began = time.monotonic()
-        failure = None
         try:
             worker = await self._start_worker(launch)
         except Exception as error:
-            failure = error
             self._figures.failed_starts += 1
+            self._fail(launch, error)
         else:
             self._figures.starts += 1
             self._figures.start_seconds.append(time.monotonic() - began)
             self._processes.measure([worker])
             self._settle(worker)
         self._is_started(cast("asyncio.Task[None]", asyncio.current_task()))
-        if failure is not None:
-            self._fail(launch, failure)
         self._decide()
 
     def _is_started(self, task: asyncio.Task[None]) -> None:
@@ -368,7 +363,7 @@ class PoolCore:
     def _check(self) -> None:
         self._next_check = None
         self._processes.measure(self._processes.workers)
-        for worker in self._processes.past_idle_timeout(self._prewarming.reserve()):
+        for worker in self._processes.past_idle_timeout():
             self._end(worker, "idle")
         self._decide()
         self._start_ahead()

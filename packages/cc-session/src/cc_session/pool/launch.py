@@ -14,10 +14,9 @@ Settings that the CLI can change on a warm process without a trace in its reques
 """
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from types import NoneType
 from typing import Any, TypedDict, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
@@ -44,9 +43,6 @@ _ONCE = (
     "session_store", "task_budget",
 )  # fmt: skip
 _ONCE_ARGS = frozenset({"continue", "fork-session", "max-budget-usd", "resume", "session-id", "task-budget"})
-
-# Types with values that are their own frozen copies.
-_PLAIN = (NoneType, int, float, str, bytes)
 
 
 class LeaseOverrides(TypedDict, total=False):
@@ -110,7 +106,7 @@ class Launch(SessionSetup):
         )
         setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
         environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
-        object.__setattr__(self, "key", (*_all_frozen((fixed, *setup, self._companions())), *environment))
+        object.__setattr__(self, "key", (*map(_frozen, (fixed, *setup, self._companions())), *environment))
         prompt = (prompt or None) if isinstance(prompt, str) else None
         settings: dict[str, object] = {"model": options.model, "permission_mode": mode, "system_prompt": prompt}
         if can_move:
@@ -153,24 +149,22 @@ class _Same:
         return id(self._value)
 
 
-def _all_frozen(values: Iterable[object]) -> list[Hashable]:
-    return [value if isinstance(value, _PLAIN) else _frozen(value) for value in values]
-
-
 def _frozen(value: object) -> Hashable:
     """Return a hashable copy: containers and dataclasses by content, other objects by identity."""
     match value:
+        case None | int() | float() | str() | bytes():
+            return value
         case Path():
             return str(value)
         case Mapping():
             items = cast("Mapping[Hashable, object]", value)
-            return ("mapping", *zip(items, _all_frozen(items.values()), strict=True))
+            return ("mapping", *zip(items, map(_frozen, items.values()), strict=True))
         case Sequence():
-            return ("sequence", *_all_frozen(cast("Sequence[object]", value)))
+            return ("sequence", *map(_frozen, cast("Sequence[object]", value)))
         case Set():
-            return frozenset(_all_frozen(cast("Set[object]", value)))
+            return frozenset(map(_frozen, cast("Set[object]", value)))
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return (type(value), *_all_frozen([getattr(value, entry.name) for entry in fields(value)]))
+            return (type(value), *(_frozen(getattr(value, entry.name)) for entry in fields(value)))
         case _:
             return _Same(value)
 

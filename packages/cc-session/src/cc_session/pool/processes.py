@@ -1,7 +1,6 @@
-"""A pool's processes, and the choice among them: for a lease, for eviction, and after the idle timeout.
+"""A pool's processes: the choice among them, for a lease, for eviction, and after the idle timeout; and missing ones.
 
-Also the processes that are missing ahead of need: for `prewarm` in the pool's limits, and for calls to `warm()`. Pure:
-nothing here starts or ends a process, or awaits.
+Pure: nothing here starts or ends a process, or awaits.
 """
 
 import asyncio
@@ -18,21 +17,37 @@ from ..process.cli_process import memory_of
 from .launch import Launch
 from .worker import Worker
 
-__all__ = ["Prewarming", "Processes", "WarmTarget"]
+__all__ = ["Processes", "WarmTarget"]
 
 # Assumed memory of a process, in megabytes, while there is none to measure.
 _FIRST_GUESS_MB = 120.0
 
 
-class Processes:
-    """Ready and starting processes of a pool."""
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmTarget:
+    """A call to `warm()`: the wanted number of processes, leased ones included."""
 
-    def __init__(self, limits: PoolLimits) -> None:
-        self._limits = limits
+    launch: Launch
+    count: int
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """Set when there are so many, or a start has failed."""
+
+
+class Processes:
+    """Ready and starting processes of a pool, and missing ones: for calls to `warm()`, and for `prewarm`.
+
+    Those that `prewarm` keeps are for `launch()`, which the login may change.
+    """
+
+    def __init__(self, limits: PoolLimits, launch: Callable[[], Launch]) -> None:
+        self._limits, self._launch = limits, launch
         self.workers: set[Worker] = set()
         """Ready processes. Other threads count them, so a change of state is a single step."""
         self.starting: dict[asyncio.Task[None], Hashable] = {}
         """Key of each starting process, by the task that starts it."""
+        self.targets: list[WarmTarget] = []
+        self.may_prewarm = False
+        """True from the first lease on; false after a failed start, until the next lease."""
 
     @property
     def idle(self) -> list[Worker]:
@@ -74,10 +89,10 @@ class Processes:
         unfit = [worker for worker in self.idle if not worker.is_alive or worker.is_of_another_day]
         return [(worker, "date" if worker.is_alive else "dead") for worker in unfit]
 
-    def past_idle_timeout(self, reserve: Counter[Hashable]) -> list[Worker]:
-        """Return the processes that have been idle for `idle_seconds`, except `reserve` processes per key."""
+    def past_idle_timeout(self) -> list[Worker]:
+        """Return the processes that were idle for `idle_seconds`, except those that `warm()` or `prewarm` keeps."""
         since, expired = time.monotonic() - self._limits.idle_seconds, list[Worker]()
-        count = Counter(worker.launch.key for worker in self.idle)
+        count, reserve = Counter(worker.launch.key for worker in self.idle), self._reserve()
         for worker in self.idle:
             if worker.since < since and count[worker.launch.key] > reserve[worker.launch.key]:
                 count[worker.launch.key] -= 1
@@ -105,26 +120,6 @@ class Processes:
         guess = fmean([worker.memory.own for worker in self.workers] or [_FIRST_GUESS_MB])
         return self.memory_mb(victims) + (len(self.starting) + 1) * guess <= self._limits.max_total_mb
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WarmTarget:
-    """A call to `warm()`: the wanted number of processes, leased ones included."""
-
-    launch: Launch
-    count: int
-    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    """Set when there are so many, or a start has failed."""
-
-
-class Prewarming:
-    """Wanted processes of a pool: `count` idle ones for `launch()`, which the login may change, and targets."""
-
-    def __init__(self, processes: Processes, launch: Callable[[], Launch], count: int) -> None:
-        self._processes, self._launch, self._count = processes, launch, count
-        self.is_on = False
-        """True from the first lease on; false after a failed start, until the next lease."""
-        self.targets: list[WarmTarget] = []
-
     def missing_for_targets(self) -> list[Launch]:
         """Return the starts that the first unfinished call to `warm()` needs; finish the calls before it.
 
@@ -132,23 +127,22 @@ class Prewarming:
         """
         for target in self._unfinished():
             key = target.launch.key
-            missing = target.count - sum(worker.launch.key == key for worker in self._processes.workers)
+            missing = target.count - sum(worker.launch.key == key for worker in self.workers)
             if missing > 0:
-                return [target.launch] * (missing - [*self._processes.starting.values()].count(key))
+                return [target.launch] * (missing - [*self.starting.values()].count(key))
             target.done.set_result(None)
         return []
 
     def missing_ahead(self) -> list[Launch]:
         """Return the starts that `prewarm` needs."""
-        if not self.is_on or not self._count:
+        if not self.may_prewarm or not self._limits.prewarm:
             return []
         launch = self._launch()
-        keys = [worker.launch.key for worker in self._processes.workers if worker.state != "busy"]
-        return [launch] * (self._count - [*keys, *self._processes.starting.values()].count(launch.key))
+        keys = [worker.launch.key for worker in self.workers if worker.state != "busy"]
+        return [launch] * (self._limits.prewarm - [*keys, *self.starting.values()].count(launch.key))
 
-    def reserve(self) -> Counter[Hashable]:
-        """Return the number of idle processes per key that the idle timeout does not end."""
-        reserve = Counter({self._launch().key: self._count})
+    def _reserve(self) -> Counter[Hashable]:
+        reserve = Counter({self._launch().key: self._limits.prewarm})
         for target in self._unfinished():
             reserve[target.launch.key] = max(reserve[target.launch.key], target.count)
         return reserve
@@ -160,7 +154,7 @@ class Prewarming:
                 target.done.set_exception(error)
                 return True
         if key == self._launch().key:  # would fail again and again
-            self.is_on = False
+            self.may_prewarm = False
         return False
 
     def _unfinished(self) -> list[WarmTarget]:

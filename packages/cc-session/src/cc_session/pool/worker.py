@@ -1,11 +1,11 @@
 """A process in a pool: start parameters, use, and reset.
 
-After a lease the conversation is rewound to nothing, and the settings are restored. `unfit()` reports changes that
-cannot be undone; then only a fresh process is exact. Lives on the background loop; the pool assigns workers to leases.
+Lives on the background loop; the pool assigns workers to leases.
 """
 
 import asyncio
 import datetime
+import functools
 import logging
 import os
 import time
@@ -21,7 +21,7 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..process.cli_process import Memory
 from ..process.options import find_cli
-from ..process.transport import Settings, SettingValues, SideEffects
+from ..process.transport import SettingValues
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
 from ..session.session import Session
@@ -42,15 +42,11 @@ WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 class PooledSession(Session):
     """A session that can be leased. The additional methods are for the background loop only."""
 
-    @property
-    def side_effects(self) -> SideEffects:
+    def __init__(self, core: SessionCore) -> None:
+        super().__init__(core)
+        self.side_effects = core.connection.transport.observer.side_effects
         """Side effects on the process that a rewind does not undo."""
-        return self._core.connection.transport.observer.side_effects
-
-    @property
-    def settings(self) -> Settings:
-        """The process's confirmed settings."""
-        return self._core.settings
+        self.settings = core.settings
 
     async def apply(self, wanted: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none."""
@@ -99,11 +95,11 @@ class Changes:
     _are_probed: bool = False
     _has_warned: bool = False
 
-    @classmethod
-    def of(cls, options: ClaudeAgentOptions) -> "Changes":
-        """Return the record for the CLI in `options`."""
-        path = find_cli(None if options.cli_path is None else str(options.cli_path))
-        return _by_path.setdefault(path, cls())
+    @staticmethod
+    @functools.cache
+    def of(cli: str | None) -> "Changes":
+        """Return the record for the CLI at a path."""
+        return Changes()
 
     async def probe_prompt(self, session: Session, model: object) -> None:
         """Probe once if a process takes another prompt; raise if it does not. An old CLI sets `model` again."""
@@ -130,9 +126,6 @@ class Changes:
             )
 
 
-_by_path: dict[str | None, Changes] = {}
-
-
 class Worker:
     """A process in a pool."""
 
@@ -150,7 +143,7 @@ class Worker:
         """Time when the state last changed."""
         self.started_at = self.since
         """Time when the process was ready, on the monotonic clock."""
-        self._changes = Changes.of(launch.options)
+        self._changes = Changes.of(find_cli(launch.options.cli_path))
         self._day = datetime.date.today()
         self._term = LeaseTerm()
 
@@ -167,11 +160,6 @@ class Worker:
             # Without a snapshot of it, the process takes other system prompts.
             options = replace(options, system_prompt=SystemPromptCustom(type="custom", prompt=prompt, snapshot=False))
         return PooledSession(await SessionCore.open(Extensions(replace(launch, options=options))))
-
-    def begin(self, launch: Launch) -> None:
-        """Begin a lease; only its pool may do so."""
-        self.launch = launch
-        self.enter("busy")
 
     def enter(self, state: WorkerState) -> None:
         """Change the state; only its pool may do so."""

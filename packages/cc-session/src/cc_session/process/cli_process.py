@@ -22,7 +22,7 @@ import anyio.to_thread
 import psutil
 from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
-from claude_agent_sdk import ClaudeAgentOptions, Transport
+from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk._internal.transport import subprocess_cli
 from pydantic_core import from_json
 from typing_extensions import override
@@ -114,8 +114,8 @@ def memory_of(pids: Iterable[int]) -> dict[int, Memory]:
     return memories
 
 
-class CLIProcess(Transport):
-    """A Claude Code CLI on stdin and stdout, as the SDK's `Transport`.
+class CLIProcess(subprocess_cli.SubprocessCLITransport):
+    """A Claude Code CLI on stdin and stdout.
 
     Unlike the SDK's transport, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit
     code, and it ends the process quickly: at once while it is busy, otherwise after half the `close_seconds`.
@@ -126,7 +126,6 @@ class CLIProcess(Transport):
         check_paths(options.cwd, options.cli_path)
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
-        self._cli_path = options.cli_path
         self._start_failure: dict[str, Any] | None = None
         self._output = ""
         self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
@@ -137,7 +136,6 @@ class CLIProcess(Transport):
         self.phase: Phase = "connect"
         """Present activity. In a turn the process does not end when stdin is closed."""
         self.last_words = LastWords()
-        """End of stderr, for errors."""
         with ExitStack() as on_failure:
             try:
                 self._folder = PrivateFolder()
@@ -148,7 +146,7 @@ class CLIProcess(Transport):
                 advice = "Make room in the folder for temporary files, or raise the limit of open files."
                 raise CLIConnectionError(reason=reason, advice=advice) from error
             options = replace(options, stderr=self._on_stderr, env={**_START_RESULTS, **options.env})
-            self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
+            super().__init__(prompt=_no_prompt(), options=options)
             on_failure.pop_all()
         self.env = options.env
         """Variables of the CLI, on top of this process's."""
@@ -161,8 +159,8 @@ class CLIProcess(Transport):
     @property
     def pid(self) -> int | None:
         """Process id, or None before it is started and after it is closed."""
-        process = self._process
-        return process.pid if process is not None else None
+        process = self._process  # read once: another thread may ask while it is closed
+        return None if process is None else process.pid
 
     @property
     def has_ended(self) -> bool:
@@ -191,7 +189,7 @@ class CLIProcess(Transport):
 
     @override
     async def connect(self) -> None:
-        await self._inner.connect()
+        await super().connect()
         if self._process is not None and not self._is_closing:
             set_limit(self._process.pid, self._folder.path)
             if os.name == "posix":
@@ -201,10 +199,6 @@ class CLIProcess(Transport):
             # Closed during the start, when there was nothing to close yet.
             await self.close()
             raise CLIConnectionError(reason="The session was closed while it was being opened")
-
-    @override
-    async def write(self, data: str) -> None:
-        await self._inner.write(data)
 
     @override
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
@@ -225,14 +219,6 @@ class CLIProcess(Transport):
             raise await self._exited(process)
 
     @override
-    async def end_input(self) -> None:
-        await self._inner.end_input()
-
-    @override
-    def is_ready(self) -> bool:
-        return self._inner.is_ready()
-
-    @override
     async def close(self) -> None:
         self._is_closing = True
         with anyio.CancelScope(shield=True), ExitStack() as at_last:
@@ -251,12 +237,12 @@ class CLIProcess(Transport):
                             process.kill()
                     await self._watchdog.aclose()
                 # The rest takes no time: the process has ended.
-                await self._inner.close()
+                await super().close()
 
     async def _end(self, process: Process) -> None:
         if self.phase in (None, "control"):
             with anyio.move_on_after(self._close_seconds / 2):
-                await self._inner.end_input()
+                await self.end_input()
                 await process.wait()
         elif self.phase == "turn":
             await self._end_in_turn(process)
@@ -312,18 +298,17 @@ class CLIProcess(Transport):
     async def _exited(self, process: Process) -> ProcessExitedError:
         with anyio.move_on_after(_EXIT_SECONDS):
             await process.wait()
-        stderr_task = self._inner._stderr_task  # pyright: ignore[reportPrivateUsage]
-        if stderr_task is not None:
+        if self._stderr_task is not None:
             with anyio.move_on_after(_STDERR_SECONDS):
-                await stderr_task.wait()
+                await self._stderr_task.wait()
         code, tail = process.returncode, str(self.last_words)
         if (failure := self._start_failure) is not None:
             cause, message = failure["startup_failure_reason"], "; ".join(failure.get("errors", ()))
             return StartFailedError(cause=cause, message=message, exit_code=code, stderr_tail=tail)
         has_exited = self.phase == "connect" and code is not None and code >= 0
-        if has_exited and self._cli_path and not await self._is_claude_code():
+        if has_exited and self._options.cli_path and not await self._is_claude_code():
             reason = f"exited with code {code} and wrote: {' '.join((self._output + tail).split())[:300] or 'nothing'}"
-            message = f"cli_path={str(self._cli_path)!r} is not Claude Code's CLI: it {reason}"
+            message = f"cli_path={str(self._options.cli_path)!r} is not Claude Code's CLI: it {reason}"
             facts = {"cause": "not_claude_code", "message": message, "stderr_tail": tail, "advice": cli_advice()}
             return StartFailedError(exit_code=code, **facts)
         return ProcessExitedError(exit_code=code, stderr_tail=tail, phase=self.phase)
@@ -331,13 +316,9 @@ class CLIProcess(Transport):
     async def _is_claude_code(self) -> bool:
         """Return false if the program answers `--version` otherwise than the CLI: `2.1.329 (Claude Code)`."""
         with suppress(OSError), anyio.move_on_after(_VERSION_SECONDS):
-            command, env = [str(self._cli_path), "--version"], {**os.environ, **self.env}
+            command, env = [str(self._options.cli_path), "--version"], {**os.environ, **self.env}
             return b"Claude Code" in (await anyio.run_process(command, stdin=DEVNULL, check=False, env=env)).stdout
         return True
-
-    @property
-    def _process(self) -> Process | None:
-        return self._inner._process  # pyright: ignore[reportPrivateUsage]
 
     def _on_stderr(self, line: str) -> None:
         self._stderr.append(line)

@@ -95,7 +95,6 @@ class CLIConnection:
         self._phase: Phase = "connect"
         self._requests = 0
         self.info: dict[str, JsonValue] = {}
-        """Server info that the CLI sent when it was ready."""
         self.end: Exception | None = None
         """Error for all further messages."""
         self.death: Exception | None = None

@@ -274,10 +274,12 @@ def bundled_cli() -> str:
     return str(Path(claude_agent_sdk.__file__).parent / "_bundled" / name)
 
 
-def find_cli(path: str | None = None) -> str | None:
+def find_cli(path: str | Path | None = None) -> str | None:
     """Return the CLI for sessions: `path`, else the SDK's CLI, else `claude` on PATH; None if there is none."""
+    if path:
+        return str(path)
     bundled = bundled_cli()
-    return path or (bundled if Path(bundled).is_file() else shutil.which("claude"))
+    return bundled if Path(bundled).is_file() else shutil.which("claude")
 
 
 def check_paths(cwd: str | Path | None, cli_path: str | Path | None) -> None:

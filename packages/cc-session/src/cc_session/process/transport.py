@@ -159,11 +159,9 @@ class SideEffects:
     """Side effects that a lease has on a process."""
 
     has_conversation: bool = False
-    """True if there is a conversation."""
     answered: bool = False
     """True if the model began to answer."""
     called_tools: bool = False
-    """True if the model has called a tool."""
     others: set[str] = field(default_factory=set[str])
     """Effects that cannot be undone."""
 

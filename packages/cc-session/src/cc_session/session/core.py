@@ -51,11 +51,9 @@ class SessionCore:
         )
         self.connection.transport.dialogs = extensions.desk.dialogs
         self.settings = self.connection.transport.settings
-        """The process's confirmed settings."""
         self.history = History(is_resumed=extensions.is_resumed)
         self.ledger = CostLedger()
         self.turns = 0
-        """Number of turns begun."""
         self.sent: SentMessage | None = None
         """Last message sent."""
         self._between: list[Message] = []

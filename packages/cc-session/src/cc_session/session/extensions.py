@@ -121,8 +121,7 @@ class Extensions:
             check_mode(options.permission_mode)
         if not_hooks := [hook for hook in setup.hooks if type(hook) is not Hook]:
             raise TypeError(f"a hook is made by hook() or command_hook(), not {not_hooks[0]!r}")
-        self._loop = asyncio.get_running_loop()
-        self.callback_runner = CallbackRunner(self._loop)
+        self.callback_runner = CallbackRunner(asyncio.get_running_loop())
         self.desk = QuestionDesk(setup.questions, self.callback_runner, self.timeouts.question)
         self._initial_servers = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
         if setup.mcp_servers is not None:
@@ -151,7 +150,6 @@ class Extensions:
         self.options = replace(options, env={**patience, **options.env}, max_budget_usd=None)
         """Options for the start of the process."""
         self.client_options = self.options
-        """Options for the SDK's client."""
         if gate is not None:
             # So that the client does not warn that the CLI bypasses the permission callback, which it does not: a hook
             # sends calls there. The client has no other use for these options.
@@ -206,7 +204,7 @@ class Extensions:
             await _turn_hooks_on(connection, has_policy=has_policy)
         self.settings = connection.transport.settings
         if self._setup.mcp_servers:
-            await self.serve(self._setup.mcp_servers, loop=self._loop)
+            await self.serve(self._setup.mcp_servers, loop=self.callback_runner.loop)
         # Initial state, not a change by a caller.
         self.settings.begin()
         connection.transport.observer.side_effects.clear()

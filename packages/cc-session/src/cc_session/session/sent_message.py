@@ -120,7 +120,6 @@ class SentMessage:
         self.has_ended = asyncio.Event()
         """Set at the event `END`."""
         self.state = TurnState.NEW
-        """Changed by `enter()`."""
         self.spent = Spent()
         """Spending, complete with the result."""
         self._error: Exception | None = None

@@ -127,7 +127,7 @@ class TurnStream(AsyncIterator[Message]):
             return
         self._leave_soon()
         if not isinstance(error, asyncio.CancelledError):
-            await on_background(self._leave, None, waits=True)
+            await on_background(self._leave)
 
     def _checked_turn(self) -> Turn:
         if (error := turn_error(self.turn, max_cost_usd=self._max_cost_usd)) is not None:
@@ -164,13 +164,12 @@ class TurnStream(AsyncIterator[Message]):
         self._sent.take_all()
         return self._checked_turn()
 
-    async def _leave(self, error: Exception | None = None, *, waits: bool = False) -> None:
-        """End the turn, if it runs; a reader gets `error`."""
+    async def _leave(self, error: Exception | None = None) -> None:
+        """End the turn, if it runs, and wait for the end; a reader gets `error`."""
         for watcher in self._watchers:
             watcher.cancel()
         self._core.leave(self._sent, error)
-        if waits:
-            await self._core.wait_for_end()
+        await self._core.wait_for_end()
 
     async def _watch_time(self, deadline: float | None) -> None:
         """Abandon the turn when it takes too long, or is silent for too long."""
