@@ -89,7 +89,7 @@ def _processes(lines: list[dict[str, Any]]) -> list[_Process]:
 
 def with_step(lines: list[dict[str, Any]], inherited: tuple[int, int], at: float, step: int) -> list[dict[str, Any]]:
     """Return lines as the CLI writes them if the clock is set at a time: totals keep the earliest start, and grow by
-    the difference of two times, if it is not negative.
+    the difference of two times, or fall, but not below zero.
     """
     processes = iter(_processes(lines))
     start, duration = inherited
@@ -105,7 +105,7 @@ def with_step(lines: list[dict[str, Any]], inherited: tuple[int, int], at: float
             began = round(1000 * (process.start + step * (process.start >= at))) - duration
             start = min(start, began) if start else began
             ran = process.end - process.start + step * (process.start < at <= process.end)
-            duration += max(0, round(1000 * ran))
+            duration = max(0, duration + round(1000 * ran))
             line |= {"startTime": start, "totalDuration": duration}
         changed.append(line)
     return changed
