@@ -124,6 +124,7 @@ SCENARIOS: dict[str, Scenario] = {
     "killed_parent": scenario(process(AGENT, is_killed=True), fork(0), resume(0, READ), fork(0)),
     "killed_between": scenario(new(READ), process(READ, of=0, is_killed=True), resume(0), resume(0, COMPACT), fork(0)),
     "parallel_resumes": scenario(new(READ), at_once(0), resume(0), resume(0, COMPACT), fork(0)),
+    "parallel_resumes_around_a_compaction": scenario(new(READ), at_once(0), resume(0, COMPACT), at_once(0)),
     "compacted_after_a_kill": scenario(new(READ), process(HELLO, of=0, is_killed=True), resume(0, COMPACT)),
     "forks_and_compactions": scenario(
         new(AGENT), resume(0), fork(0, READ), resume(0, COMPACT), resume(1, COMPACT), fork(0), fork(1), resume(1)
