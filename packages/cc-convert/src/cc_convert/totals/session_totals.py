@@ -1,13 +1,13 @@
 """Totals in transcripts, and the requests that each total covers.
 
+Over 400 lines: each step needs the states, the bases and the pool.
+
 At the end, a CLI process notes the session's total so far. It starts from the total in the session's
 file, or in the forked session's file; both keep the lineage's start. So each total has a base, and the
 difference is one process's spending. Requests by a process that was killed, or still runs, are in no total.
 
 Sums come first, then places in the file, then times: an exact sum is not a coincidence, and the clock may have
 been set back.
-
-Over 400 lines: each step needs the states, the bases and the pool.
 """
 
 from bisect import bisect_left
