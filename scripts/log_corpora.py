@@ -112,6 +112,7 @@ SCENARIOS: dict[str, list[Step]] = {
     "killed_parent": [process(AGENT, is_killed=True), fork(0), resume(0, READ), fork(0)],
     "killed_between": [new(READ), process(READ, of=0, is_killed=True), resume(0), resume(0, COMPACT), fork(0)],
     "parallel_resumes": [new(READ), at_once(0), resume(0), resume(0, COMPACT), fork(0)],
+    "parallel_resumes_around_a_compaction": [new(READ), at_once(0), resume(0, COMPACT), at_once(0)],
     "compacted_after_a_kill": [new(READ), process(HELLO, of=0, is_killed=True), resume(0, COMPACT)],
     "forks_and_compactions": [
         new(AGENT),

@@ -57,6 +57,13 @@ def test_alerts_on_windows_and_costs_are_parsed() -> None:
         "day 2026-11-23: $21.00* is more than $20.00",
         "day 2026-11-23: $21.00* is more than $20.50",
     ]
+    share = [WindowUse("five_hour", 0.0, 0.804, None)]
+    costs = [Line("2026-11-23", cost=0.149928)]
+    above = excesses([parse_alert("5h>80%"), parse_alert("day>$0.149")], lambda _: costs, share)
+    assert [excess.message for excess in above] == [
+        "5h: 80.4% is more than 80%",
+        "day 2026-11-23: $0.15 is more than $0.149",
+    ]
     for text in ("", "5h", "5h>$80", "day>80%", "5h:x>80%", "year>3", "day>-3", "day<3"):
         with pytest.raises(AlertError, match="is not an alert"):
             parse_alert(text)

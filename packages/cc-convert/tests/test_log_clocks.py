@@ -63,6 +63,13 @@ def test_requests_that_may_count_twice_are_told(run: Any) -> None:
     assert "1 sessions differ from the CLI's total, or may" in run("doctor", RECORDS / AMBIGUOUS).out
 
 
+def test_processes_at_once_before_and_after_a_compaction_keep_their_sums() -> None:
+    """LOG-32: totals that follow each other without a request between are not moved lines."""
+    source = TRANSCRIPTS / "casebook" / "processes_at_once_and_compaction"
+
+    assert sums(read_logs(source)) == served(source)
+
+
 # --- any step, at any time
 
 
@@ -89,7 +96,7 @@ def _processes(lines: list[dict[str, Any]]) -> list[_Process]:
 
 def with_step(lines: list[dict[str, Any]], inherited: tuple[int, int], at: float, step: int) -> list[dict[str, Any]]:
     """Return lines as the CLI writes them if the clock is set at a time: totals keep the earliest start, and grow by
-    the difference of two times, if it is not negative.
+    the difference of two times, or fall, but not below zero.
     """
     processes = iter(_processes(lines))
     start, duration = inherited
@@ -105,7 +112,7 @@ def with_step(lines: list[dict[str, Any]], inherited: tuple[int, int], at: float
             began = round(1000 * (process.start + step * (process.start >= at))) - duration
             start = min(start, began) if start else began
             ran = process.end - process.start + step * (process.start < at <= process.end)
-            duration += max(0, round(1000 * ran))
+            duration = max(0, duration + round(1000 * ran))
             line |= {"startTime": start, "totalDuration": duration}
         changed.append(line)
     return changed

@@ -1,6 +1,7 @@
 """Output for a person at a terminal: tables that fit, errors that help, packed logs, and a live picture."""
 
 import bz2
+import io
 import json
 import lzma
 import os
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.cli.output import fit_table
+from cc_convert.cli.output import fit_table, write_table
 from cc_convert.cli.watch import picture
 from cc_convert.log_files.files import read_files
 from cc_convert.prices import Prices
@@ -68,6 +69,18 @@ def test_a_table_fits_the_terminal_and_names_what_it_leaves_out(wide_log: Path, 
         if words == ["report", "session"]:
             assert "$1,975.31*" in done.stdout
             assert ("Not shown, for lack of room: Hits" in " ".join(done.stdout.split())) == (columns < 120)
+
+
+def test_no_cell_is_cut_at_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-94: rich would cut the last digit, where a single column is missing."""
+    table = [["Day", "Requests", "Cost"], ["2026-11-24", "12", "$0.15"]]
+    monkeypatch.setenv("TERM", "dumb")
+    for columns in range(22, 45):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("sys.stdout", terminal := io.StringIO())
+        monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+        write_table(terminal, table)
+        assert {"Requests", "2026-11-24", "$0.15"} <= {*terminal.getvalue().split()}, columns
 
 
 def test_columns_are_left_out_in_order_until_the_rest_fits() -> None:

@@ -205,3 +205,14 @@ def test_no_log_gives_a_command_of_its_own(run: Run, maker: Maker, name: str) ->
     commands = [line.partition("resume: ")[2] for line in done.out.splitlines() if "resume: " in line]
     assert [shlex.split(command) for command in commands] == [["cd", "/x'; id #", "&&", "claude", "--resume", SESSION]]
     assert "\x1b" not in done.out and "\x07" not in done.out
+
+
+def test_a_match_in_a_workflow_has_the_title_of_its_session(run: Run, session: Path, maker: Maker) -> None:
+    """LOG-81: a workflow's agents are two folders deeper than other sub-agents."""
+    agent = maker(SESSION, project="/home/user/my project")
+    agent.user("Look for chaff", agentId="a2", isSidechain=True)
+    agent.write(session / SESSION / "subagents" / "workflows" / "wf_1" / "agent-a2.jsonl")
+
+    [match] = run("search", "chaff", session, "--format", "json").json
+
+    assert match["title"] == "Pool repair"

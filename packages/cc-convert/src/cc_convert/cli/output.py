@@ -236,9 +236,9 @@ def shortened(text: str, most: int) -> str:
 
 
 def is_too_wide(file: TextIO, table: Table) -> bool:
-    """Return true if the table goes to a terminal that is too narrow for it."""
+    """Return true if the table goes to a terminal that is too narrow for it with rich, which needs a margin."""
     widths = _widths(table)
-    return file is sys.stdout and file.isatty() and sum(widths) + 3 * len(widths) > terminal_size().columns
+    return file is sys.stdout and file.isatty() and sum(widths) + 3 * len(widths) + 1 > terminal_size().columns
 
 
 def without_empty(table: list[list[str]], *headings: str) -> list[list[str]]:

@@ -60,9 +60,9 @@ def run(options: Namespace) -> int:
 
 
 def _main_transcript(match: Match) -> str:
-    """Return the session's own transcript, also for a match in a sub-agent's transcript."""
-    main = f"{os.path.dirname(os.path.dirname(match.path))}.jsonl"
-    return main if match.context.agent and os.path.isfile(main) else match.path
+    """Return the session's own transcript, also for a match in a sub-agent's transcript, perhaps of a workflow."""
+    folder = match.path.rpartition(f"{os.sep}subagents{os.sep}")[0]
+    return f"{folder}.jsonl" if folder and os.path.isfile(f"{folder}.jsonl") else match.path
 
 
 def _mention(result: SearchResult) -> None:

@@ -77,8 +77,9 @@ def excesses(
         if alert.subject in WINDOWS:
             share = used.get(WINDOWS[alert.subject], 0.0)
             if share > alert.limit:
-                limit = f"{alert.limit * 100:g}%"
-                result.append(Excess(alert, "", f"{alert.subject}: {share * 100:.0f}% is more than {limit}"))
+                used_share, limit = f"{share * 100:.0f}%", f"{alert.limit * 100:g}%"
+                used_share = f"{share * 100:g}%" if used_share == limit else used_share
+                result.append(Excess(alert, "", f"{alert.subject}: {used_share} is more than {limit}"))
             continue
         for line in lines(alert.subject):
             if line.cost > alert.limit and alert.matches(line.key):
@@ -89,6 +90,8 @@ def excesses(
 
 def _amounts(line: Line, limit: float) -> str:
     cost = spell_cost(line.cost, line.unpriced)
+    # A rounded limit could be above the cost.
+    stated = spell_cost(limit) if limit == round(limit, 2 if limit >= 0.01 else 4) else f"${limit:,}"
     # An excess that rounding would hide has more decimals.
-    cost = f"${line.cost:,.6f}" if cost == spell_cost(limit) else cost
-    return f"{cost} is more than {spell_cost(limit)}"
+    cost = f"${line.cost:,.6f}" if cost == stated else cost
+    return f"{cost} is more than {stated}"

@@ -1,5 +1,7 @@
 """Totals in transcripts, and the requests that each total covers.
 
+Over 400 lines: each step needs the states, the bases and the pool.
+
 At the end, a CLI process notes the session's total so far. It starts from the total in the session's
 file, or in the forked session's file; both keep the lineage's start. So each total has a base, and the
 difference is one process's spending. Requests by a process that was killed, or still runs, are in no total.
@@ -12,7 +14,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple, TypeAlias
 
 from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, subtract_counts, with_all_writes
@@ -88,7 +90,7 @@ class _State(NamedTuple):
 
 
 _Lineages: TypeAlias = dict[float | str, list[_State]]
-"""Totals by session, and by lineage start."""
+"""Totals by session, and by lineage start. A forked session without totals has an empty list, if its log is there."""
 
 
 class _Base(NamedTuple):
@@ -112,6 +114,8 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
         for state in session_states:
             if state.ledger.start is not None:
                 lineages[state.ledger.start].append(state)
+    for session in _logged_parents(scans):
+        lineages.setdefault(session, [])
     requests: dict[str, list[Row]] = {session: [] for session in states}
     for row in rows.values():
         if row.session in requests and row.kind not in ("unlogged", "error", "declined"):
@@ -125,6 +129,13 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
         session: _session_totals(session_states, lineages, requests[session])
         for session, session_states in states.items()
     }
+
+
+def _logged_parents(scans: list[FileScan]) -> set[str]:
+    """Return the sessions that others were forked from, and whose own logs are there."""
+    parents = {parent for scan in scans for parent in scan.origins.values()}
+    own = (row for scan in scans if parents for row in scan.rows if row.key not in scan.origins)
+    return {row.session for row in own if row.session in parents}
 
 
 def _with_answering_models(state: _State, requests: list[Row], requested: Mapping[str, str]) -> _State:
@@ -184,7 +195,7 @@ def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Ro
         alone = not bases and not shared
         if doubtful or not bases:
             others = [base for base in previous if base.start != state.ledger.start][:_MOST_BASES]
-            inherited = _first_base(state, _possible_parents(state, lineages, doubtful=doubtful), pool.rows)
+            inherited = _first_base(state, lineages, pool)
             bases += [*others, inherited] if doubtful else [inherited, *others]
         base, covered = _choose_moved(bases, pool) if moved else _choose(bases, pool, shared=not alone)
         previous.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
@@ -206,16 +217,40 @@ def _has_moved_lines(states: list[_State], lineages: _Lineages, requests: list[R
     parents = _possible_parents(states[0], lineages, doubtful=True)
     others = [parent.ledger for parent in parents if parent.ledger.session != states[0].ledger.session]
     place, totals = 0, [{}, *(sums(other.totals) for other in others)]
-    for ledger, file in states:
-        total, own = sums(ledger.totals), file.own_places
-        if total not in totals and bisect_left(own, place) == bisect_left(own, ledger.place):
-            return True
-        place, totals = ledger.place, [total]
+    for end, group in groupby(states, key=lambda state: state.ledger.place):
+        ended = list(group)
+        if len(ended) == 1 or not _ran_at_once(totals, ended, requests, place):
+            before = place
+            for ledger, file in ended:
+                total, own = sums(ledger.totals), file.own_places
+                if total not in totals and bisect_left(own, before) == bisect_left(own, end):
+                    return True
+                before, totals = end, [total]
+        place, totals = end, [sums(ended[-1].ledger.totals)]
     if not _is_doubtful(states) or any(ledger.set_back for ledger, _ in states):
         return False
     positions = states[-1].file.positions
     times = [row.time for row in sorted(requests, key=lambda row: positions.get(row.key, -1)) if row.key in positions]
     return all(first <= second for first, second in pairwise(time for time in times if time is not None))
+
+
+def _ran_at_once(bases: Iterable[Sums], ended: list[_State], requests: list[Row], place: int) -> bool:
+    """Return true if processes that began from the same total made exactly the requests since a place in the file.
+
+    Without a compaction in the file, sums that are sought as for moved lines are right, too, and more often exact.
+    """
+    ledger, file = ended[-1]
+    if not file.scan.compactions:
+        return False
+    made = sums_of(row for row in requests if place <= file.positions.get(row.key, -1) < ledger.place)
+    for base in bases:
+        rest: Sums | None = made
+        for state in ended:
+            spent = difference(sums(state.ledger.totals), base)
+            rest = None if rest is None or spent is None else difference(rest, spent)
+        if rest == {}:
+            return True
+    return False
 
 
 def _is_doubtful(states: list[_State]) -> bool:
@@ -272,6 +307,16 @@ class _Pool(NamedTuple):
             started = max(started, ledger.written - (ledger.duration - base.duration))
         return [row for row in self.rows if row.time is None or row.time >= started]
 
+    def within(self, base: _Base) -> list[Row]:
+        """Return the rows since the process started that its clock allows; all later rows if the clock hides its time.
+
+        Later times are those of a killed process, before the clock was set back.
+        """
+        ledger = self.state.ledger
+        if ledger.written is None or (ledger.duration or 0.0) <= (base.duration or 0.0):
+            return self.later(base)
+        return [row for row in self.recent(base) if row.time is None or row.time <= ledger.written]
+
     def later(self, base: _Base) -> list[Row]:
         """Return the rows after the base in the file, and sub-agents' rows."""
         positions = self.state.file.positions
@@ -298,7 +343,7 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
             for base, spent in possible:
                 if (chosen := find_addends(select(base), spent)) is not None:
                     return base, chosen
-    for select in (pool.later, pool.recent) if pool.doubtful else (pool.recent,):
+    for select in (pool.within, pool.later, pool.recent) if pool.doubtful else (pool.recent,):
         for base, spent in possible:
             if difference(spent, sums_of(rows := select(base))) is not None:
                 return base, rows
@@ -343,34 +388,72 @@ def _choose_moved(bases: Sequence[_Base], pool: _Pool) -> tuple[_Base, list[Row]
 
 def _possible_parents(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:
     """Return the totals that a session's first process can have begun from."""
-    start = state.ledger.start
-    if start is not None and not doubtful:
-        return lineages[start]
-    parents = dict.fromkeys(state.file.scan.origins.values())
-    return [state for lineage in (*parents, start) if lineage is not None for state in lineages.get(lineage, ())]
+    start, origins = state.ledger.start, dict.fromkeys(state.file.scan.origins.values())
+    parents = [parent for session in origins for parent in lineages.get(session, ())]
+    if start is None:
+        return parents
+    # If the clock was behind at the fork, the start is earlier than the parent's.
+    if not doubtful:
+        parents = [parent for parent in parents if (parent.ledger.start or 0.0) > start]
+    return [*parents, *lineages[start]]
 
 
-def _first_base(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _Base:
+def _first_base(state: _State, lineages: _Lineages, pool: _Pool) -> _Base:
     """Return the base for a session's first process: nothing, or the forked session's total."""
     ledger = state.ledger
     total = sums(ledger.totals)
     others = [
         (relative, spent)
-        for relative in relatives
+        for relative in _possible_parents(state, lineages, doubtful=pool.doubtful)
         if relative.ledger.session != ledger.session
-        and (relative.ledger.duration or 0) <= (ledger.duration or 0)
+        and _may_be_taken_over(relative.ledger, state)
         and (spent := difference(total, sums(relative.ledger.totals))) is not None
     ]
     others.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
-    own = sums_of(pool) if others else {}
+    scan = state.file.scan
+    copied = tuple(row for row in scan.rows if row.key in scan.origins)
+    own = sums_of(pool.rows) if others or copied else {}
+    if own == total:
+        return _Base({}, 0.0)
     forked = [item for item in others if _was_copied(item[0], state)]
     for other, _ in [item for item in (*forked, *others) if own and item[1] == own] or forked:
         return _Base(other.ledger.totals, other.ledger.duration)
-    scan = state.file.scan
-    copied = tuple(row for row in scan.rows if row.key in scan.origins)
-    # A lineage younger than the copied requests took over no total: the parent was killed, or still ran.
-    younger = any(row.time is not None and ledger.start is not None and row.time < ledger.start for row in copied)
-    return _Base({}, 0.0, copied=() if younger else copied)
+    has_parents = all(parent in lineages for parent in scan.origins.values())
+    if difference(total, sums_of(copied)) is None or _is_younger(state, copied, has_parents):
+        copied = ()
+    return _Base({}, 0.0, copied=copied)
+
+
+def _is_younger(state: _State, copied: Iterable[Row], has_parents: bool) -> bool:
+    """Return true if a lineage is younger than the copied requests.
+
+    Then it took over no total: the parent was killed, or still ran. If the clock was behind at the fork, the start
+    does not tell, and a total would be in the parents' logs.
+    """
+    start, first = state.ledger.start, _first_own_time(state)
+    times = [row.time for row in copied if row.time is not None]
+    is_behind = first is not None and any(time > first for time in times)
+    return any(time < start for time in times if start is not None) or (is_behind and has_parents)
+
+
+def _may_be_taken_over(parent: Ledger, fork: _State) -> bool:
+    """Return true if times allow that a fork's process began from another session's total.
+
+    Then it kept the start, or put it as long before its own start as the lineage had run, if the clock was behind.
+    """
+    ledger, first = fork.ledger, _first_own_time(fork)
+    if ledger.start is None or ledger.start == parent.start:
+        return True
+    return first is None or ledger.start + (parent.duration or 0.0) <= first
+
+
+def _first_own_time(fork: _State) -> float | None:
+    """Return the time of the first request before a fork's total that is not a copy, or the total's own time."""
+    ledger, file = fork.ledger, fork.file
+    rows = (row for row in file.scan.rows if row.key not in file.scan.origins)
+    places = ((row.time, file.positions.get(row.key, ledger.place)) for row in rows)
+    own = (time for time, place in places if time is not None and place < ledger.place)
+    return next(own, ledger.written)
 
 
 def _was_copied(state: _State, fork: _State) -> bool:
