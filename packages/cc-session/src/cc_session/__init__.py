@@ -21,8 +21,8 @@ from .pool.launch import LeaseOverrides
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
 from .process.options import sealed_options
-from .session.sent_message import Content
-from .session.session import Session, SessionState
+from .session.sent_message import Content, SessionState
+from .session.session import Session
 from .session.stream import TurnStream
 from .session.turn import Spent, Turn, TurnError, TurnErrorKind
 

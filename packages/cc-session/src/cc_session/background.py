@@ -26,11 +26,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from cc_types import ClaudeCodeError
 
-__all__ = [
-    "BackgroundLoop", "at_exit", "await_on", "caller_loop", "in_forked_child", "on_background", "run_on_background",
-    "start_on_background", "tell_background", "time_limit",
-]  # fmt: skip
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

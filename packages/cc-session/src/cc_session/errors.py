@@ -16,12 +16,6 @@ from typing_extensions import override
 import cc_types
 from cc_types import ClaudeCodeError, JsonValue
 
-__all__ = [
-    "CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "HooksDisabledError", "McpServerFailedError",
-    "MessageParseError", "ProcessExitedError", "QueueTimeoutError", "SessionBusyError", "StartFailedError",
-    "TurnTimeoutError",
-]  # fmt: skip
-
 # By the CLI's names for the causes. The administrator's settings are the cause of those that are not here.
 _START_ADVICE = {
     "cli_version_too_old": "Upgrade claude-agent-sdk, which brings a newer CLI, or set cli_path to a newer one.",

@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-__all__ = ["PoolLimits", "Timeouts", "checked_seconds", "refuse_keywords"]
-
 _NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission", "question"})
 
 

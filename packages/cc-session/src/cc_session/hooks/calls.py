@@ -25,8 +25,6 @@ from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatc
 from ..background import await_on
 from .hook import Hook, HookResult
 
-__all__ = ["CallbackRunner", "denied", "for_the_cli", "in_thread", "keeping_in_memory", "mark_of_programs"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

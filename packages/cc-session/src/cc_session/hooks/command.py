@@ -20,8 +20,6 @@ from claude_agent_sdk import HookJSONOutput
 from .calls import mark_of_programs
 from .hook import Hook, HookResult, HookReturn, OnError
 
-__all__ = ["CommandFailedError", "command_hook"]
-
 logger = logging.getLogger(__name__)
 
 # An answer has some hundred bytes. It goes to the CLI as a line, and the reason for a refusal to the model.

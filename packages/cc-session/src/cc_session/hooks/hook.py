@@ -19,8 +19,6 @@ from cc_types import JsonValue
 
 from ..limits import checked_seconds
 
-__all__ = ["EVENTS", "MAX_SECONDS", "Hook", "HookResult", "HookReturn", "OnError", "hook"]
-
 OnError: TypeAlias = Literal["block", "continue"]
 """Effect of a failed hook on the call, the prompt or the event's other subject."""
 

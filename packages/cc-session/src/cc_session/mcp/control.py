@@ -26,8 +26,6 @@ from .servers import WireServers, mcp_name, server_rule
 if TYPE_CHECKING:
     from ..process.connection import CLIConnection
 
-__all__ = ["McpControl"]
-
 # First and longest wait between status requests; a starting program takes some hundred milliseconds.
 _POLL_SECONDS = 0.01
 _MAX_POLL_SECONDS = 0.2

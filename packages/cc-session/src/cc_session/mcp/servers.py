@@ -20,12 +20,6 @@ from cc_types import JsonValue
 
 from ..process.options import without_login
 
-__all__ = [
-    "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "HTTPServer", "InProcessServer", "McpServer", "SSEServer",
-    "StdioServer", "WireServers", "calling_freely", "check_length", "check_server_name", "is_mcp_name", "mcp_name",
-    "server_rule", "split_mcp_name", "wire_servers",
-]  # fmt: skip
-
 PLAIN_NAMES_ENV: Final[Mapping[str, str]] = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 """Environment of a CLI that shows the model MCP tools under their plain names. Rules and hooks see the full names."""
 

@@ -33,8 +33,6 @@ from ..limits import Timeouts
 from .policy import Ask, Policy, Verdict, tool_name_of
 from .questions import QUESTION_TOOL, QuestionDesk
 
-__all__ = ["PolicyGate", "in_memory_only"]
-
 logger = logging.getLogger(__name__)
 
 # Few calls are between the hook and the callback. A dropped call is treated as a call that no hook has seen.

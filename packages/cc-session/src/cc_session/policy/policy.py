@@ -18,8 +18,6 @@ from claude_agent_sdk import PermissionResult, ToolPermissionContext
 from ..limits import checked_seconds
 from ..mcp.servers import is_mcp_name, mcp_name
 
-__all__ = ["Ask", "Behavior", "Default", "Policy", "Rule", "Verdict", "is_known_tool", "tool_name_of"]
-
 # Tools in CLI 2.1.71 to 2.1.330. A newer CLI may have others.
 _TOOLS = (
     "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",

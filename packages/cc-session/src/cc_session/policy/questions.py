@@ -16,8 +16,6 @@ from cc_types import JsonValue
 
 from ..hooks.calls import CallbackRunner
 
-__all__ = ["QUESTION_TOOL", "Question", "QuestionDesk", "Questions"]
-
 logger = logging.getLogger(__name__)
 
 QUESTION_TOOL = "AskUserQuestion"

@@ -28,8 +28,6 @@ from .processes import Processes, WarmTarget
 from .stats import Figures, PoolStats
 from .worker import Worker, WorkerState
 
-__all__ = ["Lease", "PoolCore"]
-
 logger = logging.getLogger(__name__)
 
 # Interval between checks for dead, large, long idle and missing processes.

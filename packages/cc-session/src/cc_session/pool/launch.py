@@ -31,8 +31,6 @@ from ..process.options import Login, is_sealed, login_of, sealed_options
 from ..process.transport import EXACT_MODES, SettingValues
 from ..session.extensions import SessionSetup
 
-__all__ = ["Launch", "LeaseOverrides", "serves_once"]
-
 # Beginnings of this process's environment variables that choose a login or an API. Others are read at the start.
 _LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
 

@@ -28,8 +28,6 @@ from .core import Lease, PoolCore
 from .launch import Launch, LeaseOverrides
 from .stats import PoolStats
 
-__all__ = ["PoolOwner", "SessionPool", "query"]
-
 _owners: "weakref.WeakSet[PoolOwner]" = weakref.WeakSet()
 
 

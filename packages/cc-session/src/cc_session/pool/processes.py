@@ -17,8 +17,6 @@ from ..process.cli_process import memory_of
 from .launch import Launch
 from .worker import Worker
 
-__all__ = ["Processes", "WarmTarget"]
-
 # Assumed memory of a process, in megabytes, while there is none to measure.
 _FIRST_GUESS_MB = 120.0
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Figures", "PoolStats"]
-
 _MAX_RECORDS = 100
 
 

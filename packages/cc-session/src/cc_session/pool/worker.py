@@ -27,8 +27,6 @@ from ..session.extensions import Extensions
 from ..session.session import Session
 from .launch import Launch, serves_once
 
-__all__ = ["Changes", "PooledSession", "Worker", "WorkerState"]
-
 logger = logging.getLogger(__name__)
 
 # A killed or hanging process gives no answer. The check takes a millisecond, so it is skipped after a recent answer.

@@ -33,8 +33,6 @@ from .options import check_paths, cli_advice, wait_for_renewal
 from .private_folder import PrivateFolder
 from .process_tree import MARK, descendants, end_all, set_limit, start_watchdog
 
-__all__ = ["CLIProcess", "LastWords", "Memory", "Phase", "memory_of"]
-
 Phase = Literal["connect", "turn", "control"] | None
 """A process's activity, for errors: starting, answering a prompt or a control request; None if idle."""
 

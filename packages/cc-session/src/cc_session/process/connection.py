@@ -29,8 +29,6 @@ from .cli_process import CLIProcess, Phase
 from .options import CLOUD_VARIABLES, api_address, api_url
 from .transport import QUESTIONS, ControlTransport, ignore_outcome
 
-__all__ = ["CLIConnection", "LoginResult", "translated", "unreachable", "wait_until_closed"]
-
 logger = logging.getLogger(__name__)
 
 # A starting CLI fetches an organization's settings and limits from Anthropic's API, and without a network repeats that

@@ -25,11 +25,6 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from ..errors import CLIConnectionError, CLINotFoundError
 
-__all__ = [
-    "CLOUD_VARIABLES", "Login", "api_address", "api_origin", "api_url", "bundled_cli", "check_paths", "cli_advice",
-    "find_cli", "is_sealed", "login_advice", "login_of", "sealed_options", "wait_for_renewal", "without_login",
-]  # fmt: skip
-
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
     "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_VERTEX",

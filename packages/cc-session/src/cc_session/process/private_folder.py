@@ -21,8 +21,6 @@ from ..errors import CLIConnectionError
 from .options import Login, is_sealed, login_of, without_login
 from .process_tree import MARK
 
-__all__ = ["PrivateFolder"]
-
 # In this folder the CLI logs MCP servers, with arguments and results of failed calls, in files that every user can read
 # and that stay. It reads the variable only at the start; macOS and Windows have other places. CLI 2.1.329.
 _CACHE = "XDG_CACHE_HOME" if sys.platform not in ("darwin", "win32") else None

@@ -25,8 +25,6 @@ import psutil
 
 from ..background import in_forked_child
 
-__all__ = ["MARK", "descendants", "end_all", "limit_of", "set_limit", "start_watchdog"]
-
 MARK = "CC_SESSION_FOLDER"
 """Environment variable that identifies a process's session, by the path of the private folder."""
 

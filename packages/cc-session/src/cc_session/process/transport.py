@@ -29,11 +29,6 @@ from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 from ..background import time_limit
 
-__all__ = [
-    "EXACT_MODES", "QUESTIONS", "ControlTransport", "Observer", "SettingValues", "Settings", "SideEffects",
-    "ignore_outcome", "settings_in", "variable",
-]  # fmt: skip
-
 # Sent for every queued message; the SDK does not know this type and would log that each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
 

@@ -25,8 +25,6 @@ from ..process.transport import SettingValues, variable
 from .extensions import Extensions
 from .sent_message import Content, CostLedger, History, SentMessage, TurnEvent, TurnState, assistant_line
 
-__all__ = ["LeaseTerm", "SessionCore", "control_requests"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -34,8 +34,6 @@ from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
 from ..process.connection import CLIConnection
 from ..process.options import is_sealed
 
-__all__ = ["Extensions", "SessionSetup", "check_mode"]
-
 # This variable makes the CLI run bare, without hooks, wherever it is set: options, environment, or a settings file.
 _BARE = "CLAUDE_CODE_SIMPLE"
 _TRUE = frozenset({"1", "true", "yes", "on"})

@@ -21,11 +21,6 @@ from cc_types import ControlRequestError, JsonValue, ModelUsage
 from ..errors import MessageParseError
 from .turn import Spent
 
-__all__ = [
-    "SESSION_STATES", "TRANSITIONS", "Content", "CostLedger", "History", "SentMessage", "SessionState", "TurnEvent",
-    "TurnState", "assistant_line",
-]  # fmt: skip
-
 Content: TypeAlias = str | list[dict[str, JsonValue]]
 """A message's `content`, as in the Messages API."""
 SessionState = Literal["idle", "busy", "dirty", "dead"]

@@ -26,8 +26,6 @@ from .sent_message import SESSION_STATES, Content, SentMessage, SessionState
 from .stream import TurnStream
 from .turn import Spent, Turn
 
-__all__ = ["Session", "SessionState"]
-
 
 class Session:
     """A CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.

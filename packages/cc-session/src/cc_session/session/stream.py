@@ -22,8 +22,6 @@ from .core import LeaseTerm, SessionCore
 from .sent_message import SentMessage, TurnEvent, TurnState
 from .turn import Turn, turn_error
 
-__all__ = ["TurnStream"]
-
 logger = logging.getLogger(__name__)
 
 _TRACER = get_tracer("cc_session")

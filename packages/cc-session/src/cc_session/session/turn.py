@@ -30,8 +30,6 @@ from cc_types.failures import BY_CLI_NAME, BY_KIND, FailureKind, advice_of, fail
 
 from ..process.options import login_advice
 
-__all__ = ["Spent", "Turn", "TurnError", "TurnErrorKind", "turn_error"]
-
 TurnErrorKind: TypeAlias = FailureKind
 """Kind of failure; `"other"` is any kind without a name here."""
 
