@@ -50,7 +50,6 @@ class LoopAnswer:
         waits: Waits | None = None,
     ) -> None:  # fmt: skip
         self.message = answer
-        """The message as sent to the caller."""
         self.server_name = server_name
         self._own, self._others, self._waits = own, others, waits
         self._steps: list[_Step] = []

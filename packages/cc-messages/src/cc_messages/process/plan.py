@@ -85,7 +85,6 @@ class Reading:
         self.has_begun: bool = False
         """True if the CLI has begun the turn; messages before that are about an earlier turn."""
         self.result: ResultMessage | None = None
-        """The end of the turn."""
         self.apology: AssistantMessage | None = None
         """The CLI's own report about a failed API call."""
 
