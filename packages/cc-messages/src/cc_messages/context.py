@@ -29,11 +29,6 @@ from cc_session import McpServer, Policy, Questions, Rule
 from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name
 from cc_types import JsonValue, LimitWindow, RateLimits
 
-__all__ = [
-    "CLAUDE_CODE_SERVER", "CLICall", "CLITools", "ClaudeCodeTools", "LimitCallback", "LimitWatch", "RequestContext",
-    "RequestReport", "ToolServerKey", "current_context", "request_context",
-]  # fmt: skip
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -46,8 +46,6 @@ from .process.plan import LaunchBuilder
 from .process.request_process import RequestProcess
 from .request_handler import Body, ResponseStream, answer
 
-__all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
-
 ERROR_EXTENSION = "claude_code_error"
 """The key of `Response.extensions` for the `ClaudeCodeError` that a response reports."""
 

@@ -18,8 +18,6 @@ from cc_types import ModelUsage
 
 _prices = cache(Prices)
 
-__all__ = ["cost_of", "has_price", "usages_of", "with_cost"]
-
 
 def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
     """Return the usage in a message as the API sent it, without models that declined before any output: they cost none.

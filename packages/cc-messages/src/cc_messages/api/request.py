@@ -22,11 +22,6 @@ from ..context import RequestContext
 from .conversation import unfolded_messages, with_breakpoints
 from .response import invalid
 
-__all__ = [
-    "PLAIN_MODEL", "MessagesRequest", "check_headers", "headers_env", "parse_object", "request_head", "run_on_body",
-    "system_texts", "whole_request",
-]  # fmt: skip
-
 T = TypeVar("T")
 _Object: TypeAlias = dict[str, JsonValue]
 

@@ -25,12 +25,6 @@ from cc_session.internals import login_advice
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, ProcessExitedError
 from cc_types.failures import BEDROCK_TYPES, BY_CLI_NAME, BY_TYPE, failure_of
 
-__all__ = [
-    "REQUEST_ID", "WHITESPACE", "Answer", "Event", "FinalError", "MethodNotAllowedError", "UnreadableEventError",
-    "as_logged", "error_body", "error_headers", "error_response", "invalid", "overloaded", "retry_after",
-    "says_nothing", "sse", "turn_error",
-]  # fmt: skip
-
 Event = dict[str, Any]
 """An event in the Messages API's stream, as the API sent it."""
 

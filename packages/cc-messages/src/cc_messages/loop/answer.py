@@ -30,8 +30,6 @@ from ..process.plan import Reading
 from .calls import Approvals, ToolServer, TurnCalls
 from .request import LoopRequest
 
-__all__ = ["LoopAnswer", "LoopReading"]
-
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]

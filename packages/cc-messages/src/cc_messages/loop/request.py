@@ -20,8 +20,6 @@ from ..api.request import MessagesRequest, parse_object, request_head, system_te
 from ..api.response import WHITESPACE, invalid, says_nothing
 from ..context import ClaudeCodeTools, RequestContext, ToolServerKey
 
-__all__ = ["LoopRequest", "check_pairs", "merged", "parse_request"]
-
 _Object = dict[str, JsonValue]
 
 # Fields that are not parameters: the CLI sends or places them by itself.

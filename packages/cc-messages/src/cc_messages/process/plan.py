@@ -38,8 +38,6 @@ from ..context import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 
-__all__ = ["Allowance", "LaunchBuilder", "Reading", "RequestLaunch", "RequestPlan", "logged"]
-
 # For the limit of one token.
 _LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
 # A process without commands: the CLI would search them after each parameter change.

@@ -29,8 +29,6 @@ from ..api.response import Answer, Event, as_logged
 from .api_log import LOG_ENV, NUMBER_VARIABLE, APILog, call_numbers
 from .plan import Reading, RequestLaunch, RequestPlan
 
-__all__ = ["RequestProcess"]
-
 logger = logging.getLogger(__name__)
 
 # The log comes with the first event. It is late on an overloaded machine only, and without it there is no proof.

@@ -17,10 +17,6 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from ..transport import ClaudeCodeTransport
 
-__all__ = [
-    "Client", "ClientFile", "ClientTable", "LoginTransports", "check_private", "parse_clients", "single_client",
-]  # fmt: skip
-
 logger = logging.getLogger(__name__)
 
 Access: TypeAlias = Literal["messages", "metrics", "all"]

@@ -31,8 +31,6 @@ from .clients import Client, LoginTransports
 from .connections import trust_connection
 from .request_record import RequestRecord
 
-__all__ = ["MAX_VALUES", "Gate", "check_values"]
-
 logger = logging.getLogger(__name__)
 
 MAX_VALUES = 250_000

@@ -23,8 +23,6 @@ from pathlib import Path
 
 from .clients import check_private
 
-__all__ = ["RETRY_SECONDS", "Usage", "UsageLedger", "UsageStore", "UsageTotal"]
-
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
