@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cc_messages.loop.request import parse_request
 from cc_messages.server.http_server import MAX_VALUES, check_values
-from cc_messages.transport import parse_request
 from cc_types import APIError
 
 from .api_data import BODY, MESSAGES

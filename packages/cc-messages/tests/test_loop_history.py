@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from cc_messages.context import ClaudeCodeTools, RequestContext
-from cc_messages.loop.request import LoopRequest
-from cc_messages.transport import parse_request
+from cc_messages.loop.request import LoopRequest, parse_request
 from cc_types import APIError
 
 from .api_data import THINKING, text

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cc_messages.api.request import PLAIN_MODEL
-from cc_messages.transport import parse_request
+from cc_messages.loop.request import parse_request
 from cc_session.internals import Login
 from cc_types import APIError
 

@@ -29,11 +29,6 @@ from cc_session import McpServer, Policy, Questions, Rule
 from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name
 from cc_types import JsonValue, LimitWindow, RateLimits
 
-__all__ = [
-    "CLAUDE_CODE_SERVER", "CLICall", "CLITools", "ClaudeCodeTools", "LimitCallback", "LimitWatch", "RequestContext",
-    "RequestReport", "ToolServerKey", "current_context", "request_context",
-]  # fmt: skip
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -270,7 +265,7 @@ class RequestContext:
         return await asyncio.wrap_future(future)
 
 
-_current: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
+current_context: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
 
 
 @contextmanager
@@ -295,29 +290,22 @@ def request_context(
             its length. It is called in another thread, so it must return at once.
     """
     context = RequestContext(tools, claude_code_tools, on_message, on_usage)
-    token = _current.set(context)
+    token = current_context.set(context)
     try:
         yield context
     finally:
-        _current.reset(token)
-
-
-def current_context() -> RequestContext | None:
-    """Return the request context set in the current task."""
-    return _current.get()
+        current_context.reset(token)
 
 
 class LimitWatch:
-    """Keeps the last known limits, and calls back as `ClaudeCodeTransport` describes `on_limit`."""
+    """Keeps the facts that `ClaudeCodeTransport` shows, and calls back as described there for `on_limit`."""
 
     def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:
         for threshold in thresholds:
             if not 0 < threshold <= 1:
                 raise ValueError(f"limit_thresholds must be shares above 0 and at most 1, such as 0.8, not {threshold}")
         self.last: RateLimits | None = None
-        """The limits in the last response that had any."""
         self.login_expires_at: datetime | None = None
-        """Time when a login with `/login` ends, as Claude Code reported it last."""
         self._callback = callback
         self._thresholds = tuple(thresholds)
         self._passed: dict[str, tuple[datetime | None, float]] = {}

@@ -33,8 +33,6 @@ from .context import LimitWatch, RequestReport
 from .process.plan import RequestLaunch
 from .process.request_process import RequestProcess
 
-__all__ = ["Body", "Head", "ResponseStream", "answer"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -37,24 +37,14 @@ from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .api.conversation import unfolded_messages
 from .api.other_paths import APIAccess, catalogue, find, page, resolve
-from .api.request import (
-    MessagesRequest,
-    check_headers,
-    headers_env,
-    parse_object,
-    request_head,
-    run_on_body,
-    whole_request,
-)  # fmt: skip
-from .api.response import MethodNotAllowedError, error_response, invalid, overloaded
-from .context import LimitCallback, LimitWatch, RequestContext, current_context
+from .api.request import check_headers, headers_env, parse_object, run_on_body
+from .api.response import MethodNotAllowedError, error_response, overloaded
+from .context import LimitCallback, LimitWatch, current_context
 from .loop.plan import loop_launch
-from .loop.request import LoopRequest, loop_request
+from .loop.request import LoopRequest, parse_request
 from .process.plan import LaunchBuilder
 from .process.request_process import RequestProcess
 from .request_handler import Body, ResponseStream, answer
-
-__all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport", "parse_request"]
 
 ERROR_EXTENSION = "claude_code_error"
 """The key of `Response.extensions` for the `ClaudeCodeError` that a response reports."""
@@ -164,7 +154,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         parse = partial(
             parse_request,
             betas=request.headers.get("anthropic-beta", ""),
-            context=current_context(),
+            context=current_context.get(),
             headers=headers_env(request.headers.items(), ChainMap(self._env, os.environ)),
             login=login_of(self._env),
             places_breakpoints=self.cache_breakpoints,
@@ -303,31 +293,6 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     def __repr__(self) -> str:
         return f"<ClaudeCodeTransport {self.stats().summary}>"
-
-
-def parse_request(
-    body: bytes,
-    betas: str = "",
-    context: RequestContext | None = None,
-    headers: Mapping[str, str] | None = None,
-    *,
-    login: Login = Login.API_KEY,
-    places_breakpoints: bool = False,
-) -> MessagesRequest:
-    """Parse a request; return a `LoopRequest` if the CLI calls some tools by itself.
-
-    `betas` is the `anthropic-beta` header, `headers` are variables with other headers for the API. With
-    `places_breakpoints` a request without cache breakpoints gets some.
-    """
-    try:
-        fields = parse_object(body)
-        head = request_head(fields, betas, headers or {}, context)
-        loop = None
-        if context is not None and (context.tools or context.claude_code_tools):
-            loop = loop_request(fields, head, context)
-        return loop or whole_request(fields, head, login, places_breakpoints=places_breakpoints)
-    except RecursionError as error:
-        raise invalid("The request body is nested too deeply") from error
 
 
 async def _models(core: PoolCore, launches: LaunchBuilder) -> JsonValue:

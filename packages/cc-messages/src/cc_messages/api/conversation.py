@@ -18,11 +18,6 @@ from cc_types import JsonValue
 from ..context import CLAUDE_CODE_SERVER
 from .response import invalid
 
-__all__ = [
-    "Block", "HistoryMessage", "as_blocks", "as_mcp_result", "unfolded", "unfolded_messages", "with_breakpoints",
-    "without_cache_control",
-]  # fmt: skip
-
 Block: TypeAlias = dict[str, JsonValue]
 
 # Fields with blocks inside a block: results and search results, and a document's source.

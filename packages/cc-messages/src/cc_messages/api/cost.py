@@ -16,7 +16,7 @@ from cc_convert.log_files.usage import MessageUsage, counts_in, message_usage, s
 from cc_convert.prices import Prices
 from cc_types import ModelUsage
 
-__all__ = ["cost_of", "has_price", "usages_of", "with_cost"]
+_prices = cache(Prices)
 
 
 def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
@@ -67,8 +67,3 @@ def _model_usage(usage: MessageUsage) -> ModelUsage:
         web_search_requests=usage.web_searches,
         cost_usd=cost_of([usage]) or 0.0,
     )
-
-
-@cache
-def _prices() -> Prices:
-    return Prices()

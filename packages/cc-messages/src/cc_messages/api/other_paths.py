@@ -23,8 +23,6 @@ from cc_types import APIError, JsonValue
 
 from .response import invalid
 
-__all__ = ["APIAccess", "Model", "catalogue", "find", "page", "resolve"]
-
 Model = dict[str, JsonValue]
 
 _DEFAULT_LIMIT = "20"

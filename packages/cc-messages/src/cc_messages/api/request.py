@@ -22,11 +22,6 @@ from ..context import RequestContext
 from .conversation import unfolded_messages, with_breakpoints
 from .response import invalid
 
-__all__ = [
-    "PLAIN_MODEL", "MessagesRequest", "check_headers", "headers_env", "parse_object", "request_head", "run_on_body",
-    "system_texts", "whole_request",
-]  # fmt: skip
-
 T = TypeVar("T")
 _Object: TypeAlias = dict[str, JsonValue]
 
@@ -90,13 +85,11 @@ class MessagesRequest:
     """Model id or alias."""
     stream: bool
     context: RequestContext | None
-    """The caller's options outside the body."""
     extra_body: str = ""
     """Fields that replace the CLI's own conversation and parameters, as a JSON object."""
     system: tuple[str, ...] = ()
     """System prompt, if the CLI has to send it."""
     process_model: str = ""
-    """Model to set on the process."""
     betas: str = ""
     """Value of the `anthropic-beta` header, if a process has to be started with it."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])

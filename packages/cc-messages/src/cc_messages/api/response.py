@@ -22,22 +22,8 @@ from typing_extensions import override
 
 from cc_session import QueueTimeoutError
 from cc_session.internals import login_advice
-from cc_types import (
-    APIError,
-    ClaudeCodeError,
-    CLIConnectionError,
-    JsonValue,
-    PlanLimitError,
-    ProcessExitedError,
-    RateLimits,
-)  # fmt: skip
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, ProcessExitedError
 from cc_types.failures import BEDROCK_TYPES, BY_CLI_NAME, BY_TYPE, failure_of
-
-__all__ = [
-    "REQUEST_ID", "WHITESPACE", "Answer", "Event", "FinalError", "MethodNotAllowedError", "UnreadableEventError",
-    "as_logged", "error_body", "error_headers", "error_response", "invalid", "overloaded", "retry_after",
-    "says_nothing", "sse", "turn_error", "with_limits",
-]  # fmt: skip
 
 Event = dict[str, Any]
 """An event in the Messages API's stream, as the API sent it."""
@@ -314,17 +300,6 @@ def as_logged(
         retry_after=retry_after(headers),
         details={name: value for name, value in entry.items() if name not in ("message", "type")},
     )
-
-
-def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
-    """Return the error, as a `PlanLimitError` if `limits` show that a plan window is used up."""
-    resets_at = None if limits is None else limits.exhausted_until
-    if limits is None or resets_at is None or not isinstance(error, APIError):
-        return error
-    if error.status is None or failure_of(error.status).kind != "rate_limit":
-        return error
-    names = ("message", "error_type", "request_id", "retry_after", "details")
-    return PlanLimitError(limits=limits, resets_at=resets_at, **{name: getattr(error, name) for name in names})
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -4,9 +4,9 @@ The blocks of all answers and tool calls are in order of arrival (`api/conversat
 is the sum, with each API call as an iteration. Pure: messages go in, events come out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from claude_agent_sdk import (
     AssistantMessage,
@@ -30,29 +30,23 @@ from ..process.plan import Reading
 from .calls import Approvals, ToolServer, TurnCalls
 from .request import LoopRequest
 
-__all__ = ["LoopAnswer", "LoopReading"]
-
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-
-Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
-"""A function of a call's id, tool name and input."""
 
 
 class LoopAnswer:
     """A loop's one message, built from events and tool results.
 
     The caller's tools are on the MCP server `server_name`. The CLI calls those in `own`, from the CLI's names to the
-    caller's; calls to `others` end the answer, and so do calls of the CLI's own tools for which `waits` is true.
+    caller's; calls to `others` end the answer, and so do calls of the CLI's own tools that wait for `approvals`.
     """
 
     def __init__(
         self, answer: Answer, server_name: str, own: Mapping[str, str], others: Mapping[str, str],
-        waits: Waits | None = None,
+        approvals: Approvals | None = None,
     ) -> None:  # fmt: skip
         self.message = answer
-        """The message as sent to the caller."""
         self.server_name = server_name
-        self._own, self._others, self._waits = own, others, waits
+        self._own, self._others, self._approvals = own, others, approvals
         self._steps: list[_Step] = []
         self._next_index = 0
         self._unanswered: set[str] = set()
@@ -116,7 +110,7 @@ class LoopAnswer:
         start = {**event, "index": step.indices[event["index"]]}
         if block["type"] != "tool_use":
             return self._emit(start)
-        if self._waits is not None and block["name"] not in self._own and block["name"] not in self._others:
+        if self._approvals is not None and block["name"] not in self._own and block["name"] not in self._others:
             # The form depends on the input, which comes later.
             step.delayed = [start]
             return []
@@ -134,8 +128,8 @@ class LoopAnswer:
     def _end_block(self, step: "_Step", event: Event) -> list[Event]:
         index, block = step.indices[event["index"]], step.answer.block(event["index"])
         events, step.delayed = step.delayed, []
-        if events and self._waits is not None:  # the call is complete now
-            if self._waits(block["id"], block["name"], block["input"]):
+        if events and self._approvals is not None:  # the call is complete now
+            if self._approvals.waits(block["id"], block["name"], block["input"]):
                 step.waiting.add(block["id"])
             else:
                 events[0] = {**events[0], "content_block": self._for_caller(events[0]["content_block"])}
@@ -234,7 +228,7 @@ class LoopReading(Reading):
             "" if key is None else key.name,
             {cli_name: name for cli_name, name in names.items() if name in own},
             {cli_name: name for cli_name, name in names.items() if name not in own},
-            None if approvals is None else approvals.waits,
+            approvals,
         )
 
     @property

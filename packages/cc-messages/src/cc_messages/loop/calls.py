@@ -45,8 +45,6 @@ from ..context import CLICall, ToolServerKey
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["APPROVED", "Approvals", "Run", "ToolServer", "TurnCalls"]
-
 _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns the result in MCP's form."""

@@ -39,8 +39,6 @@ from .answer import LoopReading
 from .calls import Approvals, ToolServer
 from .request import LoopRequest
 
-__all__ = ["LoopPlan", "loop_launch"]
-
 # Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API's clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 

@@ -8,18 +8,17 @@ that the CLI's history would change. Pure functions.
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from cc_session.internals import Login
 from cc_types import JsonValue
 
 from ..api.conversation import Block, HistoryMessage, as_blocks, unfolded, without_cache_control
-from ..api.request import MessagesRequest, system_texts
+from ..api.request import MessagesRequest, parse_object, request_head, system_texts, whole_request
 from ..api.response import WHITESPACE, invalid, says_nothing
 from ..context import ClaudeCodeTools, RequestContext, ToolServerKey
-
-__all__ = ["LoopRequest", "check_pairs", "loop_request", "merged"]
 
 _Object = dict[str, JsonValue]
 
@@ -50,8 +49,33 @@ class LoopRequest(MessagesRequest):
     """The request's tools that the CLI knows; None if there are none."""
 
 
-def loop_request(fields: _Object, head: MessagesRequest, context: RequestContext) -> LoopRequest | None:
-    """Parse a request body for the CLI's own loop; return None if the CLI calls none of the tools."""
+def parse_request(
+    body: bytes,
+    betas: str = "",
+    context: RequestContext | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    login: Login = Login.API_KEY,
+    places_breakpoints: bool = False,
+) -> MessagesRequest:
+    """Parse a request; return a `LoopRequest` if the CLI calls some tools by itself.
+
+    `betas` is the `anthropic-beta` header, `headers` are variables with other headers for the API. With
+    `places_breakpoints` a request without cache breakpoints gets some.
+    """
+    try:
+        fields = parse_object(body)
+        head = request_head(fields, betas, headers or {}, context)
+        loop = None if context is None else _loop_request(fields, head, context)
+        return loop or whole_request(fields, head, login, places_breakpoints=places_breakpoints)
+    except RecursionError as error:
+        raise invalid("The request body is nested too deeply") from error
+
+
+def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContext) -> LoopRequest | None:
+    """Return the request for the CLI's own loop; None if the CLI calls none of the tools."""
+    if context.tools is None and context.claude_code_tools is None:
+        return None
     server = _tool_server(fields, context)
     if server is None and context.claude_code_tools is None:
         return None

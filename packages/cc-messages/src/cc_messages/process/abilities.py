@@ -15,8 +15,6 @@ from cc_session import Session
 from cc_session.internals import PooledSession
 from cc_types import CLIConnectionError, ControlRequestError, ProcessExitedError
 
-__all__ = ["Abilities"]
-
 logger = logging.getLogger(__name__)
 
 _PROBE = "CC_MESSAGES_PROBE"

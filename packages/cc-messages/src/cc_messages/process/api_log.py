@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "NUMBER_VARIABLE", "APILog", "call_numbers"]
-
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error", "FORCE_COLOR": "0"}
 """Variables for the start: the CLI's API client logs everything, the CLI itself only errors, and no line has colors."""
 LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}

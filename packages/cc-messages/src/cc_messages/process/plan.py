@@ -38,8 +38,6 @@ from ..context import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 
-__all__ = ["Allowance", "LaunchBuilder", "Reading", "RequestLaunch", "RequestPlan", "logged"]
-
 # For the limit of one token.
 _LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
 # A process without commands: the CLI would search them after each parameter change.
@@ -85,7 +83,6 @@ class Reading:
         self.has_begun: bool = False
         """True if the CLI has begun the turn; messages before that are about an earlier turn."""
         self.result: ResultMessage | None = None
-        """The end of the turn."""
         self.apology: AssistantMessage | None = None
         """The CLI's own report about a failed API call."""
 

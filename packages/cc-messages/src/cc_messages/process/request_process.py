@@ -21,14 +21,13 @@ from typing_extensions import override
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_session import TurnError, TurnStream
 from cc_session.internals import Launch, LoginResult, PooledSession, Worker, api_address, variable
-from cc_types import ClaudeCodeError, CLIConnectionError, RateLimits
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, PlanLimitError, RateLimits
+from cc_types.failures import failure_of
 
 from ..api.request import MessagesRequest
-from ..api.response import Answer, Event, as_logged, with_limits
+from ..api.response import Answer, Event, as_logged
 from .api_log import LOG_ENV, NUMBER_VARIABLE, APILog, call_numbers
 from .plan import Reading, RequestLaunch, RequestPlan
-
-__all__ = ["RequestProcess"]
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +53,7 @@ class RequestProcess(Worker):
         super().__init__(launch, session)
         session.has_spans = False  # the request has one
         self.log = log
-        """Log entries about the last API call."""
         self.on_limits: Callable[[RateLimits], object] | None = None
-        """Called with an API response's limits."""
         self.on_login: Callable[[datetime | None], object] | None = None
         """Called after an answer with the end of a login with `/login`; with None for another login."""
         self._plan, self._resources = plan, resources
@@ -119,7 +116,7 @@ class RequestProcess(Worker):
                 await self._prove()
             await self.log.failed()
             logged = as_logged(error, self.log.error, self.log.status, self.log.headers)
-            raise with_limits(logged, self._note_limits()) from error.__cause__
+            raise _with_limits(logged, self._note_limits()) from error.__cause__
 
     async def _prove(self) -> None:
         """Check that the API was called with this request's parameters."""
@@ -270,3 +267,14 @@ class RequestProcess(Worker):
         finally:
             await self._turn.aclose()
         await self.session.vacate()
+
+
+def _with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
+    """Return the error, as a `PlanLimitError` if `limits` show that a plan window is used up."""
+    resets_at = None if limits is None else limits.exhausted_until
+    if limits is None or resets_at is None or not isinstance(error, APIError):
+        return error
+    if error.status is None or failure_of(error.status).kind != "rate_limit":
+        return error
+    names = ("message", "error_type", "request_id", "retry_after", "details")
+    return PlanLimitError(limits=limits, resets_at=resets_at, **{name: getattr(error, name) for name in names})

@@ -15,8 +15,6 @@ from ..api.response import FinalError
 from .clients import Client, ClientTable
 from .usage import RETRY_SECONDS, UsageLedger, UsageTotal
 
-__all__ = ["Admission"]
-
 # A place is free as soon as any answer has ended.
 _BUSY_RETRY_SECONDS = 1.0
 

@@ -20,10 +20,7 @@ from .usage import UsageLedger, UsageStore
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["TOKEN_VARIABLE", "create_app", "new_token"]
-
 TOKEN_VARIABLE = "CC_MESSAGES_TOKEN"  # noqa: S105 - the name of a variable
-"""The environment variable with the token, used without the argument."""
 
 _MEGABYTE = 1024 * 1024
 

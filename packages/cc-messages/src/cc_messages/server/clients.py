@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +16,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from ..transport import ClaudeCodeTransport
-from .private_file import read_private
-
-__all__ = [
-    "Client", "ClientFile", "ClientFileError", "ClientTable", "LoginTransports", "parse_clients", "single_client",
-]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -81,12 +77,8 @@ class ClientTable:
         return matches[0] if matches else None
 
 
-class ClientFileError(ValueError):
-    """Raised if the file with the clients cannot be used."""
-
-
 class ClientFile:
-    """The clients of a file. Each reading calls `check`, which may raise `ValueError`; later errors change nothing."""
+    """The clients of a file. The first reading can raise `ValueError`, as `check` can; later errors change nothing."""
 
     def __init__(self, path: Path, check: Callable[[ClientTable], None]) -> None:
         self._path, self._check = path, check
@@ -99,7 +91,7 @@ class ClientFile:
             self._last_stamp = stamp
             try:
                 self._table = self._read()
-            except ClientFileError as error:
+            except ValueError as error:
                 logger.error("The clients stay as they were: %s", error)
             else:
                 logger.info("Read %s again: %d clients", self._path, len(self._table.clients))
@@ -124,10 +116,33 @@ class ClientFile:
             table = parse_clients(tomllib.loads(read_private(self._path)))
             self._check(table)
         except OSError as error:
-            raise ClientFileError(f"the file with the clients cannot be read: {error}") from error
+            raise ValueError(f"the file with the clients cannot be read: {error}") from error
         except ValueError as error:  # also bytes that are not UTF-8, and TOML that is invalid
-            raise ClientFileError(f"{self._path}: {error}") from error
+            raise ValueError(f"{self._path}: {error}") from error
         return table
+
+
+def read_private(path: Path) -> str:
+    """Return the text of a file to which only the owner has access.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: Other users have access to it, or it is not a regular file with a text.
+    """
+    # Opening a named pipe would wait for a writer.
+    at_once = getattr(os, "O_NONBLOCK", 0)
+    with open(path, encoding="utf-8", opener=lambda path, flags: os.open(path, flags | at_once)) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError("it is not a regular file")
+        check_private(mode)
+        return file.read()
+
+
+def check_private(mode: int) -> None:
+    """Raise `ValueError` if others than the owner have access to a file with this mode."""
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ValueError(f"other users have access to it (mode {stat.S_IMODE(mode):o}): chmod 600 takes it away")
 
 
 def parse_clients(document: Mapping[str, object]) -> ClientTable:

@@ -23,8 +23,6 @@ from cc_types import ClaudeCodeError
 from ..transport import ClaudeCodeTransport
 from .app import TOKEN_VARIABLE, create_app, new_token
 
-__all__ = ["main"]
-
 _MEGABYTE = 1024 * 1024
 # The answer takes a fifth of a second.
 _LOGIN_SECONDS = 10.0

@@ -15,8 +15,6 @@ from starlette.types import ASGIApp, Scope
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["limited_connections", "serve_until_signal", "trust_connection"]
-
 logger = logging.getLogger(__name__)
 
 _STATE_KEY = "cc_messages.connection"

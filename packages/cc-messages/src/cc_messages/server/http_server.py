@@ -31,8 +31,6 @@ from .clients import Client, LoginTransports
 from .connections import trust_connection
 from .request_record import RequestRecord
 
-__all__ = ["MAX_VALUES", "Gate", "check_values"]
-
 logger = logging.getLogger(__name__)
 
 MAX_VALUES = 250_000
@@ -316,11 +314,7 @@ async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, No
 
 async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
     """Yield chunks, each of which ends with an event, and a ping after every `seconds` without a chunk."""
-
-    async def read() -> bytes:
-        return await anext(chunks, b"")
-
-    reading = asyncio.ensure_future(read())
+    reading = asyncio.ensure_future(anext(chunks, b""))
     try:
         while True:
             done, _ = await asyncio.wait({reading}, timeout=seconds)
@@ -328,7 +322,7 @@ async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIter
                 yield _PING
             elif chunk := reading.result():
                 yield chunk
-                reading = asyncio.ensure_future(read())
+                reading = asyncio.ensure_future(anext(chunks, b""))
             else:
                 return
     finally:

@@ -22,8 +22,6 @@ from .admission import Admission
 from .request_record import RequestRecord
 from .usage import Usage, UsageTotal
 
-__all__ = ["Metrics"]
-
 # Seconds. A warm process adds tens of milliseconds, a start hundreds; an answer can take minutes.
 _BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, math.inf)
 # A lease of an idle process takes milliseconds.

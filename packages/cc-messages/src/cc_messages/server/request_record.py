@@ -27,8 +27,6 @@ from .usage import Usage
 if TYPE_CHECKING:
     from ..context import RequestReport
 
-__all__ = ["RequestRecord"]
-
 logger = logging.getLogger(__name__)
 
 _ACCESS_LOG = logging.getLogger("cc_messages.access")

@@ -21,9 +21,7 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from .private_file import check_private
-
-__all__ = ["RETRY_SECONDS", "Usage", "UsageLedger", "UsageStore", "UsageTotal"]
+from .clients import check_private
 
 logger = logging.getLogger(__name__)
 
