@@ -77,15 +77,7 @@ class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
 
 @contextmanager
 def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = login_advice) -> Generator[None]:
-    """Convert errors, and add a hint for a fix. `advice_for_login` returns the hint after a refused login.
-
-    Raises:
-        UserError: There is no Claude Code CLI.
-        ModelTimeoutError: No process became free in time; `phase` is `"pool"`, the cause a `QueueTimeoutError`.
-        ModelConnectionError: A process failed, or lost the connection to the API.
-        ModelHTTPError: The API answered with an error; `hint` suggests a fix. `ModelPlanLimitError` if the plan is used
-            up.
-    """
+    """Convert errors, and add a hint for a fix. `advice_for_login` returns the hint after a refused login."""
     try:
         yield
     except ModelHTTPError as error:
@@ -94,9 +86,10 @@ def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = lo
         if isinstance(cause, QueueTimeoutError):
             raise ModelTimeoutError(model_name, str(cause), phase="pool") from cause.with_traceback(None)
         if isinstance(cause, PlanLimitError):
-            error = _plan_limit_error(error, cause)
+            hint = f"{plan_limit_advice(cause.limits, cause.resets_at)} {_FALLBACK}"
+            error = _changed(error, ModelPlanLimitError, hint=hint, limits=cause.limits)
         elif error.hint is None and (hint := _hint(error, advice_for_login)) is not None:
-            error = _with_hint(error, hint or None, type(error))
+            error = _changed(error, type(error), hint=hint or None)
         # Drop the client's error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
@@ -121,26 +114,11 @@ def _hint(error: ModelHTTPError, advice_for_login: Callable[[], str]) -> str | N
     return f"{failure.advice}{wait} {_FALLBACK}" if failure.is_retryable else failure.advice
 
 
-def _plan_limit_error(error: ModelHTTPError, cause: PlanLimitError) -> ModelPlanLimitError:
-    hint = f"{plan_limit_advice(cause.limits, cause.resets_at)} {_FALLBACK}"
-    refusal = _with_hint(error, hint, ModelPlanLimitError)
-    refusal.limits = cause.limits
-    return refusal
-
-
-def _with_hint(error: ModelHTTPError, hint: str | None, kind: type[E]) -> E:
-    return kind(
-        error.status_code,
-        error.model_name,
-        error.body,
-        headers=error.headers,
-        suggested_model_id=error.suggested_model_id,
-        hint=hint,
-        provider_error_code=error.provider_error_code,
-        provider_error_type=error.provider_error_type,
-        retry_after=error.retry_after,
-        in_stream=error.in_stream,
-    )
+def _changed(error: ModelHTTPError, kind: type[E], **facts: object) -> E:
+    """Return the error as a `kind`, with other facts; it copies itself as for pickle."""
+    result = kind(error.status_code, error.model_name, error.body)
+    result.__setstate__({**error.__getstate__(), **facts})
+    return result
 
 
 def _claude_code_cause(error: BaseException | None) -> ClaudeCodeError | None:
@@ -153,10 +131,6 @@ class RetryWaits:
     """Hook for responses: each wait before a retry is logged in advance, and a wait that is too long does not begin.
 
     The client itself waits as long as a `retry-after` says, and logs nothing.
-
-    Args:
-        max_retries: The client's number of retries.
-        max_seconds: Longest wait that the API may ask for; None for no limit.
     """
 
     def __init__(self, max_retries: int, max_seconds: float | None) -> None:

@@ -160,6 +160,7 @@ class ClaudeCodeModel(AnthropicModel):
         Raises:
             UserError: There is no Claude Code CLI.
             ModelHTTPError: The API answered with an error. `ModelPlanLimitError` if the plan is used up.
+            ModelTimeoutError: No process became free in time; `phase` is `"pool"`, the cause a `QueueTimeoutError`.
             ModelConnectionError: A process failed, or lost the connection to the API.
             cc_ipc.ToolNotFoundError: No registered toolset has a function tool.
         """
