@@ -13,14 +13,13 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequestPart,
     ModelResponse,
-    ModelResponsePart,
     ToolReturnPart,
     UploadedFile,
     UserPromptPart,
 )
 from pydantic_ai.models.anthropic import AnthropicModel
 
-__all__ = ["with_own_parts"]
+__all__ = ["relabelled", "with_own_parts"]
 
 _ANTHROPIC = "anthropic"
 # From 2.63 on, pydantic-ai takes thinking and native tool parts of Anthropic from answers by itself.
@@ -36,14 +35,14 @@ def _message(message: ModelMessage, system: str) -> ModelMessage:
     if not isinstance(message, ModelResponse):
         has_files = any(map(_has_files, message.parts))
         return replace(message, parts=[_part(part, system) for part in message.parts]) if has_files else message
-    if _TAKES_ANSWERS:
-        return message
-    name = system if message.provider_name == _ANTHROPIC else message.provider_name
-    return replace(message, provider_name=name, parts=[_answer_part(part, system) for part in message.parts])
+    return message if _TAKES_ANSWERS else relabelled(message, _ANTHROPIC, system)
 
 
-def _answer_part(part: ModelResponsePart, system: str) -> ModelResponsePart:
-    return replace(part, provider_name=system) if part.provider_name == _ANTHROPIC else part
+def relabelled(answer: ModelResponse, provider: str, system: str) -> ModelResponse:
+    """Return an answer with `system` in the place of `provider`, also in its parts."""
+    parts = [replace(part, provider_name=system) if part.provider_name == provider else part for part in answer.parts]
+    name = system if answer.provider_name == provider else answer.provider_name
+    return replace(answer, provider_name=name, parts=parts)
 
 
 def _has_files(part: ModelRequestPart) -> bool:

@@ -25,7 +25,7 @@ from cc_messages.api.response import WHITESPACE, says_nothing
 
 __all__ = [
     "UNFINISHED", "Entries", "HandOverError", "SessionNotFoundError", "absolute_folder", "as_the_model_sees",
-    "find_file", "kinds_left_out", "new_entries", "read_files", "read_store", "resent", "restore_session",
+    "find_file", "kinds_left_out", "new_answer", "new_entries", "read_files", "read_store", "resent", "restore_session",
     "write_entries",
 ]  # fmt: skip
 
@@ -91,15 +91,13 @@ def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
     """
     folder = config_folder(config_dir) / "projects"
     if isinstance(session, Path) or not _is_id(session):
-        path = Path(session).expanduser()
-        if not path.is_file():
-            problem = f"{str(session)!r} is neither a session id nor a transcript file"
-            raise SessionNotFoundError(f"{problem}{_similar(str(session), folder)}")
-        return path
-    files = sorted(folder.glob(f"*/{session}.jsonl"), key=lambda path: path.stat().st_mtime)
-    if not files:
+        files = [path] if (path := Path(session).expanduser()).is_file() else []
+        problem = f"{str(session)!r} is neither a session id nor a transcript file"
+    else:
+        files = sorted(folder.glob(f"*/{session}.jsonl"), key=lambda path: path.stat().st_mtime)
         problem = f"session {session} has no transcript in {folder}: set config_dir, or pass the path"
-        raise SessionNotFoundError(f"{problem}{_similar(session, folder)}")
+    if not files:
+        raise SessionNotFoundError(f"{problem}{_similar(str(session), folder)}")
     return files[-1]
 
 
@@ -120,10 +118,10 @@ def read_files(transcript: Path) -> Entries:
         HandOverError: A line is not a JSON object.
     """
     folder = transcript.with_suffix("")
-    files = {"": transcript}
+    entries: Entries = {"": [*_read_lines(transcript)]}
     for path in sorted(folder.glob("subagents/**/*.jsonl")):
-        files[path.relative_to(folder).with_suffix("").as_posix()] = path
-    return {subpath: [*_read_lines(path)] for subpath, path in files.items()}
+        entries[path.relative_to(folder).with_suffix("").as_posix()] = [*_read_lines(path)]
+    return entries
 
 
 async def read_store(store: SessionStore, key: SessionKey) -> Entries:
@@ -314,14 +312,7 @@ def _without_files(result: Block, left_out: Counter[str]) -> Block:
 
 
 def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, model: str) -> list[SessionStoreEntry]:
-    """Return a transcript's entries for a conversation.
-
-    Args:
-        history: The messages.
-        session_id: Id of the session.
-        cwd: Working folder of the session.
-        model: Model for the answers.
-    """
+    """Return a transcript's entries for a conversation, with the working folder and the answers' model."""
     uuids = [str(uuid4()) for _ in history]
     time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entries: list[_Entry] = [
@@ -329,7 +320,11 @@ def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, mo
             "parentUuid": parent,
             "isSidechain": False,
             "type": message.role,
-            "message": _message(message.role, message.blocks(), model),
+            "message": (
+                {"role": message.role, "content": message.blocks()}
+                if message.role == "user"
+                else new_answer(message.blocks(), model)
+            ),
             "uuid": uuid,
             "timestamp": time,
             "userType": "external",
@@ -341,13 +336,12 @@ def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, mo
     return cast("list[SessionStoreEntry]", entries)
 
 
-def _message(role: str, content: list[Block], model: str) -> _Entry:
-    if role == "user":
-        return {"role": role, "content": content}
+def new_answer(content: list[Block], model: str) -> dict[str, Any]:
+    """Return an answer of the API."""
     return {
         "id": f"msg_{uuid4().hex}",
         "type": "message",
-        "role": role,
+        "role": "assistant",
         "model": model,
         "content": content,
         "stop_reason": "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn",
