@@ -55,11 +55,7 @@ class AgentTools:
     async def offered(
         self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None
     ) -> AsyncGenerator[CLITools]:
-        """Yield the toolsets, ready for a request that offers `function_tools`; only those can be called.
-
-        Raises:
-            cc_ipc.ToolNotFoundError: No toolset has a function tool.
-        """
+        """Yield the toolsets, ready for a request that offers `function_tools`; only those can be called."""
         async with self._prepared(run_context) as manager:
             names = sorted(tool.name for tool in manager.tool_defs)
             for tool in function_tools:

@@ -27,7 +27,7 @@ from cc_session.internals import login_advice
 from cc_types import ClaudeCodeError, CLINotFoundError, PlanLimitError, RateLimits
 from cc_types.failures import BY_STATUS, failure_of, plan_limit_advice
 
-__all__ = ["ModelPlanLimitError", "RetryWaits", "ToolsetNotRegisteredError", "claude_code_errors"]
+__all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors", "limit_wait"]
 
 E = TypeVar("E", bound=ModelHTTPError)
 
@@ -127,36 +127,29 @@ def _claude_code_cause(error: BaseException | None) -> ClaudeCodeError | None:
     return error
 
 
-class RetryWaits:
-    """Hook for responses: each wait before a retry is logged in advance, and a wait that is too long does not begin.
+async def limit_wait(max_retries: int, max_seconds: float | None, response: httpx2.Response) -> None:
+    """Log a wait before a retry in advance, and let none begin that is longer than `max_seconds`.
 
     The client itself waits as long as a `retry-after` says, and logs nothing.
     """
-
-    def __init__(self, max_retries: int, max_seconds: float | None) -> None:
-        self._max_retries = max_retries
-        self._max_seconds = max_seconds
-
-    async def __call__(self, response: httpx2.Response) -> None:
-        """Check a response before the client does."""
-        if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
-            response.headers[_SHOULD_RETRY] = "false"  # a retry would queue again, behind all others
-        seconds = retry_after(response.headers)
-        tries = int(response.request.headers.get(_RETRY_COUNT, "0")) + 1
-        if not seconds or tries > self._max_retries or not _is_repeated(response):
-            return
-        reason = await _reason(response)
-        if self._max_seconds is None or seconds <= self._max_seconds:
-            logger.warning(
-                "Waiting %g seconds before the request is repeated (%d of %d times), as the API asks: %s",
-                seconds, tries, self._max_retries, reason,
-            )  # fmt: skip
-        else:
-            response.headers[_SHOULD_RETRY] = "false"
-            logger.warning(
-                "The API asks to wait %g seconds, longer than max_retry_wait=%g, so the request is not repeated: %s",
-                seconds, self._max_seconds, reason,
-            )  # fmt: skip
+    if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
+        response.headers[_SHOULD_RETRY] = "false"  # a retry would queue again, behind all others
+    seconds = retry_after(response.headers)
+    tries = int(response.request.headers.get(_RETRY_COUNT, "0")) + 1
+    if not seconds or tries > max_retries or not _is_repeated(response):
+        return
+    reason = await _reason(response)
+    if max_seconds is None or seconds <= max_seconds:
+        logger.warning(
+            "Waiting %g seconds before the request is repeated (%d of %d times), as the API asks: %s",
+            seconds, tries, max_retries, reason,
+        )  # fmt: skip
+    else:
+        response.headers[_SHOULD_RETRY] = "false"
+        logger.warning(
+            "The API asks to wait %g seconds, longer than max_retry_wait=%g, so the request is not repeated: %s",
+            seconds, max_seconds, reason,
+        )  # fmt: skip
 
 
 def _is_repeated(response: httpx2.Response) -> bool:

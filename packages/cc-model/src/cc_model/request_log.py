@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -50,6 +50,7 @@ _FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
 # Another process holds the lock while it renames the file, which takes less than a millisecond unless it is paused.
 _LOCK_SECONDS = 0.1
 _LOCK_PAUSE_SECONDS = 0.001
+_prices = cache(Prices)
 
 
 class RequestLog:
@@ -102,12 +103,9 @@ class RequestLog:
         )
         try:
             self._rotate_if_full(len(line))
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
+            with open(self.path, "ab", buffering=0, opener=partial(os.open, mode=0o600)) as file:
                 # Appended in a single call, so that lines of several processes do not mix.
-                written = os.write(handle, line)
-            finally:
-                os.close(handle)
+                written = file.write(line)
             if written < len(line):
                 raise OSError(f"{len(line) - written} bytes of a line could not be written")
             self._has_failed = False
@@ -165,14 +163,7 @@ def _locked(path: Path) -> Generator[os.stat_result | None]:
 
 
 class LogEntry:
-    """A request on its way to the log.
-
-    Args:
-        log: The log.
-        model: The request's model name.
-        messages: The conversation; only the last message is new.
-        context: The agent run.
-    """
+    """A request on its way to the log; in `messages`, only the last is new."""
 
     def __init__(self, log: RequestLog, model: str, messages: Sequence[ModelMessage], context: RunContext[Any]) -> None:
         self.report: RequestReport | None = None
@@ -243,11 +234,6 @@ def _folder() -> str:
         return os.getcwd()
     except OSError:  # deleted
         return ""
-
-
-@cache
-def _prices() -> Prices:
-    return Prices()
 
 
 def _prompt_blocks(message: ModelMessage | None) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ async def to_claude_code(
 
     Raises:
         HandOverError: The history is empty, it ends in calls without results, Claude cannot carry a part of it, or the
-            session exists, or the id is not a UUID.
+            session exists, or the id is not a UUID, or `cwd` is not a folder.
     """
     folder, session_id = absolute_folder(cwd), session_id or str(uuid4())
     body = await APIMapper().request_body(messages)
@@ -287,12 +287,11 @@ def _joined(
 
 
 def _checked(messages: Sequence[Any], left_out: Counter[str]) -> tuple[HistoryMessage, ...]:
+    sent: list[HistoryMessage] = []
     try:
-        contents = [
-            (message["role"], as_blocks(message["content"], f"messages.{index}.content"))
-            for index, message in enumerate(messages)
-        ]
-        sent = [HistoryMessage(role, tuple(resent(role, content, left_out))) for role, content in contents]
+        for index, message in enumerate(messages):
+            content = as_blocks(message["content"], f"messages.{index}.content")
+            sent.append(HistoryMessage(message["role"], tuple(resent(message["role"], content, left_out))))
         history = merged(message for message in sent if message.content)
         check_pairs(history)
     except APIError as error:

@@ -67,11 +67,7 @@ class APIMapper(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, json=self._reply)
 
     async def request_body(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
-        """Return `messages` as the API would get them, and `system` with the last instructions as a text.
-
-        Raises:
-            HandOverError: A part is for another model, or a text cannot be UTF-8.
-        """
+        """Return `messages` as the API would get them, and `system` with the last instructions as a text."""
         history = [_own(message, index) for index, message in enumerate(messages)]
         # A request must not end in an answer.
         last = ModelRequest(parts=[UserPromptPart("Continue.")])
@@ -104,11 +100,7 @@ class APIMapper(httpx2.AsyncBaseTransport):
         return "messages"
 
     async def response(self, message: Mapping[str, Any]) -> ModelResponse:
-        """Return the model's response for an assistant message.
-
-        Raises:
-            HandOverError: pydantic-ai has no part for a block.
-        """
+        """Return the model's response for an assistant message."""
         content: Sequence[Mapping[str, Any]] = message["content"]
         for index, block in enumerate(content):
             if block["type"] not in _ANSWER_BLOCKS:
@@ -131,16 +123,7 @@ def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_parts(content: Sequence[Mapping[str, Any]], names: Mapping[str, str], place: str) -> list[ModelRequestPart]:
-    """Return the parts for a user message.
-
-    Args:
-        content: The message's content.
-        names: Tool names by the ids of the calls.
-        place: The message's position, for errors.
-
-    Raises:
-        HandOverError: pydantic-ai has no part for a block.
-    """
+    """Return the parts for a user message; `names` has the tools by call id, and `place` is for errors."""
     parts: list[ModelRequestPart] = []
     prompt: list[UserContent] = []
     for index, block in enumerate(content):

@@ -54,11 +54,7 @@ def config_folder(config_dir: str | Path | None) -> Path:
 
 
 def absolute_folder(cwd: str | Path) -> str:
-    """Return a working folder's path.
-
-    Raises:
-        HandOverError: It is not a folder.
-    """
+    """Return a working folder's path, without links."""
     if not Path(cwd).is_dir():
         raise HandOverError(f"cwd={str(cwd)!r} is not a folder: create it, or pass another one")
     return str(Path(cwd).resolve())
@@ -84,11 +80,7 @@ def _project_folder(cwd: str | Path) -> str:
 
 
 def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
-    """Return a session's transcript, by id or path.
-
-    Raises:
-        SessionNotFoundError: The file does not exist.
-    """
+    """Return a session's transcript, by id or path."""
     folder = config_folder(config_dir) / "projects"
     if isinstance(session, Path) or not _is_id(session):
         files = [path] if (path := Path(session).expanduser()).is_file() else []
@@ -113,9 +105,6 @@ def read_files(transcript: Path) -> Entries:
     """Return the entries in a transcript, and in those of its sub-agents.
 
     A last line that Claude Code has not finished becomes an entry that says so.
-
-    Raises:
-        HandOverError: A line is not a JSON object.
     """
     folder = transcript.with_suffix("")
     entries: Entries = {"": [*_read_lines(transcript)]}
@@ -125,11 +114,7 @@ def read_files(transcript: Path) -> Entries:
 
 
 async def read_store(store: SessionStore, key: SessionKey) -> Entries:
-    """Return a session's entries in a store; of its sub-agents only if the store lists them.
-
-    Raises:
-        SessionNotFoundError: The store has no such session.
-    """
+    """Return a session's entries in a store; of its sub-agents only if the store lists them."""
     entries = await store.load(key)
     if not entries:
         project = key["project_key"]
@@ -145,11 +130,7 @@ async def read_store(store: SessionStore, key: SessionKey) -> Entries:
 
 
 def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir: str | Path | None) -> Path:
-    """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder.
-
-    Raises:
-        HandOverError: The session exists, or the id or a subpath is invalid.
-    """
+    """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder."""
     if not _is_id(session_id):
         raise HandOverError(f"session_id={session_id!r} is not a UUID: use str(uuid4())")
     project = config_folder(config_dir) / "projects" / _project_folder(cwd)
