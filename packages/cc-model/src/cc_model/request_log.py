@@ -172,8 +172,10 @@ class LogEntry:
         """The response; None without one."""
         self._log, self._model, self._last = log, model, messages[-1] if messages else None
         self._began = time.monotonic()
-        self._common: dict[str, Any] = {"sessionId": context.conversation_id or context.run_id or ""}
-        self._common |= {"cwd": _folder(), "entrypoint": _ENTRYPOINT}
+        session = context.conversation_id or context.run_id or ""
+        self._common: dict[str, Any] = {"sessionId": session, "cwd": "", "entrypoint": _ENTRYPOINT}
+        with suppress(OSError):  # the folder was deleted
+            self._common["cwd"] = os.getcwd()
         if name := context.agent and context.agent.name:
             self._common["attributionAgent"] = name
         self._messages: dict[str, Mapping[str, JsonValue]] = {}
@@ -229,31 +231,18 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # deleted
-        return ""
-
-
 def _prompt_blocks(message: ModelMessage | None) -> list[dict[str, Any]]:
     """Return a request's new parts as blocks; files by their kind alone."""
     blocks: list[dict[str, Any]] = []
     for part in message.parts if isinstance(message, ModelRequest) else ():
         match part:
-            case UserPromptPart(content=str(text)):
-                blocks.append({"type": "text", "text": text})
             case UserPromptPart():
-                texts = [item if isinstance(item, str) else f"[{type(item).__name__}]" for item in part.content]
+                items = [part.content] if isinstance(part.content, str) else part.content
+                texts = [item if isinstance(item, str) else f"[{type(item).__name__}]" for item in items]
                 blocks += [{"type": "text", "text": text} for text in texts]
             case ToolReturnPart():
-                content, failed = part.model_response_str(), part.outcome in ("failed", "retried")
-                blocks.append(
-                    {
-                        "type": "tool_result", "tool_use_id": part.tool_call_id, "content": content,
-                        "is_error": failed,
-                    }
-                )  # fmt: skip
+                result = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": part.model_response_str()}
+                blocks.append({**result, "is_error": part.outcome in ("failed", "retried")})
             case _:
                 pass
     return blocks
