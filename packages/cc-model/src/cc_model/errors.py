@@ -93,7 +93,9 @@ def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = lo
         # Drop the client's error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
-        cause = _claude_code_cause(error)
+        cause = error.__cause__
+        while cause is not None and not isinstance(cause, ClaudeCodeError):
+            cause = cause.__cause__
         if cause is None:
             raise
         # Drop the links between, and another thread's frames: only the cause's class counts.
@@ -119,12 +121,6 @@ def _changed(error: ModelHTTPError, kind: type[E], **facts: object) -> E:
     result = kind(error.status_code, error.model_name, error.body)
     result.__setstate__({**error.__getstate__(), **facts})
     return result
-
-
-def _claude_code_cause(error: BaseException | None) -> ClaudeCodeError | None:
-    while error is not None and not isinstance(error, ClaudeCodeError):
-        error = error.__cause__
-    return error
 
 
 async def limit_wait(max_retries: int, max_seconds: float | None, response: httpx2.Response) -> None:

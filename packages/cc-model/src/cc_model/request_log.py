@@ -144,22 +144,19 @@ def _locked(path: Path) -> Generator[os.stat_result | None]:
     if sys.platform == "win32":
         yield os.stat(path)
         return
-    handle = os.open(path, os.O_RDONLY)
     deadline = time.monotonic() + _LOCK_SECONDS
-    try:
+    with path.open("rb") as file:
         while True:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     yield None
                     return
                 time.sleep(_LOCK_PAUSE_SECONDS)
-        file = os.fstat(handle)
-        yield file if os.path.samestat(file, os.stat(path)) else None
-    finally:
-        os.close(handle)
+        status = os.fstat(file.fileno())
+        yield status if os.path.samestat(status, os.stat(path)) else None
 
 
 class LogEntry:
@@ -219,16 +216,13 @@ class LogEntry:
         self._write("assistant", message={**message, "content": content, "usage": message["usage"]}, **more)
 
     def _write(self, kind: str, **fields: Any) -> None:
-        facts: dict[str, Any] = {"type": kind, "timestamp": _now(), "uuid": str(uuid4()), **self._common}
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        facts: dict[str, Any] = {"type": kind, "timestamp": now, "uuid": str(uuid4()), **self._common}
         if kind == "assistant":
             facts["durationMs"] = round((time.monotonic() - self._began) * 1000, 1)
             if self.report is not None:
                 facts["processStarted"] = self.report.process_started
         self._log.write(facts | fields)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _prompt_blocks(message: ModelMessage | None) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from claude_agent_sdk import (
     list_subagents_from_store,
     project_key_for_directory,
 )
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, ModelResponse, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
 
 from cc_messages.api.conversation import HistoryMessage, as_blocks, unfolded_messages
 from cc_messages.api.response import says_nothing
@@ -210,8 +210,9 @@ async def _messages(
                 result.append(replace(await mapper.response({**message, "content": content}), timestamp=time))
                 continue
             parts = request_parts(content, names, place)
-            if agent := entry.get("agent_id"):
-                parts = [_with_agent(part, agent) for part in parts]
+            for part in parts:
+                if isinstance(part, ToolReturnPart) and (agent := entry.get("agent_id")):
+                    part.metadata = {"agent_id": agent}
             if result and isinstance(last := result[-1], ModelRequest):
                 parts = [*cast(ModelRequest, result.pop()).parts, *parts]
                 time = last.timestamp or time
@@ -250,10 +251,6 @@ def _readable(place: str) -> Generator[None]:
         raise
     except (APIError, AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise HandOverError(f"{place} is not in Claude Code's form: {error!r}") from error
-
-
-def _with_agent(part: ModelRequestPart, agent: str) -> ModelRequestPart:
-    return replace(part, metadata={"agent_id": agent}) if isinstance(part, ToolReturnPart) else part
 
 
 def _joined(
