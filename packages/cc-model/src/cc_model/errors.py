@@ -69,11 +69,6 @@ class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "limits": self.limits}
 
-    @override
-    def __setstate__(self, state: dict[str, Any]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().__setstate__(state)
-        self.limits = state["limits"]
-
 
 @contextmanager
 def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = login_advice) -> Generator[None]:
@@ -87,9 +82,9 @@ def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = lo
             raise ModelTimeoutError(model_name, str(cause), phase="pool") from cause.with_traceback(None)
         if isinstance(cause, PlanLimitError):
             hint = f"{plan_limit_advice(cause.limits, cause.resets_at)} {_FALLBACK}"
-            error = _changed(error, ModelPlanLimitError, hint=hint, limits=cause.limits)
+            error = _copy(error, ModelPlanLimitError, hint=hint, limits=cause.limits)
         elif error.hint is None and (hint := _hint(error, advice_for_login)) is not None:
-            error = _changed(error, type(error), hint=hint or None)
+            error = _copy(error, type(error), hint=hint or None)
         # Drop the client's error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
@@ -116,8 +111,8 @@ def _hint(error: ModelHTTPError, advice_for_login: Callable[[], str]) -> str | N
     return f"{failure.advice}{wait} {_FALLBACK}" if failure.is_retryable else failure.advice
 
 
-def _changed(error: ModelHTTPError, kind: type[E], **facts: object) -> E:
-    """Return the error as a `kind`, with other facts; it copies itself as for pickle."""
+def _copy(error: ModelHTTPError, kind: type[E], **facts: object) -> E:
+    """Return a copy of the error as a `kind`, with other facts: the state is that for pickle."""
     result = kind(error.status_code, error.model_name, error.body)
     result.__setstate__({**error.__getstate__(), **facts})
     return result
