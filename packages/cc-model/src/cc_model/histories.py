@@ -7,7 +7,7 @@ name.
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -32,10 +32,12 @@ def with_own_parts(messages: Sequence[ModelMessage], system: str) -> list[ModelM
 
 
 def _message(message: ModelMessage, system: str) -> ModelMessage:
-    if not isinstance(message, ModelResponse):
-        has_files = any(map(_has_files, message.parts))
-        return replace(message, parts=[_part(part, system) for part in message.parts]) if has_files else message
-    return message if _TAKES_ANSWERS else relabelled(message, _ANTHROPIC, system)
+    if isinstance(message, ModelResponse):
+        return message if _TAKES_ANSWERS else relabelled(message, _ANTHROPIC, system)
+    if not any(map(_has_files, message.parts)):
+        return message
+    parts = [replace(part, content=_own(part.content, system)) if _has_files(part) else part for part in message.parts]
+    return replace(message, parts=parts)
 
 
 def relabelled(answer: ModelResponse, provider: str, system: str) -> ModelResponse:
@@ -45,21 +47,13 @@ def relabelled(answer: ModelResponse, provider: str, system: str) -> ModelRespon
     return replace(answer, provider_name=name, parts=parts)
 
 
-def _has_files(part: ModelRequestPart) -> bool:
+def _has_files(part: ModelRequestPart) -> TypeGuard[UserPromptPart | ToolReturnPart]:
     match part:
         case UserPromptPart(content=content) | ToolReturnPart(content=content):
             items = cast("Sequence[object]", content) if isinstance(content, list | tuple) else [content]
             return any(isinstance(item, UploadedFile) for item in items)
         case _:
             return False
-
-
-def _part(part: ModelRequestPart, system: str) -> ModelRequestPart:
-    match part:
-        case UserPromptPart(content=content) | ToolReturnPart(content=content):
-            return replace(part, content=_own(content, system))
-        case _:
-            return part
 
 
 def _own(content: Any, system: str) -> Any:
