@@ -69,16 +69,13 @@ class ChatClaudeCode(ChatAnthropic):
         return self
 
     def _make_transport(self) -> None:
-        self.transport = ClaudeCodeTransport(env=self._login())
-        self._owns_transport = True
-
-    def _login(self) -> dict[str, str]:
-        variables = {
+        login = {
             "ANTHROPIC_API_KEY": self.anthropic_api_key.get_secret_value(),
             "ANTHROPIC_BASE_URL": "" if self.anthropic_api_url == _API else self.anthropic_api_url,
             "HTTPS_PROXY": self.anthropic_proxy,
         }
-        return {name: value for name, value in variables.items() if value}
+        self.transport = ClaudeCodeTransport(env={name: value for name, value in login.items() if value})
+        self._owns_transport = True
 
     @cached_property
     def _client_params(self) -> dict[str, Any]:

@@ -5,12 +5,13 @@ tool that needs an approval waits for it. They run in the request's event loop.
 """
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
-from claude_agent_sdk.types import McpSdkServerConfig, McpServerConfig
+from claude_agent_sdk.types import McpServerConfig
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
@@ -22,14 +23,15 @@ from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
-from cc_ipc import ToolNotFoundError, TransportChoice, TransportType, resolve_transport
+from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
 from cc_messages import CLICall, CLITools
-from cc_types import JsonValue
 
 from .run_context import run_context_for
 from .tool_content import as_tool_result, error_result
 
 __all__ = ["AgentTools"]
+
+_Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 
 _NEEDS_APPROVAL = (
     "The tool {name!r} was not run: it needs an answer from outside (an approval, or a result), and Claude Code's own "
@@ -38,18 +40,7 @@ _NEEDS_APPROVAL = (
 
 
 class AgentTools:
-    """An agent's toolsets, and their connection to the CLI.
-
-    Args:
-        model: Model whose requests offer them.
-        toolsets: The toolsets.
-        server_name: Name under which the CLI knows them as an MCP server.
-        transport: Transport between the CLI and the toolsets.
-
-    Raises:
-        cc_ipc.TransportUnavailableError: The transport is not available here.
-        ValueError: `server_name` is not a valid server name.
-    """
+    """An agent's toolsets, and their connection to the CLI, for which they are an MCP server."""
 
     def __init__(
         self, model: Model, toolsets: Sequence[AbstractToolset[Any]], server_name: str, transport: TransportType
@@ -57,23 +48,14 @@ class AgentTools:
         self._model = model
         self._toolset = CombinedToolset(list(toolsets))
         self._server_name = server_name
-        self.transport: TransportChoice = resolve_transport(transport)
-        """Resolved transport, with the reason for the choice."""
+        self._transport = resolve_transport(transport)
         self._cli_tools([], ToolManager(self._toolset))  # raises ValueError early for a bad name
 
     @asynccontextmanager
     async def offered(
         self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None
     ) -> AsyncGenerator[CLITools]:
-        """Yield the toolsets, ready for a request that offers `function_tools`; only those can be called.
-
-        Args:
-            function_tools: Tools that the request offers.
-            run_context: Context from pydantic-ai for the agent's run, if it passed a context.
-
-        Raises:
-            cc_ipc.ToolNotFoundError: No toolset has a function tool.
-        """
+        """Yield the toolsets, ready for a request that offers `function_tools`; only those can be called."""
         async with self._prepared(run_context) as manager:
             names = sorted(tool.name for tool in manager.tool_defs)
             for tool in function_tools:
@@ -82,22 +64,20 @@ class AgentTools:
             yield self._cli_tools(function_tools, manager)
 
     def mcp_servers(self) -> dict[str, McpServerConfig]:
-        """Return the MCP server's configuration for the CLI, by server name.
-
-        An SDK client can use the in-process server. A bridge needs a process's socket and schema file, which exist only
-        while that process runs, so they are left out.
-        """
-        if self.transport.transport == "sdk":
-            return {self._server_name: _sdk_server(self._server_name, self._definitions, self._call)}
+        """Return the MCP server's configuration for the CLI, by server name."""
+        if self._transport.transport == "sdk":
+            server = Server[dict[str, Any]](self._server_name, on_list_tools=self._on_list, on_call_tool=self._on_call)
+            return {self._server_name: {"type": "sdk", "name": self._server_name, "instance": server}}
         return {self._server_name: {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "cc_ipc_bridge"]}}
 
-    async def _definitions(self) -> list[ToolDefinition]:
+    async def _on_list(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         async with self._prepared() as manager:
-            return manager.tool_defs
+            return ListToolsResult(tools=[_mcp_tool(tool) for tool in manager.tool_defs])
 
-    async def _call(self, name: str, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
+    async def _on_call(self, _context: _Context, params: CallToolRequestParams) -> CallToolResult:
         async with self._prepared() as manager:
-            return await _Calls(manager).run(CLICall(None, name, dict(arguments)))
+            result = await _run(manager, CLICall(None, params.name, dict(params.arguments or {})))
+        return CallToolResult.model_validate(result)
 
     @asynccontextmanager
     async def _prepared(self, run_context: RunContext[Any] | None = None) -> AsyncGenerator[ToolManager[Any]]:
@@ -108,63 +88,35 @@ class AgentTools:
     def _cli_tools(self, tools: Sequence[ToolDefinition], manager: ToolManager[Any]) -> CLITools:
         return CLITools(
             names=frozenset(tool.name for tool in tools),
-            call=_Calls(manager).run,
+            call=partial(_run, manager),
             server_name=self._server_name,
-            transport=self.transport.transport,
+            transport=self._transport.transport,
             sequential=frozenset(tool.name for tool in tools if tool.sequential),
         )
 
 
-class _Calls:
-    """Runs calls through a tool manager, and counts retries."""
-
-    def __init__(self, manager: ToolManager[Any]) -> None:
-        self._manager = manager
-
-    async def run(self, call: CLICall) -> dict[str, object]:
-        part = ToolCallPart(call.name, dict(call.arguments))
-        part = replace(part, tool_call_id=call.id) if call.id is not None else part
-        try:
-            value = await self._manager.handle_call(part)
-        except ToolRetryError as error:
-            self._count_retry(call.name)
-            return error_result(_words(error.tool_retry))
-        except (ApprovalRequired, CallDeferred):
-            return error_result(_NEEDS_APPROVAL.format(name=call.name))
-        except ToolFailedError as error:
-            return error_result(_words(error.tool_failed))
-        if isinstance(value, ToolDenied):
-            return error_result(value.message)
-        return as_tool_result(call.name, value)
-
-    def _count_retry(self, name: str) -> None:
+async def _run(manager: ToolManager[Any], call: CLICall) -> dict[str, object]:
+    part = ToolCallPart(call.name, dict(call.arguments))
+    part = replace(part, tool_call_id=call.id) if call.id is not None else part
+    try:
+        value = await manager.handle_call(part)
+    except ToolRetryError as error:
         # In the agent's loop each model answer is a step, and retries are counted from step to step.
-        if (context := self._manager.ctx) is not None:
-            context.retries[name] = context.retries.get(name, 0) + 1
+        if (context := manager.ctx) is not None:
+            context.retries[call.name] = context.retries.get(call.name, 0) + 1
+        return error_result(_words(error.tool_retry))
+    except (ApprovalRequired, CallDeferred):
+        return error_result(_NEEDS_APPROVAL.format(name=call.name))
+    except ToolFailedError as error:
+        return error_result(_words(error.tool_failed))
+    if isinstance(value, ToolDenied):
+        return error_result(value.message)
+    return as_tool_result(call.name, value)
 
 
 def _words(part: RetryFeedbackPart | ToolReturnPart) -> str:
     # MCP marks an error in a separate field.
     return part.model_response_str(wrap_if_error=False) if isinstance(part, ToolReturnPart) else part.model_response()
-
-
-def _sdk_server(
-    name: str,
-    list_tools: Callable[[], Awaitable[list[ToolDefinition]]],
-    call_tool: Callable[[str, Mapping[str, JsonValue]], Awaitable[dict[str, object]]],
-) -> McpSdkServerConfig:
-    """Return the server for the SDK's options. It works in the SDK client's event loop."""
-
-    async def on_list(
-        _context: ServerRequestContext[dict[str, Any]], _params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
-        return ListToolsResult(tools=[_mcp_tool(tool) for tool in await list_tools()])
-
-    async def on_call(_context: ServerRequestContext[dict[str, Any]], params: CallToolRequestParams) -> CallToolResult:
-        return CallToolResult.model_validate(await call_tool(params.name, params.arguments or {}))
-
-    server = Server[dict[str, Any]](name, on_list_tools=on_list, on_call_tool=on_call)
-    return {"type": "sdk", "name": name, "instance": server}
 
 
 def _mcp_tool(tool: ToolDefinition) -> Tool:

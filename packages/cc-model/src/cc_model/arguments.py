@@ -65,12 +65,7 @@ _RULES = {
 
 
 def check_arguments(**arguments: object) -> None:
-    """Check arguments by their names in the public interface.
-
-    Raises:
-        TypeError: An argument has another type.
-        ValueError: A number is out of range, or an element of a collection has another type.
-    """
+    """Check arguments by their names in the public interface."""
     for name, value in arguments.items():
         rule = _RULES[name]
         message = f"{name}={value!r} cannot be used: {rule.advice}"
@@ -81,12 +76,7 @@ def check_arguments(**arguments: object) -> None:
 
 
 def check_env(env: object) -> None:
-    """Check environment variables. Errors show no text, which may be a secret.
-
-    Raises:
-        TypeError: It is not a mapping, or a name or value is not a text.
-        ValueError: A name is empty or has a `=`.
-    """
+    """Check environment variables. Errors show no text, which may be a secret."""
     if env is None:
         return
     if not isinstance(env, Mapping):
@@ -112,12 +102,7 @@ def check_env(env: object) -> None:
 
 
 def check_names(option: str, names: object) -> None:
-    """Check names of tools (`tools`) or skills (`skills`). cc-messages refuses a single text.
-
-    Raises:
-        TypeError: They are a mapping or not a collection, or an entry is not a text.
-        ValueError: An entry means several tools, or has empty parentheses.
-    """
+    """Check names of tools (`tools`) or skills (`skills`). cc-messages refuses a single text."""
     example = "['Read', 'Bash(git *)']" if option == "tools" else "['pdf']"
     if not isinstance(names, Collection) or isinstance(names, Mapping | bytes):
         right = [*cast("Mapping[object, object]", names)] if isinstance(names, Mapping) else example
@@ -132,12 +117,7 @@ def check_names(option: str, names: object) -> None:
 
 
 def checked_model_name(model_name: object) -> str:
-    """Return a model's name without `claude-code:`.
-
-    Raises:
-        TypeError: It is not a text.
-        ValueError: It is empty, has spaces around it, or begins with another provider of pydantic-ai.
-    """
+    """Return a model's name without `claude-code:`."""
     example = "write a model id or an alias, such as 'claude-sonnet-5' or 'sonnet'"
     if not isinstance(model_name, str):
         raise TypeError(f"model_name={model_name!r} is not a text: {example}")

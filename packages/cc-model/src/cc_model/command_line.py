@@ -46,12 +46,18 @@ async def _doctor(plan: Plan, *, as_json: bool) -> int:
     async for check in examine(plan):
         checks.append(check)
         if not as_json:
-            _say(_line(check))
+            _say(f"{_MARKS[check.outcome]}  {check.name}: {check.found}")
+            if check.advice:
+                _say(f"         {check.advice}")
     is_well = all(check.outcome != "problem" for check in checks)
     if as_json:
         _say(json.dumps({"ok": is_well, "checks": [asdict(check) for check in checks]}, indent=2))
+    elif not is_well:
+        _say("\nFix the problems above first.")
+    elif plan.online:
+        _say("\nClaude Code can answer here.")
     else:
-        _say(f"\n{_summary(plan) if is_well else 'Fix the problems above first.'}")
+        _say("\nNo problem found. Whether the API takes the login was not tried: --online asks it.")
     return 0 if is_well else 1
 
 
@@ -94,20 +100,9 @@ async def _live(plan: LivePlan) -> int:
     return 1 if any(result.outcome == "failed" for result in check.results) else 0
 
 
-def _summary(plan: Plan) -> str:
-    if plan.online:
-        return "Claude Code can answer here."
-    return "No problem found. Whether the API takes the login was not tried: --online asks it."
-
-
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def _line(check: Check) -> str:
-    line = f"{_MARKS[check.outcome]}  {check.name}: {check.found}"
-    return f"{line}\n         {check.advice}" if check.advice else line
 
 
 def _parser() -> argparse.ArgumentParser:

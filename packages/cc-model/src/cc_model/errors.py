@@ -27,7 +27,7 @@ from cc_session.internals import login_advice
 from cc_types import ClaudeCodeError, CLINotFoundError, PlanLimitError, RateLimits
 from cc_types.failures import BY_STATUS, failure_of, plan_limit_advice
 
-__all__ = ["ModelPlanLimitError", "RetryWaits", "ToolsetNotRegisteredError", "claude_code_errors"]
+__all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors", "limit_wait"]
 
 E = TypeVar("E", bound=ModelHTTPError)
 
@@ -69,23 +69,10 @@ class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "limits": self.limits}
 
-    @override
-    def __setstate__(self, state: dict[str, Any]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().__setstate__(state)
-        self.limits = state["limits"]
-
 
 @contextmanager
 def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = login_advice) -> Generator[None]:
-    """Convert errors, and add a hint for a fix. `advice_for_login` returns the hint after a refused login.
-
-    Raises:
-        UserError: There is no Claude Code CLI.
-        ModelTimeoutError: No process became free in time; `phase` is `"pool"`, the cause a `QueueTimeoutError`.
-        ModelConnectionError: A process failed, or lost the connection to the API.
-        ModelHTTPError: The API answered with an error; `hint` suggests a fix. `ModelPlanLimitError` if the plan is used
-            up.
-    """
+    """Convert errors, and add a hint for a fix. `advice_for_login` returns the hint after a refused login."""
     try:
         yield
     except ModelHTTPError as error:
@@ -94,13 +81,16 @@ def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = lo
         if isinstance(cause, QueueTimeoutError):
             raise ModelTimeoutError(model_name, str(cause), phase="pool") from cause.with_traceback(None)
         if isinstance(cause, PlanLimitError):
-            error = _plan_limit_error(error, cause)
+            hint = f"{plan_limit_advice(cause.limits, cause.resets_at)} {_FALLBACK}"
+            error = _copy(error, ModelPlanLimitError, hint=hint, limits=cause.limits)
         elif error.hint is None and (hint := _hint(error, advice_for_login)) is not None:
-            error = _with_hint(error, hint or None, type(error))
+            error = _copy(error, type(error), hint=hint or None)
         # Drop the client's error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
-        cause = _claude_code_cause(error)
+        cause = error.__cause__
+        while cause is not None and not isinstance(cause, ClaudeCodeError):
+            cause = cause.__cause__
         if cause is None:
             raise
         # Drop the links between, and another thread's frames: only the cause's class counts.
@@ -121,68 +111,36 @@ def _hint(error: ModelHTTPError, advice_for_login: Callable[[], str]) -> str | N
     return f"{failure.advice}{wait} {_FALLBACK}" if failure.is_retryable else failure.advice
 
 
-def _plan_limit_error(error: ModelHTTPError, cause: PlanLimitError) -> ModelPlanLimitError:
-    hint = f"{plan_limit_advice(cause.limits, cause.resets_at)} {_FALLBACK}"
-    refusal = _with_hint(error, hint, ModelPlanLimitError)
-    refusal.limits = cause.limits
-    return refusal
+def _copy(error: ModelHTTPError, kind: type[E], **facts: object) -> E:
+    """Return a copy of the error as a `kind`, with other facts: the state is that for pickle."""
+    result = kind(error.status_code, error.model_name, error.body)
+    result.__setstate__({**error.__getstate__(), **facts})
+    return result
 
 
-def _with_hint(error: ModelHTTPError, hint: str | None, kind: type[E]) -> E:
-    return kind(
-        error.status_code,
-        error.model_name,
-        error.body,
-        headers=error.headers,
-        suggested_model_id=error.suggested_model_id,
-        hint=hint,
-        provider_error_code=error.provider_error_code,
-        provider_error_type=error.provider_error_type,
-        retry_after=error.retry_after,
-        in_stream=error.in_stream,
-    )
-
-
-def _claude_code_cause(error: BaseException | None) -> ClaudeCodeError | None:
-    while error is not None and not isinstance(error, ClaudeCodeError):
-        error = error.__cause__
-    return error
-
-
-class RetryWaits:
-    """Hook for responses: each wait before a retry is logged in advance, and a wait that is too long does not begin.
+async def limit_wait(max_retries: int, max_seconds: float | None, response: httpx2.Response) -> None:
+    """Log a wait before a retry in advance, and let none begin that is longer than `max_seconds`.
 
     The client itself waits as long as a `retry-after` says, and logs nothing.
-
-    Args:
-        max_retries: The client's number of retries.
-        max_seconds: Longest wait that the API may ask for; None for no limit.
     """
-
-    def __init__(self, max_retries: int, max_seconds: float | None) -> None:
-        self._max_retries = max_retries
-        self._max_seconds = max_seconds
-
-    async def __call__(self, response: httpx2.Response) -> None:
-        """Check a response before the client does."""
-        if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
-            response.headers[_SHOULD_RETRY] = "false"  # a retry would queue again, behind all others
-        seconds = retry_after(response.headers)
-        tries = int(response.request.headers.get(_RETRY_COUNT, "0")) + 1
-        if not seconds or tries > self._max_retries or not _is_repeated(response):
-            return
-        reason = await _reason(response)
-        if self._max_seconds is None or seconds <= self._max_seconds:
-            logger.warning(
-                "Waiting %g seconds before the request is repeated (%d of %d times), as the API asks: %s",
-                seconds, tries, self._max_retries, reason,
-            )  # fmt: skip
-        else:
-            response.headers[_SHOULD_RETRY] = "false"
-            logger.warning(
-                "The API asks to wait %g seconds, longer than max_retry_wait=%g, so the request is not repeated: %s",
-                seconds, self._max_seconds, reason,
-            )  # fmt: skip
+    if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
+        response.headers[_SHOULD_RETRY] = "false"  # a retry would queue again, behind all others
+    seconds = retry_after(response.headers)
+    tries = int(response.request.headers.get(_RETRY_COUNT, "0")) + 1
+    if not seconds or tries > max_retries or not _is_repeated(response):
+        return
+    reason = await _reason(response)
+    if max_seconds is None or seconds <= max_seconds:
+        logger.warning(
+            "Waiting %g seconds before the request is repeated (%d of %d times), as the API asks: %s",
+            seconds, tries, max_retries, reason,
+        )  # fmt: skip
+    else:
+        response.headers[_SHOULD_RETRY] = "false"
+        logger.warning(
+            "The API asks to wait %g seconds, longer than max_retry_wait=%g, so the request is not repeated: %s",
+            seconds, max_seconds, reason,
+        )  # fmt: skip
 
 
 def _is_repeated(response: httpx2.Response) -> bool:

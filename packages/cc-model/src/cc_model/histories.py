@@ -7,20 +7,19 @@ name.
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequestPart,
     ModelResponse,
-    ModelResponsePart,
     ToolReturnPart,
     UploadedFile,
     UserPromptPart,
 )
 from pydantic_ai.models.anthropic import AnthropicModel
 
-__all__ = ["with_own_parts"]
+__all__ = ["relabelled", "with_own_parts"]
 
 _ANTHROPIC = "anthropic"
 # From 2.63 on, pydantic-ai takes thinking and native tool parts of Anthropic from answers by itself.
@@ -33,34 +32,28 @@ def with_own_parts(messages: Sequence[ModelMessage], system: str) -> list[ModelM
 
 
 def _message(message: ModelMessage, system: str) -> ModelMessage:
-    if not isinstance(message, ModelResponse):
-        has_files = any(map(_has_files, message.parts))
-        return replace(message, parts=[_part(part, system) for part in message.parts]) if has_files else message
-    if _TAKES_ANSWERS:
+    if isinstance(message, ModelResponse):
+        return message if _TAKES_ANSWERS else relabelled(message, _ANTHROPIC, system)
+    if not any(map(_has_files, message.parts)):
         return message
-    name = system if message.provider_name == _ANTHROPIC else message.provider_name
-    return replace(message, provider_name=name, parts=[_answer_part(part, system) for part in message.parts])
+    parts = [replace(part, content=_own(part.content, system)) if _has_files(part) else part for part in message.parts]
+    return replace(message, parts=parts)
 
 
-def _answer_part(part: ModelResponsePart, system: str) -> ModelResponsePart:
-    return replace(part, provider_name=system) if part.provider_name == _ANTHROPIC else part
+def relabelled(answer: ModelResponse, provider: str, system: str) -> ModelResponse:
+    """Return an answer with `system` in the place of `provider`, also in its parts."""
+    parts = [replace(part, provider_name=system) if part.provider_name == provider else part for part in answer.parts]
+    name = system if answer.provider_name == provider else answer.provider_name
+    return replace(answer, provider_name=name, parts=parts)
 
 
-def _has_files(part: ModelRequestPart) -> bool:
+def _has_files(part: ModelRequestPart) -> TypeGuard[UserPromptPart | ToolReturnPart]:
     match part:
         case UserPromptPart(content=content) | ToolReturnPart(content=content):
             items = cast("Sequence[object]", content) if isinstance(content, list | tuple) else [content]
             return any(isinstance(item, UploadedFile) for item in items)
         case _:
             return False
-
-
-def _part(part: ModelRequestPart, system: str) -> ModelRequestPart:
-    match part:
-        case UserPromptPart(content=content) | ToolReturnPart(content=content):
-            return replace(part, content=_own(content, system))
-        case _:
-            return part
 
 
 def _own(content: Any, system: str) -> Any:

@@ -5,10 +5,9 @@ finish reasons; this module has only the differences.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
-from functools import partial
 from typing import Any, TypeAlias, cast
 
 from claude_agent_sdk import Message
@@ -160,6 +159,7 @@ class ClaudeCodeModel(AnthropicModel):
         Raises:
             UserError: There is no Claude Code CLI.
             ModelHTTPError: The API answered with an error. `ModelPlanLimitError` if the plan is used up.
+            ModelTimeoutError: No process became free in time; `phase` is `"pool"`, the cause a `QueueTimeoutError`.
             ModelConnectionError: A process failed, or lost the connection to the API.
             cc_ipc.ToolNotFoundError: No registered toolset has a function tool.
         """
@@ -237,9 +237,9 @@ class ClaudeCodeModel(AnthropicModel):
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
         async with AsyncExitStack() as stack:
             prepared = self._prepared(messages, model_settings, model_request_parameters, transcript, run_context)
-            arguments, open_context, entry = await stack.enter_async_context(prepared)
+            arguments, observed_context, entry = await stack.enter_async_context(prepared)
             # Only while the request is sent: a stream may be closed in another task than it was opened in.
-            with open_context() as context:
+            with observed_context as context:
                 response = await stack.enter_async_context(super().request_stream(*arguments, run_context))
             add_to_stream(response, context)
             try:
@@ -273,8 +273,8 @@ class ClaudeCodeModel(AnthropicModel):
         transcript: Transcript | None,
     ) -> ModelResponse:
         prepared = self._prepared(messages, model_settings, parameters, transcript)
-        async with prepared as (arguments, open_context, entry):
-            with open_context() as context:
+        async with prepared as (arguments, observed_context, entry):
+            with observed_context as context:
                 response = await super().request(*arguments)
             if entry is not None:
                 entry.response = response
@@ -288,7 +288,7 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         transcript: Transcript | None,
         run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[tuple[_Arguments, Callable[[], AbstractContextManager[RequestContext]], LogEntry | None]]:
+    ) -> AsyncGenerator[tuple[_Arguments, AbstractContextManager[RequestContext], LogEntry | None]]:
         """Yield the request for `AnthropicModel`, its context, and its entry in the log, if there is a log.
 
         Convert errors, and end the CLI's tools afterwards.
@@ -311,7 +311,7 @@ class ClaudeCodeModel(AnthropicModel):
         with claude_code_errors(self.model_name, provider.transport.login_advice), entry or nullcontext():
             async with tools as cli_tools:
                 arguments = (with_own_parts(messages, self.system), model_settings, parameters)
-                yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript, entry), entry
+                yield arguments, _observed_context(cli_tools, claude_code_tools, transcript, entry), entry
 
     async def _completed(self, transcript: Transcript) -> list[Message]:
         try:

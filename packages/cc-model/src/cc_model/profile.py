@@ -25,8 +25,6 @@ _ALIASES = {
 _LONG = "[1m]"
 _LONG_TOKENS = 1_000_000
 
-_THROUGH_CLAUDE_CODE = AnthropicModelProfile(anthropic_supports_message_batches=False)
-
 
 def resolve_alias(model_name: str) -> str:
     """Return the model id for a Claude Code name such as `"sonnet"` or `"opus[1m]"`; other names stay as they are."""
@@ -37,7 +35,8 @@ def resolve_alias(model_name: str) -> str:
 def claude_code_profile(model_name: str) -> ModelProfile:
     """Return a model's profile, by id or alias, without features that Claude Code does not transmit."""
     model_id = resolve_alias(model_name)
-    profile = merge_profile(AnthropicProvider.model_profile(model_id), _THROUGH_CLAUDE_CODE)
+    without_batches = AnthropicModelProfile(anthropic_supports_message_batches=False)
+    profile = merge_profile(AnthropicProvider.model_profile(model_id), without_batches)
     # pydantic-ai looks up the size by name and address, and the address may be a gateway's.
     if (tokens := _context_window(model_name, model_id)) is not None:
         profile = merge_profile(profile, ModelProfile(context_window=tokens))

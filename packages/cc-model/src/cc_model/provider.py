@@ -1,7 +1,7 @@
 """The processes behind a model: `ClaudeCodeProvider`."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Never, Self
@@ -20,7 +20,7 @@ from cc_session.internals import refuse_keywords
 from cc_types import RateLimits
 
 from .arguments import check_arguments, check_env
-from .errors import RetryWaits
+from .errors import limit_wait
 from .profile import claude_code_profile
 from .request_log import RequestLog
 
@@ -130,7 +130,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         log: RequestLog | str | Path | None,
     ) -> None:
         check_arguments(max_retries=max_retries, max_retry_wait=max_retry_wait, log=log)
-        hooks = {"request": [_prepare], "response": [RetryWaits(max_retries, max_retry_wait)]}
+        hooks = {"request": [_prepare], "response": [partial(limit_wait, max_retries, max_retry_wait)]}
         self._transport = transport
         self._log = log if log is None or isinstance(log, RequestLog) else RequestLog(log)
         self._users = 0
@@ -215,11 +215,7 @@ class ClaudeCodeProvider(AnthropicProvider):
 
 
 def check_provider(provider: object) -> None:
-    """Check that a provider is a `ClaudeCodeProvider`, or None.
-
-    Raises:
-        TypeError: It is another one, or the name of another one.
-    """
+    """Check that a provider is a `ClaudeCodeProvider`, or None."""
     if provider is not None and not isinstance(provider, ClaudeCodeProvider):
         raise TypeError(
             f"provider must be a ClaudeCodeProvider, not {provider!r}: leave it out for the shared one, or use the "

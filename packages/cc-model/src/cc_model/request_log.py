@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -50,6 +50,7 @@ _FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
 # Another process holds the lock while it renames the file, which takes less than a millisecond unless it is paused.
 _LOCK_SECONDS = 0.1
 _LOCK_PAUSE_SECONDS = 0.001
+_prices = cache(Prices)
 
 
 class RequestLog:
@@ -102,12 +103,9 @@ class RequestLog:
         )
         try:
             self._rotate_if_full(len(line))
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
+            with open(self.path, "ab", buffering=0, opener=partial(os.open, mode=0o600)) as file:
                 # Appended in a single call, so that lines of several processes do not mix.
-                written = os.write(handle, line)
-            finally:
-                os.close(handle)
+                written = file.write(line)
             if written < len(line):
                 raise OSError(f"{len(line) - written} bytes of a line could not be written")
             self._has_failed = False
@@ -146,33 +144,23 @@ def _locked(path: Path) -> Generator[os.stat_result | None]:
     if sys.platform == "win32":
         yield os.stat(path)
         return
-    handle = os.open(path, os.O_RDONLY)
     deadline = time.monotonic() + _LOCK_SECONDS
-    try:
+    with path.open("rb") as file:
         while True:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     yield None
                     return
                 time.sleep(_LOCK_PAUSE_SECONDS)
-        file = os.fstat(handle)
-        yield file if os.path.samestat(file, os.stat(path)) else None
-    finally:
-        os.close(handle)
+        status = os.fstat(file.fileno())
+        yield status if os.path.samestat(status, os.stat(path)) else None
 
 
 class LogEntry:
-    """A request on its way to the log.
-
-    Args:
-        log: The log.
-        model: The request's model name.
-        messages: The conversation; only the last message is new.
-        context: The agent run.
-    """
+    """A request on its way to the log; in `messages`, only the last is new."""
 
     def __init__(self, log: RequestLog, model: str, messages: Sequence[ModelMessage], context: RunContext[Any]) -> None:
         self.report: RequestReport | None = None
@@ -181,8 +169,10 @@ class LogEntry:
         """The response; None without one."""
         self._log, self._model, self._last = log, model, messages[-1] if messages else None
         self._began = time.monotonic()
-        self._common: dict[str, Any] = {"sessionId": context.conversation_id or context.run_id or ""}
-        self._common |= {"cwd": _folder(), "entrypoint": _ENTRYPOINT}
+        session = context.conversation_id or context.run_id or ""
+        self._common: dict[str, Any] = {"sessionId": session, "cwd": "", "entrypoint": _ENTRYPOINT}
+        with suppress(OSError):  # the folder was deleted
+            self._common["cwd"] = os.getcwd()
         if name := context.agent and context.agent.name:
             self._common["attributionAgent"] = name
         self._messages: dict[str, Mapping[str, JsonValue]] = {}
@@ -226,7 +216,8 @@ class LogEntry:
         self._write("assistant", message={**message, "content": content, "usage": message["usage"]}, **more)
 
     def _write(self, kind: str, **fields: Any) -> None:
-        facts: dict[str, Any] = {"type": kind, "timestamp": _now(), "uuid": str(uuid4()), **self._common}
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        facts: dict[str, Any] = {"type": kind, "timestamp": now, "uuid": str(uuid4()), **self._common}
         if kind == "assistant":
             facts["durationMs"] = round((time.monotonic() - self._began) * 1000, 1)
             if self.report is not None:
@@ -234,40 +225,18 @@ class LogEntry:
         self._log.write(facts | fields)
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # deleted
-        return ""
-
-
-@cache
-def _prices() -> Prices:
-    return Prices()
-
-
 def _prompt_blocks(message: ModelMessage | None) -> list[dict[str, Any]]:
     """Return a request's new parts as blocks; files by their kind alone."""
     blocks: list[dict[str, Any]] = []
     for part in message.parts if isinstance(message, ModelRequest) else ():
         match part:
-            case UserPromptPart(content=str(text)):
-                blocks.append({"type": "text", "text": text})
             case UserPromptPart():
-                texts = [item if isinstance(item, str) else f"[{type(item).__name__}]" for item in part.content]
+                items = [part.content] if isinstance(part.content, str) else part.content
+                texts = [item if isinstance(item, str) else f"[{type(item).__name__}]" for item in items]
                 blocks += [{"type": "text", "text": text} for text in texts]
             case ToolReturnPart():
-                content, failed = part.model_response_str(), part.outcome in ("failed", "retried")
-                blocks.append(
-                    {
-                        "type": "tool_result", "tool_use_id": part.tool_call_id, "content": content,
-                        "is_error": failed,
-                    }
-                )  # fmt: skip
+                result = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": part.model_response_str()}
+                blocks.append({**result, "is_error": part.outcome in ("failed", "retried")})
             case _:
                 pass
     return blocks

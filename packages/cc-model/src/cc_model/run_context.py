@@ -18,9 +18,7 @@ __all__ = ["run_context_for"]
 def run_context_for(model: Model, run_context: RunContext[Any] | None = None) -> RunContext[Any]:
     """Return a context for tools: a copy of the agent run's context, or outside a run a context without dependencies.
 
-    Args:
-        model: The request's model.
-        run_context: Context from pydantic-ai, if it passed a context; it has more data than the current context.
+    A `run_context` from pydantic-ai has more data than the current context.
     """
     current = run_context or get_current_run_context()
     if current is None:

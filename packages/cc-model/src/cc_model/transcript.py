@@ -26,10 +26,7 @@ _RESULT_SECONDS = 15.0
 class Transcript:
     """The CLI's messages in order, up to the result. For a repeated request, those from the last attempt.
 
-    Args:
-        callback: Called with each message from all attempts, in order; the next call waits for a coroutine. An
-            exception is logged, and changes nothing for the request.
-        queue: Queue that gets each message, too.
+    `callback` and `queue` get the messages from all attempts; the next call waits for a coroutine.
     """
 
     def __init__(

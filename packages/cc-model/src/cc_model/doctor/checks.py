@@ -102,13 +102,14 @@ def _python() -> Check:
 
 
 def _packages() -> Check:
-    versions: list[str] = []
+    versions: dict[str, str] = {}
     for name in (*_PACKAGES, *_LIBRARIES):
         try:
-            versions.append(f"{name} {version_of_package(name)}")
+            versions[name] = version_of_package(name)
         except PackageNotFoundError:
             return Check("packages", "problem", f"{name} is missing", "Install again: pip install --upgrade cc-model")
-    if names := _other_releases():
+    series = {name: versions[name].rsplit(".", 1)[0] for name in _PACKAGES}
+    if names := [name for name in _PACKAGES if series[name] != series["cc-model"]]:
         advice = "The packages belong together: pip install --upgrade cc-model"
         return Check("packages", "warning", f"{', '.join(names)}: another release than cc-model", advice)
     patch = cc_compat.status()
@@ -117,12 +118,7 @@ def _packages() -> Check:
             "Messages of a newer CLI may end a session; install a version of claude-agent-sdk that cc-compat knows."
         )
         return Check("packages", "warning", patch.reason, advice)
-    return Check("packages", "ok", ", ".join(versions))
-
-
-def _other_releases() -> list[str]:
-    series = version_of_package("cc-model").rsplit(".", 1)[0]
-    return [name for name in _PACKAGES if version_of_package(name).rsplit(".", 1)[0] != series]
+    return Check("packages", "ok", ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 def _sockets() -> Check:

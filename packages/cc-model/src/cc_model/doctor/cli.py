@@ -1,7 +1,11 @@
-"""Questions to a Claude Code CLI: version and login."""
+"""Questions to a Claude Code CLI: version and login.
+
+Each raises `OSError` if the CLI cannot be run, does not answer, or prints nothing.
+"""
 
 import asyncio
 import json
+from asyncio.subprocess import DEVNULL, PIPE
 from typing import Any, cast
 
 __all__ = ["login_of", "version_of"]
@@ -11,11 +15,7 @@ _ANSWER_SECONDS = 20.0
 
 
 async def version_of(cli: str) -> str:
-    """Return the version that the CLI reports.
-
-    Raises:
-        OSError: The CLI cannot be run, does not answer, or prints nothing.
-    """
+    """Return the version that the CLI reports."""
     return await _run(cli, "--version")
 
 
@@ -23,7 +23,6 @@ async def login_of(cli: str) -> str | None:
     """Describe the login and its end, without secrets; None if there is no login.
 
     Raises:
-        OSError: The CLI cannot be run, does not answer, or prints nothing.
         ValueError: The answer is not a login status.
     """
     answer = json.loads(await _run(cli, "auth", "status", "--json"))
@@ -38,13 +37,7 @@ async def login_of(cli: str) -> str | None:
 
 
 async def _run(cli: str, *arguments: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        cli,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    process = await asyncio.create_subprocess_exec(cli, *arguments, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
             output, errors = await process.communicate()

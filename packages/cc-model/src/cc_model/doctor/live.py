@@ -89,11 +89,7 @@ class LiveResult:
 
 
 def price_of(scenario: Scenario, model: str) -> Decimal:
-    """Return a scenario's maximum price in US dollars, by the list prices; cache writes count twice.
-
-    Raises:
-        LookupError: The model's price is unknown.
-    """
+    """Return a scenario's maximum price in US dollars, by the list prices; cache writes count twice."""
     usage = Usage(input_tokens=2 * scenario.input_tokens, output_tokens=scenario.output_tokens)
     return calc_price(usage, resolve_alias(model), provider_id="anthropic").total_price
 

@@ -145,11 +145,7 @@ async def _refusal(model: Model, usage: RunUsage) -> str:
 
 
 def _with_word(answer: str, word: str) -> str:
-    """Return the answer, shortened.
-
-    Raises:
-        ScenarioError: The word is not in the answer.
-    """
+    """Return the answer, shortened, if the word is in it."""
     if word.casefold() not in answer.casefold():
         raise ScenarioError(f"{word!r} is not in the answer {answer[:80]!r}")
     return answer if len(answer) <= 40 else f"{answer[:40]}…"

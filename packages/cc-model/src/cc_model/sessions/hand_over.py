@@ -21,7 +21,7 @@ from claude_agent_sdk import (
     list_subagents_from_store,
     project_key_for_directory,
 )
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, ModelResponse, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
 
 from cc_messages.api.conversation import HistoryMessage, as_blocks, unfolded_messages
 from cc_messages.api.response import says_nothing
@@ -95,7 +95,7 @@ async def to_claude_code(
 
     Raises:
         HandOverError: The history is empty, it ends in calls without results, Claude cannot carry a part of it, or the
-            session exists, or the id is not a UUID.
+            session exists, or the id is not a UUID, or `cwd` is not a folder.
     """
     folder, session_id = absolute_folder(cwd), session_id or str(uuid4())
     body = await APIMapper().request_body(messages)
@@ -210,8 +210,9 @@ async def _messages(
                 result.append(replace(await mapper.response({**message, "content": content}), timestamp=time))
                 continue
             parts = request_parts(content, names, place)
-            if agent := entry.get("agent_id"):
-                parts = [_with_agent(part, agent) for part in parts]
+            for part in parts:
+                if isinstance(part, ToolReturnPart) and (agent := entry.get("agent_id")):
+                    part.metadata = {"agent_id": agent}
             if result and isinstance(last := result[-1], ModelRequest):
                 parts = [*cast(ModelRequest, result.pop()).parts, *parts]
                 time = last.timestamp or time
@@ -252,10 +253,6 @@ def _readable(place: str) -> Generator[None]:
         raise HandOverError(f"{place} is not in Claude Code's form: {error!r}") from error
 
 
-def _with_agent(part: ModelRequestPart, agent: str) -> ModelRequestPart:
-    return replace(part, metadata={"agent_id": agent}) if isinstance(part, ToolReturnPart) else part
-
-
 def _joined(
     chain: Iterable[SessionMessage], by_uuid: Mapping[str, SessionStoreEntry], left_out: Counter[str]
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -287,12 +284,11 @@ def _joined(
 
 
 def _checked(messages: Sequence[Any], left_out: Counter[str]) -> tuple[HistoryMessage, ...]:
+    sent: list[HistoryMessage] = []
     try:
-        contents = [
-            (message["role"], as_blocks(message["content"], f"messages.{index}.content"))
-            for index, message in enumerate(messages)
-        ]
-        sent = [HistoryMessage(role, tuple(resent(role, content, left_out))) for role, content in contents]
+        for index, message in enumerate(messages):
+            content = as_blocks(message["content"], f"messages.{index}.content")
+            sent.append(HistoryMessage(message["role"], tuple(resent(message["role"], content, left_out))))
         history = merged(message for message in sent if message.content)
         check_pairs(history)
     except APIError as error:

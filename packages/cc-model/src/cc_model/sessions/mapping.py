@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import httpx2
@@ -19,11 +18,8 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
-    ModelResponsePart,
     NativeToolCallPart,
     NativeToolReturnPart,
-    TextPart,
-    ThinkingPart,
     ToolReturnPart,
     UploadedFile,
     UserContent,
@@ -33,7 +29,8 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from .transcripts import HandOverError
+from ..histories import relabelled
+from .transcripts import HandOverError, new_answer
 
 __all__ = ["PROVIDERS", "APIMapper", "details_left_out", "request_parts"]
 
@@ -50,16 +47,7 @@ _ANSWER_BLOCKS = frozenset({
     "text_editor_code_execution_tool_result", "thinking", "tool_search_tool_result", "tool_use",
     "web_fetch_tool_result", "web_search_tool_result",
 })  # fmt: skip
-_EMPTY_REPLY: dict[str, Any] = {
-    "id": "msg_none",
-    "type": "message",
-    "role": "assistant",
-    "model": "none",
-    "content": [],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 0, "output_tokens": 0},
-}
+_EMPTY_REPLY = new_answer([], "none")
 
 
 class APIMapper(httpx2.AsyncBaseTransport):
@@ -79,12 +67,8 @@ class APIMapper(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, json=self._reply)
 
     async def request_body(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
-        """Return `messages` as the API would get them, and `system` with the last instructions as a text.
-
-        Raises:
-            HandOverError: A part is for another model, or a text cannot be UTF-8.
-        """
-        history = [_relabelled(message, index) for index, message in enumerate(messages)]
+        """Return `messages` as the API would get them, and `system` with the last instructions as a text."""
+        history = [_own(message, index) for index, message in enumerate(messages)]
         # A request must not end in an answer.
         last = ModelRequest(parts=[UserPromptPart("Continue.")])
         ends_in_answer = bool(history) and isinstance(history[-1], ModelResponse)
@@ -116,11 +100,7 @@ class APIMapper(httpx2.AsyncBaseTransport):
         return "messages"
 
     async def response(self, message: Mapping[str, Any]) -> ModelResponse:
-        """Return the model's response for an assistant message.
-
-        Raises:
-            HandOverError: pydantic-ai has no part for a block.
-        """
+        """Return the model's response for an assistant message."""
         content: Sequence[Mapping[str, Any]] = message["content"]
         for index, block in enumerate(content):
             if block["type"] not in _ANSWER_BLOCKS:
@@ -143,16 +123,7 @@ def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_parts(content: Sequence[Mapping[str, Any]], names: Mapping[str, str], place: str) -> list[ModelRequestPart]:
-    """Return the parts for a user message.
-
-    Args:
-        content: The message's content.
-        names: Tool names by the ids of the calls.
-        place: The message's position, for errors.
-
-    Raises:
-        HandOverError: pydantic-ai has no part for a block.
-    """
+    """Return the parts for a user message; `names` has the tools by call id, and `place` is for errors."""
     parts: list[ModelRequestPart] = []
     prompt: list[UserContent] = []
     for index, block in enumerate(content):
@@ -211,24 +182,16 @@ def _content(block: Mapping[str, Any], place: str) -> UserContent:
             raise HandOverError(f"{place}: pydantic-ai has no content of the type {kind!r}")
 
 
-def _relabelled(message: ModelMessage, index: int) -> ModelMessage:
+def _own(message: ModelMessage, index: int) -> ModelMessage:
     """Return a message whose response is Anthropic's, which it is if Claude Code has answered."""
     if isinstance(message, ModelRequest):
         return message
-    parts = [_relabelled_part(part, f"messages.{index}.parts.{number}") for number, part in enumerate(message.parts)]
-    if message.provider_name == "claude-code":
-        return replace(message, parts=parts, provider_name="anthropic")
-    return replace(message, parts=parts)
-
-
-def _relabelled_part(part: ModelResponsePart, place: str) -> ModelResponsePart:
-    match part:
-        case FilePart():
+    for number, part in enumerate(message.parts):
+        place = f"messages.{index}.parts.{number}"
+        if isinstance(part, FilePart):
             raise HandOverError(f"{place}: Claude has no files in its answers")
-        case NativeToolCallPart() | NativeToolReturnPart() | CompactionPart() if part.provider_name not in PROVIDERS:
+        is_native = isinstance(part, NativeToolCallPart | NativeToolReturnPart | CompactionPart)
+        if is_native and part.provider_name not in PROVIDERS:
             kind = type(part).__name__
             raise HandOverError(f"{place}: only {part.provider_name or 'another provider'} understands this {kind}")
-        case NativeToolCallPart() | NativeToolReturnPart() | CompactionPart() | ThinkingPart() | TextPart():
-            return replace(part, provider_name="anthropic") if part.provider_name == "claude-code" else part
-        case _:
-            return part
+    return relabelled(message, "claude-code", "anthropic")

@@ -55,7 +55,7 @@ class SQLiteSessionStore(SessionStore):
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         """Add entries to the end of a session, or of a sub-agent's conversation."""
         if entries:
-            await self._run(lambda database: _append(database, key, entries))
+            await asyncio.to_thread(self._transact, lambda database: _append(database, key, entries))
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """Return all entries in order, or None if there are none."""
@@ -75,7 +75,7 @@ class SQLiteSessionStore(SessionStore):
 
     async def delete(self, key: SessionKey) -> None:
         """Delete a session with its sub-agents, or with a `subpath` only that; nothing happens if it does not exist."""
-        await self._run(lambda database: _delete(database, key))
+        await asyncio.to_thread(self._transact, lambda database: _delete(database, key))
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """Return the subpaths of a session's sub-agents."""
@@ -89,22 +89,13 @@ class SQLiteSessionStore(SessionStore):
             self._database.close()
 
     async def _select(self, query: str, *values: str) -> list[Any]:
-        return await self._run(lambda database: database.execute(query, values).fetchall())
-
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in a transaction, in a thread: another process may hold the file's lock."""
-        return await asyncio.to_thread(self._transact, work)
+        return await asyncio.to_thread(self._transact, lambda database: database.execute(query, values).fetchall())
 
     def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._lock:
-            self._database.execute("begin immediate")
-            try:
-                result = work(self._database)
-            except BaseException:
-                self._database.execute("rollback")
-                raise
-            self._database.execute("commit")
-            return result
+        """Run `work` in a transaction; only in a thread, since another process may hold the file's lock."""
+        with self._lock, self._database as database:
+            database.execute("begin immediate")
+            return work(database)
 
 
 def _append(database: sqlite3.Connection, key: SessionKey, entries: list[SessionStoreEntry]) -> None:

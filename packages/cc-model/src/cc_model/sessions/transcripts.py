@@ -25,7 +25,7 @@ from cc_messages.api.response import WHITESPACE, says_nothing
 
 __all__ = [
     "UNFINISHED", "Entries", "HandOverError", "SessionNotFoundError", "absolute_folder", "as_the_model_sees",
-    "find_file", "kinds_left_out", "new_entries", "read_files", "read_store", "resent", "restore_session",
+    "find_file", "kinds_left_out", "new_answer", "new_entries", "read_files", "read_store", "resent", "restore_session",
     "write_entries",
 ]  # fmt: skip
 
@@ -54,11 +54,7 @@ def config_folder(config_dir: str | Path | None) -> Path:
 
 
 def absolute_folder(cwd: str | Path) -> str:
-    """Return a working folder's path.
-
-    Raises:
-        HandOverError: It is not a folder.
-    """
+    """Return a working folder's path, without links."""
     if not Path(cwd).is_dir():
         raise HandOverError(f"cwd={str(cwd)!r} is not a folder: create it, or pass another one")
     return str(Path(cwd).resolve())
@@ -84,22 +80,16 @@ def _project_folder(cwd: str | Path) -> str:
 
 
 def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
-    """Return a session's transcript, by id or path.
-
-    Raises:
-        SessionNotFoundError: The file does not exist.
-    """
+    """Return a session's transcript, by id or path."""
     folder = config_folder(config_dir) / "projects"
     if isinstance(session, Path) or not _is_id(session):
-        path = Path(session).expanduser()
-        if not path.is_file():
-            problem = f"{str(session)!r} is neither a session id nor a transcript file"
-            raise SessionNotFoundError(f"{problem}{_similar(str(session), folder)}")
-        return path
-    files = sorted(folder.glob(f"*/{session}.jsonl"), key=lambda path: path.stat().st_mtime)
-    if not files:
+        files = [path] if (path := Path(session).expanduser()).is_file() else []
+        problem = f"{str(session)!r} is neither a session id nor a transcript file"
+    else:
+        files = sorted(folder.glob(f"*/{session}.jsonl"), key=lambda path: path.stat().st_mtime)
         problem = f"session {session} has no transcript in {folder}: set config_dir, or pass the path"
-        raise SessionNotFoundError(f"{problem}{_similar(session, folder)}")
+    if not files:
+        raise SessionNotFoundError(f"{problem}{_similar(str(session), folder)}")
     return files[-1]
 
 
@@ -115,23 +105,16 @@ def read_files(transcript: Path) -> Entries:
     """Return the entries in a transcript, and in those of its sub-agents.
 
     A last line that Claude Code has not finished becomes an entry that says so.
-
-    Raises:
-        HandOverError: A line is not a JSON object.
     """
     folder = transcript.with_suffix("")
-    files = {"": transcript}
+    entries: Entries = {"": [*_read_lines(transcript)]}
     for path in sorted(folder.glob("subagents/**/*.jsonl")):
-        files[path.relative_to(folder).with_suffix("").as_posix()] = path
-    return {subpath: [*_read_lines(path)] for subpath, path in files.items()}
+        entries[path.relative_to(folder).with_suffix("").as_posix()] = [*_read_lines(path)]
+    return entries
 
 
 async def read_store(store: SessionStore, key: SessionKey) -> Entries:
-    """Return a session's entries in a store; of its sub-agents only if the store lists them.
-
-    Raises:
-        SessionNotFoundError: The store has no such session.
-    """
+    """Return a session's entries in a store; of its sub-agents only if the store lists them."""
     entries = await store.load(key)
     if not entries:
         project = key["project_key"]
@@ -147,11 +130,7 @@ async def read_store(store: SessionStore, key: SessionKey) -> Entries:
 
 
 def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir: str | Path | None) -> Path:
-    """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder.
-
-    Raises:
-        HandOverError: The session exists, or the id or a subpath is invalid.
-    """
+    """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder."""
     if not _is_id(session_id):
         raise HandOverError(f"session_id={session_id!r} is not a UUID: use str(uuid4())")
     project = config_folder(config_dir) / "projects" / _project_folder(cwd)
@@ -314,14 +293,7 @@ def _without_files(result: Block, left_out: Counter[str]) -> Block:
 
 
 def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, model: str) -> list[SessionStoreEntry]:
-    """Return a transcript's entries for a conversation.
-
-    Args:
-        history: The messages.
-        session_id: Id of the session.
-        cwd: Working folder of the session.
-        model: Model for the answers.
-    """
+    """Return a transcript's entries for a conversation, with the working folder and the answers' model."""
     uuids = [str(uuid4()) for _ in history]
     time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entries: list[_Entry] = [
@@ -329,7 +301,11 @@ def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, mo
             "parentUuid": parent,
             "isSidechain": False,
             "type": message.role,
-            "message": _message(message.role, message.blocks(), model),
+            "message": (
+                {"role": message.role, "content": message.blocks()}
+                if message.role == "user"
+                else new_answer(message.blocks(), model)
+            ),
             "uuid": uuid,
             "timestamp": time,
             "userType": "external",
@@ -341,13 +317,12 @@ def new_entries(history: Sequence[HistoryMessage], session_id: str, cwd: str, mo
     return cast("list[SessionStoreEntry]", entries)
 
 
-def _message(role: str, content: list[Block], model: str) -> _Entry:
-    if role == "user":
-        return {"role": role, "content": content}
+def new_answer(content: list[Block], model: str) -> dict[str, Any]:
+    """Return an answer of the API."""
     return {
         "id": f"msg_{uuid4().hex}",
         "type": "message",
-        "role": role,
+        "role": "assistant",
         "model": model,
         "content": content,
         "stop_reason": "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn",
