@@ -23,8 +23,6 @@ from typing import TypeGuard
 from .state import Status
 from .wrapper import UNKNOWN_TYPE, is_wrapped, surviving_unknown_types
 
-__all__ = ["apply"]
-
 _Parser = Callable[..., object]
 
 _PROBE = {"type": "cc_compat.probe"}

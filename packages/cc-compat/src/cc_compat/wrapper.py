@@ -6,8 +6,6 @@ import reprlib
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-__all__ = ["UNKNOWN_TYPE", "is_wrapped", "surviving_unknown_types"]
-
 _logger = logging.getLogger(__name__)
 
 _Message = TypeVar("_Message")

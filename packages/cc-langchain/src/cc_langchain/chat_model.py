@@ -11,8 +11,6 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from cc_messages import ClaudeCodeTransport
 
-__all__ = ["ChatClaudeCode"]
-
 _API = "https://api.anthropic.com"
 # What belongs to this process, and to its threads.
 _BOUND = frozenset({"transport", "_client", "_async_client"})

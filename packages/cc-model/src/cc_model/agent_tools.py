@@ -29,8 +29,6 @@ from cc_messages import CLICall, CLITools
 from .run_context import run_context_for
 from .tool_content import as_tool_result, error_result
 
-__all__ = ["AgentTools"]
-
 _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 
 _NEEDS_APPROVAL = (

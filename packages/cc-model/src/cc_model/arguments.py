@@ -16,8 +16,6 @@ from cc_session import Policy, PoolLimits, Timeouts
 
 from .request_log import RequestLog
 
-__all__ = ["PREFIX", "check_arguments", "check_env", "check_names", "checked_model_name"]
-
 PREFIX = "claude-code:"
 """The provider in a pydantic-ai model id."""
 

@@ -20,8 +20,6 @@ from .model import ClaudeCodeModel, ClaudeCodeModelSettings
 from .provider import ClaudeCodeProvider, check_provider
 from .tool_approvals import ClaudeCodeToolApprovals, tool_names, with_waiting_calls, without_claude_code_tools
 
-__all__ = ["ClaudeCode", "claude_code"]
-
 
 @dataclass
 class ClaudeCode(AbstractCapability[AgentDepsT]):

@@ -14,8 +14,6 @@ from cc_types import CLIConnectionError
 
 from .doctor import Check, LiveCheck, LivePlan, Plan, examine
 
-__all__ = ["main"]
-
 _MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM", "skipped": "skipped"}
 _EPILOG = """\
 Exit codes: 0 if nothing is wrong, 1 if there is a problem, 2 for wrong options, 130 after Ctrl-C.

@@ -27,8 +27,6 @@ from cc_session.internals import login_advice
 from cc_types import ClaudeCodeError, CLINotFoundError, PlanLimitError, RateLimits
 from cc_types.failures import BY_STATUS, failure_of, plan_limit_advice
 
-__all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors", "limit_wait"]
-
 E = TypeVar("E", bound=ModelHTTPError)
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,6 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.anthropic import AnthropicModel
 
-__all__ = ["relabelled", "with_own_parts"]
-
 _ANTHROPIC = "anthropic"
 # From 2.63 on, pydantic-ai takes thinking and native tool parts of Anthropic from answers by itself.
 _TAKES_ANSWERS = hasattr(AnthropicModel, "canonical_system")

@@ -15,8 +15,6 @@ from pydantic_ai.native_tools import MCPServerTool
 from cc_messages import ClaudeCodeTools
 from cc_session import HTTPServer, Policy, Rule
 
-__all__ = ["with_mcp_servers", "without_mcp_servers"]
-
 # Requests with equal servers share processes, so few combinations are in use at a time.
 _CACHE_SIZE = 32
 

@@ -37,8 +37,6 @@ from .request_log import LogEntry
 from .run_context import run_context_for
 from .transcript import MessageCallback, Transcript, metadata
 
-__all__ = ["ClaudeCodeModel", "ClaudeCodeModelSettings"]
-
 # Lifetime of a breakpoint without a TTL.
 _DEFAULT_RETENTION = timedelta(minutes=5)
 

@@ -8,8 +8,6 @@ from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.anthropic import AnthropicModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-__all__ = ["claude_code_profile", "resolve_alias"]
-
 # Model ids that Claude Code 2.1.329 sends to the API for an alias. Only the profile depends on them: the CLI gets the
 # alias itself, and the response names the model that answered.
 _ALIASES = {

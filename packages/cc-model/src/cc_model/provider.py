@@ -24,8 +24,6 @@ from .errors import limit_wait
 from .profile import claude_code_profile
 from .request_log import RequestLog
 
-__all__ = ["ClaudeCodeProvider", "check_provider", "default_provider"]
-
 # The CLI reads this format, whichever format the application uses elsewhere.
 _TRACE_CONTEXT = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
 

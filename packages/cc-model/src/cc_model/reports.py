@@ -11,8 +11,6 @@ from pydantic_ai.models import StreamedResponse
 
 from cc_messages import RequestContext, RequestReport
 
-__all__ = ["add_to_stream", "set_span_attributes", "with_details"]
-
 
 def set_span_attributes(report: RequestReport | None) -> None:
     """Set the report's attributes on pydantic-ai's span for the request; do nothing without such a span."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["LogEntry", "RequestLog"]
-
 logger = logging.getLogger(__name__)
 
 _ENTRYPOINT = "cc-model"

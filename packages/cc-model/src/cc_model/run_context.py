@@ -12,8 +12,6 @@ from pydantic_ai._run_context import get_current_run_context
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage
 
-__all__ = ["run_context_for"]
-
 
 def run_context_for(model: Model, run_context: RunContext[Any] | None = None) -> RunContext[Any]:
     """Return a context for tools: a copy of the agent run's context, or outside a run a context without dependencies.

@@ -19,8 +19,6 @@ from pydantic_core import SchemaValidator, core_schema
 from cc_messages import APPROVED, ClaudeCodeTools
 from cc_session import Policy
 
-__all__ = ["ClaudeCodeToolApprovals", "tool_names", "with_waiting_calls", "without_claude_code_tools"]
-
 # A key in a call's `provider_details` and in a tool's `metadata`.
 _MARK = "claude_code_approval"
 # The CLI checks the arguments.

@@ -18,8 +18,6 @@ from pydantic_ai.messages import (
 
 from cc_types import JsonValue
 
-__all__ = ["as_tool_result", "error_result"]
-
 _Block = dict[str, JsonValue]
 
 

@@ -12,8 +12,6 @@ from claude_agent_sdk import Message, ResultMessage
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import CLIConnectionError, CLIResponse
 
-__all__ = ["MessageCallback", "Transcript", "metadata"]
-
 MessageCallback: TypeAlias = Callable[[Message], Awaitable[None] | None]
 """Function or coroutine function that is called with a CLI message."""
 

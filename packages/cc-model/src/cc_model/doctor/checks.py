@@ -29,8 +29,6 @@ from ..provider import ClaudeCodeProvider
 from .cli import login_of, version_of
 from .tested import TESTED_CLIS
 
-__all__ = ["Check", "Outcome", "Plan", "examine"]
-
 Outcome = Literal["ok", "warning", "problem", "skipped"]
 
 _PACKAGES = ("cc-types", "cc-convert", "cc-compat", "cc-ipc", "cc-session", "cc-messages", "cc-model")

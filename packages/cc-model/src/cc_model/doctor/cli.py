@@ -8,8 +8,6 @@ import json
 from asyncio.subprocess import DEVNULL, PIPE
 from typing import Any, cast
 
-__all__ = ["login_of", "version_of"]
-
 # Both answers take some 20 ms; the limit allows for loading the program from a slow disk.
 _ANSWER_SECONDS = 20.0
 

@@ -33,8 +33,6 @@ from ..provider import ClaudeCodeProvider
 from .cli import login_of, version_of
 from .scenarios import SCENARIOS, Scenario, ScenarioError
 
-__all__ = ["LiveCheck", "LivePlan", "LiveResult", "price_of", "scrub"]
-
 _KEY = "ANTHROPIC_API_KEY"
 # For a scenario with all requests: more means a hang.
 _SECONDS = 240.0

@@ -13,8 +13,6 @@ from pydantic_ai.models.anthropic import AnthropicModelSettings
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
-__all__ = ["SCENARIOS", "Scenario", "ScenarioError"]
-
 # Login renewal, and a model that thinks, take some seconds for each request.
 _SECONDS = 90.0
 _FEW, _MANY = 300, 3000

@@ -44,8 +44,6 @@ from .transcripts import (
     write_entries,
 )
 
-__all__ = ["ClaudeCodeSession", "from_claude_code", "to_claude_code"]
-
 # The SDK's readers get the entries alone, which are in no folder, and perhaps have no session id.
 _FOLDER, _ID = "/", "00000000-0000-4000-8000-000000000000"
 # Older CLIs wrote sub-agents' messages beside the session's.

@@ -32,8 +32,6 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from ..histories import relabelled
 from .transcripts import HandOverError, new_answer
 
-__all__ = ["PROVIDERS", "APIMapper", "details_left_out", "request_parts"]
-
 PROVIDERS = ("anthropic", "claude-code")
 """Names that Claude's answers carry."""
 # With the default, much longer limit `AnthropicModel` asks for a stream.

@@ -19,8 +19,6 @@ from claude_agent_sdk import (
     fold_session_summary,
 )
 
-__all__ = ["SQLiteSessionStore"]
-
 T = TypeVar("T")
 
 _TABLES = """

@@ -23,12 +23,6 @@ from claude_agent_sdk import SessionKey, SessionStore, SessionStoreEntry, projec
 from cc_messages.api.conversation import Block, HistoryMessage
 from cc_messages.api.response import WHITESPACE, says_nothing
 
-__all__ = [
-    "UNFINISHED", "Entries", "HandOverError", "SessionNotFoundError", "absolute_folder", "as_the_model_sees",
-    "find_file", "kinds_left_out", "new_answer", "new_entries", "read_files", "read_store", "resent", "restore_session",
-    "write_entries",
-]  # fmt: skip
-
 Entries = dict[str, list[SessionStoreEntry]]
 """A session's entries by subpath; the conversation itself has the subpath `""`."""
 _Entry = dict[str, Any]
