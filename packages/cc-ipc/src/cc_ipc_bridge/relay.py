@@ -120,7 +120,7 @@ class Relay:
     def _idle_socket(self) -> socket.socket | None:
         while self._idle:
             sock = self._idle.pop()
-            if _is_reusable(sock):
+            if is_reusable(sock):
                 return sock
             sock.close()
         return None
@@ -189,7 +189,7 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(buffer)
 
 
-def _is_reusable(sock: socket.socket) -> bool:
+def is_reusable(sock: socket.socket) -> bool:
     """Return true if an idle connection is open and has no unrequested data."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
