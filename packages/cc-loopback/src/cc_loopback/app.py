@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import json
 import logging
-from dataclasses import dataclass, field
+from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from starlette.requests import ClientDisconnect, Request
@@ -24,7 +24,7 @@ from .api.responses import Responses
 from .api.routes import MESSAGES, MODELS, Route, route_of
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Respond
-from .faults import Fault, FaultQueue
+from .faults import Fault
 from .script import place_of
 
 if TYPE_CHECKING:
@@ -36,38 +36,21 @@ _NO_FAULT = Fault()
 _SCRIPT_FAILED = 424
 
 
-@dataclass(slots=True)
-class Record:
-    """Requests and responder errors. The application only appends to the lists."""
-
-    calls: list[Call] = field(default_factory=list[Call])
-    requests: list[JsonObject] = field(default_factory=list[JsonObject])
-    errors: list[BaseException] = field(default_factory=list[BaseException])
-
-    def clear(self) -> None:
-        """Empty the three lists in place, because users may hold references to them."""
-        for entries in (self.calls, self.requests, self.errors):
-            entries.clear()
-
-
 class MessagesApp:
     """ASGI application that serves the Messages API."""
 
-    def __init__(
-        self,
-        respond: Respond,
-        record: Record,
-        faults: FaultQueue,
-        event_delay: float,
-        signer: ThinkingSigner | None = None,
-    ) -> None:
+    def __init__(self, respond: Respond, event_delay: float, signer: ThinkingSigner | None = None) -> None:
         self.respond = respond
         self.tape: Tape | None = None
         """The cassette in use. It answers in place of the responder."""
         self.cache = PromptCache()
         """Prompts that were cached for later requests."""
-        self._record = record
-        self._faults = faults
+        self.faults: dict[str, deque[Fault]] = {}
+        """Queue of faults for each path. The application only takes from the queues."""
+        # The application only appends to the lists.
+        self.calls: list[Call] = []
+        self.requests: list[JsonObject] = []
+        self.errors: list[BaseException] = []
         self._event_delay = event_delay
         self._signer = signer
 
@@ -90,22 +73,23 @@ class MessagesApp:
 
     async def _serve(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         route = route_of(call.path)
-        self._record.calls.append(call)
+        self.calls.append(call)
         if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
-            self._record.requests.append({**call.body, **route.fields})
+            self.requests.append({**call.body, **route.fields})
         response = await self._response(call, route)
         _log_call(call, route, response.status_code)
         try:
             await response(scope, receive, send)
         except CassetteError as error:  # The cassette could not be written after a stream.
-            self._record.errors.append(error)
+            self.errors.append(error)
             raise
 
     async def _response(self, call: Call, route: Route) -> Response:
         responses = Responses(route.dialect, new_id("req"))
-        fault = self._faults.take(route.path) or _NO_FAULT
+        faults = self.faults.get(route.path)
+        fault = faults.popleft() if faults else _NO_FAULT
         await asyncio.sleep(fault.delay)
-        if fault.refuses and fault.status is not None:
+        if fault.status is not None and fault.after_events is None:
             return responses.error(fault.status, fault.message, fault.error_type, fault.headers)
         try:
             recorded = await self.tape.respond(call) if self.tape else None
@@ -115,7 +99,7 @@ class MessagesApp:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
-            self._record.errors.append(error)
+            self.errors.append(error)
             return responses.error(_SCRIPT_FAILED, self._problem(error))
 
     def _problem(self, error: BaseException) -> str:

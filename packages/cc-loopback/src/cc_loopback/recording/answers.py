@@ -2,9 +2,9 @@
 
 import asyncio
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from ..api.responses import SteppedResponse
+from ..api.responses import paced
 from .episodes import RecordedAnswer
 from .events import encode_event_or_text, encode_json
 from .scrub import REQUEST_ID
@@ -15,13 +15,9 @@ async def replayed(answer: RecordedAnswer, *, timing: bool) -> Response:
     if answer.events is None:
         await asyncio.sleep(answer.after if timing else 0)
         return whole_response(answer)
-    return SteppedResponse(
-        [encode_event_or_text(event) for _, event in answer.events],
-        headers=headers_of(answer),
-        status=answer.status,
-        pauses=[after if timing else 0.0 for after, _ in answer.events],
-        cut=answer.cut,
-    )
+    chunks = [encode_event_or_text(event) for _, event in answer.events]
+    pauses = [after if timing else 0.0 for after, _ in answer.events]
+    return StreamingResponse(paced(chunks, pauses, cut=answer.cut), answer.status, headers_of(answer))
 
 
 def whole_response(answer: RecordedAnswer) -> Response:
