@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from .api.errors import CassetteError, first_error_text
-from .recording.settings import Cassette, RecordMode
+from .recording.tape import Cassette, RecordMode
 from .server import LoopbackServer
 
 _CLIENT_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")

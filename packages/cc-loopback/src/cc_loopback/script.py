@@ -8,7 +8,6 @@ import json
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 from types import FrameType
 from typing import TypeAlias, cast
 
@@ -56,16 +55,13 @@ class Script:
             if not callable(step):
                 _check(step, f"step {number} of the script at {place}")
         self._place = place
-        self._count = 0
-        self._last = ""
-        # Two loops may share a server, but its thread alone calls the script; a test reads from another thread.
-        self._lock = Lock()
+        # Number of requests, and text about the last: set together, because a test reads them in another thread.
+        self._progress = (0, "")
 
     @property
     def problem(self) -> str:
         """Text about the steps that no request has used, and the last request; empty if there are none."""
-        with self._lock:
-            count, last = self._count, self._last
+        count, last = self._progress
         if count >= len(self._steps):
             return ""
         return (
@@ -80,10 +76,8 @@ class Script:
             ScriptError: No step is left, a call is for a tool that the request does not offer, or a function returned
                 an invalid reply.
         """
-        with self._lock:
-            self._count += 1
-            number = self._count
-            self._last = f"\n  request {number}: {_request(body)}"
+        number = self._progress[0] + 1
+        self._progress = (number, f"\n  request {number}: {_request(body)}")
         place = f"of the script at {self._place}"
         if number > len(self._steps):
             raise ScriptError(f"request {number} came after the last step {place}\n{self._report(number, body)}")

@@ -15,8 +15,7 @@ from .api.types import Call, JsonObject, Login, Respond
 from .app import MessagesApp
 from .faults import Fault
 from .home import PrivateHome, cli_environment, prompt_folders, recording_environment
-from .recording.settings import Cassette
-from .recording.tape import Tape
+from .recording.tape import Cassette, Tape
 from .responder import default_respond
 from .script import Script, Step, place_of_caller
 from .thread import ServerThread

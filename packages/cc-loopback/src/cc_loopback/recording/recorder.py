@@ -17,7 +17,7 @@ from ..api.errors import CassetteError, UpstreamError
 from ..api.types import Call
 from .answers import headers_of, whole_response
 from .episodes import RecordedAnswer, TimedEvent
-from .events import Event, EventSplitter, encode_event_or_text, parse_event, parse_json
+from .events import Event, encode_event_or_text, event_blocks, parse_event, parse_json
 from .scrub import Scrubber
 
 Keep = Callable[[RecordedAnswer], None]
@@ -83,18 +83,9 @@ class Recorder:
         return client.stream(call.method, url, headers=headers, content=call.raw)
 
 
-async def _blocks(upstream: httpx2.Response) -> AsyncIterator[bytes]:
-    splitter = EventSplitter()
-    async for data in upstream.aiter_bytes():
-        for block in splitter.feed(data):
-            yield block
-    if rest := splitter.rest():
-        yield rest
-
-
 async def _timed_events(upstream: httpx2.Response, scrubber: Scrubber, last: float) -> AsyncIterator[TimedEvent]:
     """Yield the scrubbed events of a stream, each with the seconds since the last."""
-    async for block in _blocks(upstream):
+    async for block in event_blocks(upstream.aiter_bytes()):
         before, last = last, time.monotonic()
         yield last - before, cast("Event", scrubber.answer_body(parse_event(block)))
 

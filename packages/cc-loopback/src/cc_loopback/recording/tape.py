@@ -1,10 +1,11 @@
-"""`Tape`: a cassette in use by a server. It chooses between replay and recording, and writes the file."""
+"""`Cassette`: a file with recorded answers; and `Tape`: a cassette in use, which replays, records and writes it."""
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from starlette.responses import Response
 
@@ -15,14 +16,46 @@ from .answers import replayed
 from .episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
 from .replay import Player, key_of, today_in
 from .scrub import Scrubber
-from .settings import Cassette, RecordMode
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
+RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all", "rewrite"]
+"""Recording mode, with the names from VCR and pytest-recording.
+
+- `none`: replay only.
+- `once`: record if the file does not exist, otherwise replay only.
+- `new_episodes`: replay the recorded requests, and record all others.
+- `all`: record each request, in place of earlier recordings; keep the file's other recordings.
+- `rewrite`: record each request into a new file.
+"""
+
+_API = "https://api.anthropic.com"
 _OAUTH = "Bearer sk-ant-oat"
 # Parameters of the model list. Others, such as `beta`, change no answer, and may be a gateway's key.
 _PARAMETERS = ("after_id", "before_id", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    """File with requests to the Messages API and recorded answers, for `LoopbackServer(cassette=…)`."""
+
+    path: Path | str
+    record: RecordMode = "none"
+    scrub: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Regular expressions and their replacements, as for `re.sub`, for each string in requests and answers.
+
+    Credentials and ids are always removed. A text that changes with each run, such as the time, is ignored if a pattern
+    replaces it.
+    """
+    timing: bool = False
+    """True if a replay takes as long as the recorded answer did, event for event."""
+    upstream: str | None = field(default=None, repr=False)
+    """Base URL of the API to record. Default: the variable `ANTHROPIC_BASE_URL`, else the public API."""
+
+    def upstream_url(self) -> str:
+        """Return the base URL of the API to record, without a slash at the end."""
+        return (self.upstream or os.environ.get("ANTHROPIC_BASE_URL") or _API).rstrip("/")
 
 
 class Tape:

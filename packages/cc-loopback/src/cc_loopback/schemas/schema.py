@@ -14,7 +14,7 @@ from ..api.types import JsonValue
 from .conforms import Schema, SchemaValidator, property_schemas
 from .flatten import FlatSchema, Flattener
 from .pattern import text_for
-from .words import number_for, text_for_format, word_for
+from .words import TEXT_BY_FORMAT, number_for, word_for
 
 # Limits of the search. Ordinary schemas need one proposal; the limits end the search if no value exists.
 _MAX_FORMS = 100
@@ -181,7 +181,7 @@ def _kinds(flat: FlatSchema) -> list[str]:
 
 def _strings(flat: FlatSchema, name: str) -> Iterator[JsonValue]:
     least, most = flat.get("minLength", 0), flat.get("maxLength")
-    words = [text_for_format(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
+    words = [TEXT_BY_FORMAT.get(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
     if "pattern" in flat:
         words.insert(1, text_for(flat["pattern"]))
     more_words = (f"{word_for(name)} {number}" for number in count(2))
