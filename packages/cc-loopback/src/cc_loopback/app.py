@@ -8,6 +8,8 @@ import inspect
 import json
 import logging
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from starlette.requests import ClientDisconnect, Request
@@ -24,16 +26,42 @@ from .api.responses import Responses
 from .api.routes import MESSAGES, MODELS, Route, route_of
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Respond
-from .faults import Fault
 from .script import place_of
 
 if TYPE_CHECKING:
     from .recording.tape import Tape
 
 _log = logging.getLogger("cc_loopback")
-_NO_FAULT = Fault()
+_LOWEST_ERROR, _HIGHEST_ERROR = 400, 599
 # For a failed script or cassette: no client retries it, and the API itself never sends it.
 _SCRIPT_FAILED = 424
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault for a request. Without an `error_type`, it is the type that belongs to the status.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
+
+    status: int | None = None
+    after_events: int | None = None
+    error_type: str | None = None
+    message: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.status is not None and not _LOWEST_ERROR <= self.status <= _HIGHEST_ERROR:
+            raise ValueError(f"status must be an error status from 400 to 599, not {self.status}")
+        if self.after_events is not None and self.after_events < 0:
+            raise ValueError(f"after_events must not be negative, but is {self.after_events}")
+        if self.delay < 0:
+            raise ValueError(f"delay must not be negative, but is {self.delay}")
+
+
+_NO_FAULT = Fault()
 
 
 class MessagesApp:

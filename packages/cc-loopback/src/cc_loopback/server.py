@@ -12,8 +12,7 @@ from .api.errors import ServerStateError
 from .api.routes import MESSAGES
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Login, Respond
-from .app import MessagesApp
-from .faults import Fault
+from .app import Fault, MessagesApp
 from .home import PrivateHome, cli_environment, prompt_folders, recording_environment
 from .recording.tape import Cassette, Tape
 from .responder import default_respond

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias, cast
 
 from ..api.errors import CassetteError
 from ..api.types import JsonObject, Login
-from .events import Event
+from .events import Event, encode_json
 
 FORMAT = 1
+REQUEST_ID = "req_removed"
 _LINE = 120
 
 TimedEvent: TypeAlias = tuple[float, Event]
@@ -49,6 +50,14 @@ class RecordedAnswer:
     """The streamed events, or None without a stream."""
     cut: bool = False
     """True if the stream ended early: the connection was lost, or the client left."""
+
+    def http_headers(self) -> dict[str, str]:
+        """Return the headers with a request id, which clients expect."""
+        return {**self.headers, "request-id": REQUEST_ID}
+
+    def http_body(self) -> bytes:
+        """Return the body of an answer that is not a stream."""
+        return self.body.encode() if isinstance(self.body, str) else encode_json(self.body)
 
     def as_json(self) -> JsonObject:
         """Return the fields for the file."""

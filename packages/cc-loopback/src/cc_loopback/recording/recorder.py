@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 
 from ..api.errors import CassetteError, UpstreamError
 from ..api.types import Call
-from .answers import headers_of, whole_response
 from .episodes import RecordedAnswer, TimedEvent
 from .events import Event, encode_event_or_text, event_blocks, parse_event, parse_json
 from .scrub import Scrubber
@@ -75,7 +74,7 @@ class Recorder:
         answer.after = time.monotonic() - started
         answer.body = self._scrubber.answer_body(parse_json(text))
         keep(answer)
-        return whole_response(answer)
+        return Response(answer.http_body(), answer.status, answer.http_headers())
 
     def _send(self, client: httpx2.AsyncClient, call: Call) -> AbstractAsyncContextManager[httpx2.Response]:
         headers = {name: value for name, value in call.headers.items() if name not in _CONNECTION_HEADERS}
@@ -96,7 +95,7 @@ class _Relay(Response):
     def __init__(
         self, answer: RecordedAnswer, events: AsyncIterator[TimedEvent], keep: Keep, closing: AsyncExitStack
     ) -> None:
-        super().__init__(status_code=answer.status, headers=headers_of(answer))
+        super().__init__(status_code=answer.status, headers=answer.http_headers())
         # Starlette has set the length of the empty content; without a length the body is sent in chunks.
         del self.headers["content-length"]
         self._answer = answer

@@ -11,10 +11,9 @@ from typing import cast
 
 from ..api.errors import CassetteError
 from ..api.types import JsonObject
-from .episodes import TimedEvent
+from .episodes import REQUEST_ID, TimedEvent
 
 REMOVED = "<removed>"
-REQUEST_ID = "req_removed"
 _SESSION_HEADER = "x-claude-code-session-id"
 # Claude Code's first system block, with a version and a checksum.
 _BILLING_BLOCK = "x-anthropic-billing-header:"

@@ -1,5 +1,6 @@
 """`Cassette`: a file with recorded answers; and `Tape`: a cassette in use, which replays, records and writes it."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,13 +8,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ..api.errors import CassetteError, MissingCassetteError
+from ..api.responses import paced
 from ..api.routes import COUNT_TOKENS, MESSAGES, MODELS, route_of
 from ..api.types import Call, Login
-from .answers import replayed
 from .episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
+from .events import encode_event_or_text
 from .replay import Player, key_of, today_in
 from .scrub import Scrubber
 
@@ -110,7 +112,7 @@ class Tape:
             return await self._recorder.forward(call, lambda answer: None) if self._recorder else None
         request = self._request(call)
         if answer := self._player.take(request):
-            return await replayed(answer, timing=self._timing)
+            return await self._replayed(answer)
         if self._recorder is None:
             raise self._player.missing(request)
         if call.headers.get("authorization", "").startswith(_OAUTH):
@@ -121,6 +123,15 @@ class Tape:
         query = {name: value for name, value in call.query.items() if name in _PARAMETERS}
         body = self._scrubber.request_body(call.body) if call.body else None
         return RecordedRequest(call.method, call.path, query, body)
+
+    async def _replayed(self, answer: RecordedAnswer) -> Response:
+        """Return the response for a recorded answer, with `timing` as late and as slow as in the recording."""
+        if answer.events is None:
+            await asyncio.sleep(answer.after if self._timing else 0)
+            return Response(answer.http_body(), answer.status, answer.http_headers())
+        chunks = [encode_event_or_text(event) for _, event in answer.events]
+        pauses = [after if self._timing else 0.0 for after, _ in answer.events]
+        return StreamingResponse(paced(chunks, pauses, cut=answer.cut), answer.status, answer.http_headers())
 
     def _keep(self, request: RecordedRequest) -> Callable[[RecordedAnswer], None]:
         """Return the callback for the answer. Answers are written in request order."""

@@ -122,7 +122,7 @@ class _Search:
         is_taken = self._validator.predicate({"enum": values})
         for stream in streams:
             fresh = next((value for value in stream if not is_taken(value)), _NOTHING)
-            if isinstance(fresh, _Nothing):
+            if fresh is _NOTHING:
                 return
             values.append(fresh)
         yield values
@@ -155,7 +155,7 @@ class _Search:
             if len(larger) >= least:
                 break
             value = next(self._property(flat, name, path), _NOTHING) if name and name not in larger else _NOTHING
-            if not isinstance(value, _Nothing):
+            if value is not _NOTHING:
                 larger[name] = value
         yield larger
 
@@ -163,11 +163,8 @@ class _Search:
         return self.values({"allOf": property_schemas(flat, name)}, name, path)
 
 
-class _Nothing:
-    """Marker for the end of an iterator, distinct from null."""
-
-
-_NOTHING = _Nothing()
+# The end of an iterator, distinct from null.
+_NOTHING: Any = object()
 
 
 def _kinds(flat: FlatSchema) -> list[str]:
