@@ -56,16 +56,7 @@ class OwnedPath:
 
 
 class LockedFile:
-    """A new file with mode 0o600 that is locked as long as the owner lives.
-
-    Args:
-        path: Path, which must not exist yet.
-        content: The file's content.
-
-    Raises:
-        SocketPathError: The path exists already, for example as a symbolic link.
-        OSError: The folder is missing, not writable or full.
-    """
+    """A new file with mode 0o600, locked as long as the owner lives. The path must not exist, not even as a link."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         self._fd: int | None = _create_locked(path)

@@ -180,8 +180,8 @@ class IPCServer:
 
         Raises:
             SessionStateError: The server runs already.
-            SocketPathError: The path is too long or exists already.
-            OSError: The folder is missing or not writable.
+            SocketPathError: The path is too long, or exists already, for example as a symbolic link.
+            OSError: The folder is missing or not writable, or this is Windows.
         """
         if self._server is not None:
             raise SessionStateError(state="started", wanted="start")

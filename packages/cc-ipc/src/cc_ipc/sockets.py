@@ -32,12 +32,7 @@ def fits_socket_path(path: Path) -> bool:
 
 
 def listen_privately(path: Path) -> socket.socket:
-    """Return a listening socket whose file has mode 0o600 from the first moment on.
-
-    Raises:
-        SocketPathError: The path is too long, or exists already, for example as a symbolic link.
-        OSError: The folder is missing or not writable, or this is Windows.
-    """
+    """Return a listening socket whose file has mode 0o600 from the first moment on."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     if not fits_socket_path(path):

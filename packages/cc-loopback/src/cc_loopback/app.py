@@ -39,11 +39,7 @@ _SCRIPT_FAILED = 424
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault for a request. Without an `error_type`, it is the type that belongs to the status.
-
-    Raises:
-        ValueError: A number is out of range.
-    """
+    """A fault for a request. Without an `error_type`, it is the type that belongs to the status."""
 
     status: int | None = None
     after_events: int | None = None

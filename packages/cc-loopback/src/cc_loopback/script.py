@@ -37,11 +37,7 @@ def call(name: str, /, **arguments: object) -> JsonObject:
 
 
 class Script:
-    """Responder that answers each request with the next step.
-
-    Args:
-        steps: Steps in order.
-        place: File and line of the script, for errors.
+    """Responder that answers each request with the next step. Errors name `place`, the script's file and line.
 
     Raises:
         ReplyError: A step is not a reply.

@@ -94,11 +94,7 @@ class Episodes:
 
 
 def load(path: Path) -> Episodes:
-    """Read a cassette.
-
-    Raises:
-        CassetteError: The file cannot be read, or is not a cassette.
-    """
+    """Read a cassette."""
     try:
         content = json.loads(path.read_text("utf-8"))
         if content["format"] != FORMAT:
@@ -114,11 +110,7 @@ def load(path: Path) -> Episodes:
 
 
 def save(path: Path, content: Episodes) -> None:
-    """Write a cassette in one step, and create its folder.
-
-    Raises:
-        CassetteError: The file cannot be written.
-    """
+    """Write a cassette in one step, and create its folder."""
     episodes = ",\n".join(f"    {episode.text}" for episode in content.episodes)
     text = f'{{\n  "format": {FORMAT},\n  "login": "{content.login}",\n  "episodes": [\n{episodes}\n  ]\n}}\n'
     # In a process only the server thread writes the cassette, so the process id makes the name unique.

@@ -31,11 +31,7 @@ _LAST_EVENTS = ("message_stop", "error")
 
 
 class Recorder:
-    """Client of an upstream API, whose base URL has no slash at the end.
-
-    Raises:
-        CassetteError: `upstream` is not an HTTP URL.
-    """
+    """Client of an upstream API, whose base URL has no slash at the end."""
 
     def __init__(self, upstream: str, scrubber: Scrubber) -> None:
         self._upstream = upstream

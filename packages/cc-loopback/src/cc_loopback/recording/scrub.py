@@ -33,11 +33,7 @@ _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 
 
 class Scrubber:
-    """Replacement for credentials, ids, patterns and config folders, the same in all requests and answers of a run.
-
-    Raises:
-        CassetteError: A pattern is not a regular expression.
-    """
+    """Replacement for credentials, ids, patterns and config folders, the same in all requests and answers of a run."""
 
     def __init__(self, patterns: Mapping[str, str], folders: Mapping[str, str]) -> None:
         self._patterns = [(_KEY, REMOVED)]
