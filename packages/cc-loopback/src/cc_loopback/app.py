@@ -167,13 +167,12 @@ class MessagesApp:
         return _whole(message, fault, responses)
 
     def _stream(self, message: JsonObject, fault: Fault, responses: Responses) -> Response:
-        events = list(stream_events(message))
-        if fault.after_events is None:
-            return responses.stream(events, fault.headers, pause=self._event_delay)
-        events = events[: fault.after_events]
-        if fault.status is not None:
+        events = list(stream_events(message))[: fault.after_events]
+        ends_early = fault.after_events is not None
+        if ends_early and fault.status is not None:
             events.append(responses.error_body(fault.error_type or error_type_for(fault.status), fault.message))
-        return responses.stream(events, fault.headers, pause=self._event_delay, cut=fault.status is None)
+        cut = ends_early and fault.status is None
+        return responses.stream(events, fault.headers, pause=self._event_delay, cut=cut)
 
     def _count_tokens(self, call: Call, responses: Responses) -> Response:
         if problem := problem_with(call.body, counting=True):

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ..api.errors import CassetteError
+from ..api.events import encode_json
 from ..api.types import JsonObject, Login
-from .events import Event, encode_json
+from .events import Event
 
 FORMAT = 1
 REQUEST_ID = "req_removed"

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import TypeAlias, cast
 
-from ..api.events import encode_event
+from ..api.events import encode_event, encode_json
 from ..api.types import JsonObject
 
 Event: TypeAlias = JsonObject | str
@@ -46,11 +46,6 @@ def parse_json(text: str) -> object:
     except ValueError:  # invalid JSON, or half of a surrogate pair
         return text
     return parsed
-
-
-def encode_json(value: object) -> bytes:
-    """Return compact JSON, as the API sends it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def encode_event_or_text(event: Event) -> bytes:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
 from ..api.errors import CassetteError
@@ -24,28 +25,21 @@ class Player:
 
     def __init__(self, path: Path, episodes: Iterable[Episode]) -> None:
         self._path = path
-        self._requests: dict[str, RecordedRequest] = {}
         self._answers: dict[str, list[RecordedAnswer]] = {}
-        self._use_counts: dict[str, int] = {}
         self._days: set[str] = set()
         for episode in episodes:
-            key = key_of(episode.request)
-            self._requests[key] = episode.request
-            self._answers.setdefault(key, []).append(episode.answer)
+            self._answers.setdefault(key_of(episode.request), []).append(episode.answer)
             if episode.today:
                 self._days.add(episode.today)
+        self._unused = {key: iter(answers) for key, answers in self._answers.items()}
 
     def take(self, request: RecordedRequest) -> RecordedAnswer | None:
         """Return the next answer to a request, or None if no more are recorded.
 
         Today's date in the request also matches the recording date in a recorded request.
         """
-        for key in self._keys(request):
-            count = self._use_counts.get(key, 0)
-            if count < len(self._answers.get(key, ())):
-                self._use_counts[key] = count + 1
-                return self._answers[key][count]
-        return None
+        unused = chain.from_iterable(self._unused.get(key, ()) for key in self._keys(request))
+        return next(unused, None)
 
     def missing(self, request: RecordedRequest) -> CassetteError:
         """Return the error for a request without an answer."""
@@ -58,8 +52,8 @@ class Player:
                     f"{self._path} has {times} {'answer' if times == 1 else 'answers'} to it. {_REMEDY}"
                 )
         # With the recording date, so that the difference does not show it.
-        dated = RecordedRequest(**json.loads(keys[-1]))
-        return CassetteError(not_recorded(self._path, dated, list(self._requests.values())))
+        dated, *candidates = [RecordedRequest(**json.loads(key)) for key in (keys[-1], *self._answers)]
+        return CassetteError(not_recorded(self._path, dated, candidates))
 
     def _keys(self, request: RecordedRequest) -> list[str]:
         key, today = key_of(request), date.today().isoformat()
