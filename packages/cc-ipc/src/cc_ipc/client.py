@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from cc_ipc_bridge.constants import WindowsUnsupportedError
 from cc_ipc_bridge.peer import is_own_peer
-from cc_ipc_bridge.relay import is_reusable
+from cc_ipc_bridge.relay import pop_reusable
 
 from .errors import IPCConnectionError, RemoteProtocolError, SessionStateError
 from .framing import END_OF_STREAM, Frame, FrameDecoder, encode_frame
@@ -81,7 +81,7 @@ class IPCClient:
             params["tool_use_id"] = tool_use_id
         request: IPCRequest = {"method": "call_tool", "params": params}
         frame = encode_frame(request)
-        sock = self._idle_socket() or await self._connect()
+        sock = pop_reusable(self._idle) or await self._connect()
         self._busy.add(sock)
         try:
             response = await self._exchange(sock, frame)
@@ -100,14 +100,6 @@ class IPCClient:
         for sock in self._busy:
             with suppress(OSError):  # the server has closed it already
                 sock.shutdown(socket.SHUT_RDWR)
-
-    def _idle_socket(self) -> socket.socket | None:
-        while self._idle:
-            sock = self._idle.pop()
-            if is_reusable(sock):
-                return sock
-            sock.close()
-        return None
 
     async def _connect(self) -> socket.socket:
         if self._closed:

@@ -90,7 +90,7 @@ class Relay:
             CallCancelled: The call was cancelled.
         """
         frame = _frame(params)
-        sock = self._idle_socket() or self._connect()
+        sock = pop_reusable(self._idle) or self._connect()
         if not pending.attach(sock):
             self._idle.append(sock)
             raise CallCancelled
@@ -116,14 +116,6 @@ class Relay:
         """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
-
-    def _idle_socket(self) -> socket.socket | None:
-        while self._idle:
-            sock = self._idle.pop()
-            if is_reusable(sock):
-                return sock
-            sock.close()
-        return None
 
     def _connect(self) -> socket.socket:
         if sys.platform == "win32":
@@ -189,14 +181,17 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(buffer)
 
 
-def is_reusable(sock: socket.socket) -> bool:
-    """Return true if an idle connection is open and has no unrequested data."""
+def pop_reusable(idle: list[socket.socket]) -> socket.socket | None:
+    """Return a connection that is open and has no unrequested data, or `None`. Close the others before it."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
-    try:
-        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    while idle:
+        sock = idle.pop()
+        try:
+            sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return sock
+        except OSError:
+            pass
+        sock.close()
+    return None

@@ -8,7 +8,6 @@ import json
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TypeAlias, cast
 
 from .api.errors import ReplyError, ScriptError
@@ -89,11 +88,6 @@ class Script:
     def _report(self, number: int, body: JsonObject) -> str:
         steps = [f"  step {index}: {_shown(step)}" for index, step in enumerate(self._steps[:number], 1)]
         return "\n".join([*steps, f"  request {number}: {_request(body)}"])
-
-
-def place_of_caller(frame: FrameType) -> str:
-    """Return file name and line of a frame."""
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def place_of(error: BaseException, respond: Respond) -> str:

@@ -3,9 +3,10 @@
 It runs the application in a thread and owns the CLI's private folder. It knows no pytest and starts no CLI.
 """
 
-import inspect
+import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, Self, cast
 
 from .api.errors import ServerStateError
@@ -16,7 +17,7 @@ from .app import Fault, MessagesApp
 from .home import PrivateHome, cli_environment, prompt_folders, recording_environment
 from .recording.tape import Cassette, Tape
 from .responder import default_respond
-from .script import Script, Step, place_of_caller
+from .script import Script, Step
 from .thread import ServerThread
 
 
@@ -94,9 +95,8 @@ class LoopbackServer:
         Raises:
             ReplyError: A step is not a reply.
         """
-        frame = inspect.currentframe()
-        caller = frame.f_back if frame else None
-        self._app.respond = Script(steps, place_of_caller(caller) if caller else "an unknown place")
+        caller = traceback.extract_stack(limit=2)[0]
+        self._app.respond = Script(steps, f"{Path(caller.filename).name}:{caller.lineno}")
 
     @property
     def unused_steps(self) -> str:
