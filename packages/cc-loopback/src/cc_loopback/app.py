@@ -140,7 +140,7 @@ class MessagesApp:
             case "POST", "/v1/messages":
                 return await self._messages(call, route, fault, responses)
             case "POST", "/v1/messages/count_tokens":
-                return self._count_tokens(call, responses)
+                return self._count_tokens(call, route, responses)
             case "GET", path if path == MODELS or path.startswith(f"{MODELS}/"):
                 return _models(call, responses)
             case "GET", "/inference-profiles":
@@ -174,8 +174,8 @@ class MessagesApp:
         cut = ends_early and fault.status is None
         return responses.stream(events, fault.headers, pause=self._event_delay, cut=cut)
 
-    def _count_tokens(self, call: Call, responses: Responses) -> Response:
-        if problem := problem_with(call.body, counting=True):
+    def _count_tokens(self, call: Call, route: Route, responses: Responses) -> Response:
+        if problem := problem_with(call.body, route.fields, counting=True):
             return responses.error(400, problem)
         body = call.body or {}
         prompt, _ = self._signer.check(body) if self._signer else (body, [])
