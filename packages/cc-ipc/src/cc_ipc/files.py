@@ -62,7 +62,8 @@ class LockedFile:
         self._fd: int | None = _create_locked(path)
         try:
             self._owned = OwnedPath.at(path)
-            _write_all(self._fd, content)
+            with open(self._fd, "wb", closefd=False) as file:
+                file.write(content)
         except BaseException:
             path.unlink(missing_ok=True)
             self.release()
@@ -114,12 +115,6 @@ def _create_locked(path: Path) -> int:
             return fd
         os.close(fd)
     raise SocketPathError(path=str(path), reason=f"The schema file was removed {_ATTEMPTS} times during its creation")
-
-
-def _write_all(fd: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
 
 
 def socket_file_name(session_id: str) -> str:

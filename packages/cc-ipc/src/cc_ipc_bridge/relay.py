@@ -44,30 +44,25 @@ class PendingCall:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._cancelled = False
-
-    @property
-    def is_cancelled(self) -> bool:
-        """True if the call was cancelled, so that no response is needed."""
-        return self._cancelled
+        self.is_cancelled = False  # true if no response is needed
 
     def attach(self, sock: socket.socket) -> bool:
         """Set the call's connection; return false if the call is cancelled already."""
         with self._lock:
-            if not self._cancelled:
+            if not self.is_cancelled:
                 self._socket = sock
-            return not self._cancelled
+            return not self.is_cancelled
 
     def detach(self) -> bool:
         """Clear the call's connection; return false if a cancellation has ended it."""
         with self._lock:
             self._socket = None
-            return not self._cancelled
+            return not self.is_cancelled
 
     def cancel(self) -> None:
         """End the connection: the parent then cancels the tool, and the waiting thread wakes up."""
         with self._lock:
-            self._cancelled = True
+            self.is_cancelled = True
             if self._socket is not None:
                 try:
                     self._socket.shutdown(socket.SHUT_RDWR)

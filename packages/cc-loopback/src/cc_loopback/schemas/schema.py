@@ -109,13 +109,13 @@ class _Search:
             if flat.get("uniqueItems"):
                 yield from self._unique_array([*streams, *[rest] * (length - len(streams))])
             else:
-                values = [next(stream, _NOTHING) for stream in streams]
+                values: list[JsonValue] = [next(stream, _NOTHING) for stream in streams]
                 missing = length - len(values)
                 # Different items where the schema allows them: Claude Code refuses options with equal labels.
                 items = [*islice(rest, min(missing, _NEIGHBOURS))] or [_NOTHING]
                 values += islice(cycle(items), missing)
                 if _NOTHING not in values:
-                    yield cast("list[JsonValue]", values)
+                    yield values
 
     def _unique_array(self, streams: list[Iterator[JsonValue]]) -> Iterator[JsonValue]:
         values: list[JsonValue] = []
@@ -129,10 +129,9 @@ class _Search:
 
     def _objects(self, flat: FlatSchema, path: tuple[str, ...]) -> Iterator[JsonValue]:
         streams = {name: self._property(flat, name, path) for name in flat.get("required", ())}
-        values = {name: next(stream, _NOTHING) for name, stream in streams.items()}
-        if _NOTHING in values.values():
+        smallest: dict[str, JsonValue] = {name: next(stream, _NOTHING) for name, stream in streams.items()}
+        if _NOTHING in smallest.values():
             return
-        smallest = cast("dict[str, JsonValue]", values)
         yield dict(smallest)
         yield from self._with_more_properties(flat, smallest, path)
         # For arrays, which may need different objects: at first all properties vary together, then each alone.
