@@ -53,7 +53,7 @@ def listen_privately(path: Path) -> socket.socket:
         try:
             listener.bind(str(path))
         except OSError as error:
-            # Even for a dangling link, because the kernel does not follow links here.
+            # A dangling link exists, too, because the kernel does not follow links here.
             if error.errno == errno.EADDRINUSE:
                 raise SocketPathError(path=str(path), reason="The path of the socket exists already") from error
             raise

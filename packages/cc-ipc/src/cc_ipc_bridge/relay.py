@@ -177,7 +177,7 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
 
 
 def pop_reusable(idle: list[socket.socket]) -> socket.socket | None:
-    """Return a connection that is open and has no unrequested data, or `None`. Close the others before it."""
+    """Return a connection that is open and has no unrequested data, or `None`; close the unusable ones."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     while idle:

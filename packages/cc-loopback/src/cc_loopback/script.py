@@ -50,7 +50,7 @@ class Script:
             if not callable(step):
                 _check(step, f"step {number} of the script at {place}")
         self._place = place
-        # Number of requests, and text about the last: set together, because a test reads them in another thread.
+        # The number of requests and the text about the last are set together, as a test reads them in another thread.
         self._progress = (0, "")
 
     @property

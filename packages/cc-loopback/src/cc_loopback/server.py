@@ -201,7 +201,7 @@ class LoopbackServer:
         """
         self._app.respond = self._initial_respond
         self._app.faults.clear()
-        # In place, because users may hold references to the lists.
+        # The lists are emptied in place, because users may hold references to them.
         for entries in (self.calls, self.requests, self.errors):
             entries.clear()
         self._app.cache.clear()

@@ -89,6 +89,6 @@ def not_recorded(path: Path, request: RecordedRequest, candidates: Sequence[Reco
 def lines_of(request: RecordedRequest) -> list[str]:
     """Return a request as lines: each field, sorted by name, and each line of a text."""
     text = json.dumps(request.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
-    # Without the commas: otherwise a new last field would change the line before it, too.
+    # The commas are dropped: with them, a new last field would also change the line before it.
     lines = re.split(r",?\n|(?<!\\)\\n", text)
     return [line[at : at + _WIDTH] for line in lines for at in range(0, max(1, len(line)), _WIDTH)]
