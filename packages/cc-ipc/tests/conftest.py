@@ -73,7 +73,7 @@ def is_never_own(sock: object) -> bool:
 def raising(error: BaseException) -> Callable[..., Any]:
     """Return a function that raises, as a replacement in `monkeypatch`."""
 
-    def fail(*arguments: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise error
 
     return fail

@@ -74,11 +74,11 @@ def test_only_the_created_file_is_removed(folder: Path) -> None:
     assert not (folder / "g").exists()
 
 
-@pytest.mark.parametrize("step", ["os.write", "cc_ipc_bridge.lock.acquire"])
+@pytest.mark.parametrize("step", ["cc_ipc.files.open", "cc_ipc_bridge.lock.acquire"])
 def test_a_file_that_cannot_be_written_or_locked_is_removed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    monkeypatch.setattr(step, raising(OSError("not here")))
+    monkeypatch.setattr(step, raising(OSError("not here")), raising=False)  # `open` is a built-in
     with pytest.raises(OSError, match="not here"):
         LockedFile(folder / "f", b"content")
     assert not (folder / "f").exists()

@@ -87,56 +87,50 @@ async def _turns(screen: Screen, model: TimedModel, first_prompt: str, *, is_off
     history: Sequence[ModelMessage] = ()
     for number, prompt in enumerate((first_prompt, NEXT_PROMPT), start=1):
         screen.turn(number, prompt)
-        result = await _Turn(screen, model).run(prompt, desk, history)
+        result = await _turn(screen, model, prompt, desk, history)
         screen.output(result.output, result.usage, is_offline=is_offline)
         history = result.all_messages()
 
 
-class _Turn:
-    """A run of the agent, shown while it happens."""
+async def _turn(
+    screen: Screen, model: TimedModel, prompt: str, desk: TravelDesk, history: Sequence[ModelMessage]
+) -> AgentRunResult[TripPlan]:
+    """Run the agent, and show the run while it happens."""
+    tool_times = ToolTimes()
+    starts = model.transport.stats().starts
+    if not model.transport.pids:
+        screen.starting()
+    async with planner.run_stream_events(
+        prompt, model=model, deps=desk, message_history=history, capabilities=[tool_times]
+    ) as events:
+        async for event in events:
+            if isinstance(event, AgentRunResultEvent):
+                screen.end_text()
+                return event.result
+            start_seconds = model.transport.stats().start_seconds
+            for seconds in start_seconds[starts:]:
+                screen.started(seconds)
+            starts = len(start_seconds)
+            _show(screen, event, tool_times)
+    raise RuntimeError("the run ended without a result")
 
-    def __init__(self, screen: Screen, model: TimedModel) -> None:
-        self._screen = screen
-        self._model = model
-        self._starts = model.transport.stats().starts
-        self._tool_times = ToolTimes()
 
-    async def run(self, prompt: str, desk: TravelDesk, history: Sequence[ModelMessage]) -> AgentRunResult[TripPlan]:
-        if not self._model.transport.pids:
-            self._screen.starting()
-        async with planner.run_stream_events(
-            prompt, model=self._model, deps=desk, message_history=history, capabilities=[self._tool_times]
-        ) as events:
-            async for event in events:
-                if isinstance(event, AgentRunResultEvent):
-                    self._screen.end_text()
-                    return event.result
-                self._show_starts()
-                self._show(event)
-        raise RuntimeError("the run ended without a result")
-
-    def _show_starts(self) -> None:
-        seconds = self._model.transport.stats().start_seconds
-        for start in seconds[self._starts :]:
-            self._screen.started(start)
-        self._starts = len(seconds)
-
-    def _show(self, event: AgentStreamEvent) -> None:
-        match event:
-            case PartStartEvent(part=TextPart(content=text)):
-                self._screen.end_text()
-                self._screen.say(text)
-            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                self._screen.say(text)
-            case FunctionToolCallEvent(part=part):
-                self._screen.call(part.tool_name, part.args_as_dict())
-            case FunctionToolResultEvent(part=part):
-                show = self._screen.retry if part.outcome == "retried" else self._screen.result
-                show(part.tool_name, self._tool_times.seconds.get(part.tool_call_id), part.content)
-            case OutputToolResultEvent(part=part) if part.outcome == "retried":
-                self._screen.retry(part.tool_name, None, part.content)
-            case _:
-                pass
+def _show(screen: Screen, event: AgentStreamEvent, tool_times: ToolTimes) -> None:
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            screen.end_text()
+            screen.say(text)
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            screen.say(text)
+        case FunctionToolCallEvent(part=part):
+            screen.call(part.tool_name, part.args_as_dict())
+        case FunctionToolResultEvent(part=part):
+            show = screen.retry if part.outcome == "retried" else screen.result
+            show(part.tool_name, tool_times.seconds.get(part.tool_call_id), part.content)
+        case OutputToolResultEvent(part=part) if part.outcome == "retried":
+            screen.retry(part.tool_name, None, part.content)
+        case _:
+            pass
 
 
 def explain(error: Exception, login: AnswerSource) -> str:

@@ -31,12 +31,7 @@ def current_call() -> CurrentCall | None:
 
 
 async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], seconds: float | None) -> bytes:
-    """Run a tool and return the response as a frame.
-
-    Args:
-        params: The call's parameters.
-        handlers: The handler of each tool, by name.
-        seconds: Time limit for the tool; `None` for no limit.
+    """Run a tool and return the response as a frame. Without `seconds`, there is no time limit.
 
     Raises:
         asyncio.CancelledError: The call was cancelled from outside. A handler that raises this itself has failed.

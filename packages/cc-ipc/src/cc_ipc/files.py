@@ -56,22 +56,14 @@ class OwnedPath:
 
 
 class LockedFile:
-    """A new file with mode 0o600 that is locked as long as the owner lives.
-
-    Args:
-        path: Path, which must not exist yet.
-        content: The file's content.
-
-    Raises:
-        SocketPathError: The path exists already, for example as a symbolic link.
-        OSError: The folder is missing, not writable or full.
-    """
+    """A new file with mode 0o600, locked as long as the owner lives. The path must not exist, not even as a link."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         self._fd: int | None = _create_locked(path)
         try:
             self._owned = OwnedPath.at(path)
-            _write_all(self._fd, content)
+            with open(self._fd, "wb", closefd=False) as file:
+                file.write(content)
         except BaseException:
             path.unlink(missing_ok=True)
             self.release()
@@ -123,12 +115,6 @@ def _create_locked(path: Path) -> int:
             return fd
         os.close(fd)
     raise SocketPathError(path=str(path), reason=f"The schema file was removed {_ATTEMPTS} times during its creation")
-
-
-def _write_all(fd: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
 
 
 def socket_file_name(session_id: str) -> str:

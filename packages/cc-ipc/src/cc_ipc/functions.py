@@ -39,10 +39,7 @@ class FunctionTool(NamedTuple):
 def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop | None = None) -> FunctionTool:
     """Return a function as a tool. The docstring becomes the description.
 
-    Args:
-        name: Tool name.
-        function: The function. A sync function runs in a thread of its own.
-        loop: Event loop in which an async function runs. Default: the handler's loop.
+    A sync function runs in a thread of its own, an async function in `loop`, by default the handler's.
 
     Raises:
         TypeError: The function has parameters that cannot be given by name.

@@ -157,11 +157,7 @@ def parse_request(message: "JsonValue") -> CallToolParams:
 
 
 def parse_response(message: "JsonValue", *, tool: str) -> ToolResult:
-    """Return the result in a response.
-
-    Args:
-        message: The response.
-        tool: Name of the called tool.
+    """Return the result in a response to a call to `tool`.
 
     Raises:
         IPCToolExecutionError: The response is an error.

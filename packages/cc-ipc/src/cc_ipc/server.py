@@ -7,11 +7,11 @@ the running call. This module knows nothing of schemas, bridges or the CLI.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from cc_ipc_bridge.peer import is_own_peer
 
@@ -33,15 +33,13 @@ _HANDLER_STOP_TIMEOUT = 2.0
 # A peer that reads receives the last response within milliseconds; other connections are aborted.
 _FLUSH_TIMEOUT = 0.5
 
-Answer: TypeAlias = Callable[[CallToolParams], Awaitable[bytes]]
-"""Run a call and return the response as a frame."""
-
 
 @dataclass
 class ServerState:
     """State that a server's connections share."""
 
-    answer: Answer
+    handlers: Mapping[str, ToolHandler]
+    tool_timeout: float | None
     is_open: bool = False
     """True if the server accepts connections and calls."""
     connections: "set[Connection]" = field(default_factory=lambda: set[Connection]())
@@ -126,7 +124,7 @@ class Connection(asyncio.Protocol):
 
     async def _run(self, params: CallToolParams) -> None:
         try:
-            frame = await self._state.answer(params)
+            frame = await answer(params, self._state.handlers, self._state.tool_timeout)
         except asyncio.CancelledError:
             self._finish(error_frame(asyncio.CancelledError("the server was stopped while the tool ran")))
             raise
@@ -165,7 +163,7 @@ class IPCServer:
         self._path = Path(socket_path)
         self._server: asyncio.Server | None = None
         self._file: OwnedPath | None = None
-        self._state = ServerState(lambda params: answer(params, tool_handlers, tool_timeout))
+        self._state = ServerState(tool_handlers, tool_timeout)
 
     @property
     def socket_path(self) -> Path:
@@ -182,8 +180,8 @@ class IPCServer:
 
         Raises:
             SessionStateError: The server runs already.
-            SocketPathError: The path is too long or exists already.
-            OSError: The folder is missing or not writable.
+            SocketPathError: The path is too long, or exists already, for example as a symbolic link.
+            OSError: The folder is missing or not writable, or this is Windows.
         """
         if self._server is not None:
             raise SessionStateError(state="started", wanted="start")

@@ -32,12 +32,7 @@ def fits_socket_path(path: Path) -> bool:
 
 
 def listen_privately(path: Path) -> socket.socket:
-    """Return a listening socket whose file has mode 0o600 from the first moment on.
-
-    Raises:
-        SocketPathError: The path is too long, or exists already, for example as a symbolic link.
-        OSError: The folder is missing or not writable, or this is Windows.
-    """
+    """Return a listening socket whose file has mode 0o600 from the first moment on."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
     if not fits_socket_path(path):
@@ -51,7 +46,20 @@ def listen_privately(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     _listening.add(listener)
     try:
-        _bind(listener, path)
+        if _IS_LINUX:  # creates the file with the socket's mode, so it never has another mode
+            os.fchmod(listener.fileno(), SOCKET_PERMISSIONS)
+        # Elsewhere only the umask works, which is process-wide: it is set for a single system call.
+        mask = None if _IS_LINUX else os.umask(0o777 & ~SOCKET_PERMISSIONS)
+        try:
+            listener.bind(str(path))
+        except OSError as error:
+            # A dangling link exists, too, because the kernel does not follow links here.
+            if error.errno == errno.EADDRINUSE:
+                raise SocketPathError(path=str(path), reason="The path of the socket exists already") from error
+            raise
+        finally:
+            if mask is not None:
+                os.umask(mask)
         listener.listen(BACKLOG)
     except BaseException:
         listener.close()
@@ -70,24 +78,6 @@ def _close_in_child() -> None:
 
 if sys.platform != "win32":
     os.register_at_fork(after_in_child=_close_in_child)
-
-
-def _bind(listener: socket.socket, path: Path) -> None:
-    if sys.platform == "win32":
-        raise WindowsUnsupportedError
-    if _IS_LINUX:  # creates the file with the socket's mode, so it never has another mode
-        os.fchmod(listener.fileno(), SOCKET_PERMISSIONS)
-    # Elsewhere only the umask works, which is process-wide: it is set for a single system call.
-    mask = None if _IS_LINUX else os.umask(0o777 & ~SOCKET_PERMISSIONS)
-    try:
-        listener.bind(str(path))
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:  # even for a dangling link, because the kernel does not follow links here
-            raise SocketPathError(path=str(path), reason="The path of the socket exists already") from error
-        raise
-    finally:
-        if mask is not None:
-            os.umask(mask)
 
 
 def own_kind(path: Path) -> int:

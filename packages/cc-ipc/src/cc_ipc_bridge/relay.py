@@ -44,30 +44,25 @@ class PendingCall:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._cancelled = False
-
-    @property
-    def is_cancelled(self) -> bool:
-        """True if the call was cancelled, so that no response is needed."""
-        return self._cancelled
+        self.is_cancelled = False  # true if no response is needed
 
     def attach(self, sock: socket.socket) -> bool:
         """Set the call's connection; return false if the call is cancelled already."""
         with self._lock:
-            if not self._cancelled:
+            if not self.is_cancelled:
                 self._socket = sock
-            return not self._cancelled
+            return not self.is_cancelled
 
     def detach(self) -> bool:
         """Clear the call's connection; return false if a cancellation has ended it."""
         with self._lock:
             self._socket = None
-            return not self._cancelled
+            return not self.is_cancelled
 
     def cancel(self) -> None:
         """End the connection: the parent then cancels the tool, and the waiting thread wakes up."""
         with self._lock:
-            self._cancelled = True
+            self.is_cancelled = True
             if self._socket is not None:
                 try:
                     self._socket.shutdown(socket.SHUT_RDWR)
@@ -90,7 +85,7 @@ class Relay:
             CallCancelled: The call was cancelled.
         """
         frame = _frame(params)
-        sock = self._idle_socket() or self._connect()
+        sock = pop_reusable(self._idle) or self._connect()
         if not pending.attach(sock):
             self._idle.append(sock)
             raise CallCancelled
@@ -116,14 +111,6 @@ class Relay:
         """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
-
-    def _idle_socket(self) -> socket.socket | None:
-        while self._idle:
-            sock = self._idle.pop()
-            if _is_reusable(sock):
-                return sock
-            sock.close()
-        return None
 
     def _connect(self) -> socket.socket:
         if sys.platform == "win32":
@@ -189,14 +176,17 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(buffer)
 
 
-def _is_reusable(sock: socket.socket) -> bool:
-    """Return true if an idle connection is open and has no unrequested data."""
+def pop_reusable(idle: list[socket.socket]) -> socket.socket | None:
+    """Return a connection that is open and has no unrequested data, or `None`; close the unusable ones."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
-    try:
-        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    while idle:
+        sock = idle.pop()
+        try:
+            sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return sock
+        except OSError:
+            pass
+        sock.close()
+    return None

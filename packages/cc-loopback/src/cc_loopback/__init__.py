@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .api.errors import CassetteError, LoopbackError, ReplyError, ScriptError, ServerStateError, UpstreamError
     from .api.types import Call, JsonObject, JsonValue, Login, Reply, Respond
-    from .recording.settings import Cassette, RecordMode
+    from .recording.tape import Cassette, RecordMode
     from .responder import default_respond
     from .schemas.schema import SchemaError, example
     from .script import Step, call
@@ -42,7 +42,7 @@ __all__ = [
 _MODULES = {
     "api.errors": ("CassetteError", "LoopbackError", "ReplyError", "ScriptError", "ServerStateError", "UpstreamError"),
     "api.types": ("Call", "JsonObject", "JsonValue", "Login", "Reply", "Respond"),
-    "recording.settings": ("Cassette", "RecordMode"),
+    "recording.tape": ("Cassette", "RecordMode"),
     "responder": ("default_respond",),
     "schemas.schema": ("SchemaError", "example"),
     "script": ("Step", "call"),

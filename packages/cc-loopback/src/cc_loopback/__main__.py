@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from .api.errors import CassetteError, first_error_text
-from .recording.settings import Cassette, RecordMode
+from .recording.tape import Cassette, RecordMode
 from .server import LoopbackServer
 
 _CLIENT_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")
@@ -42,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        server = LoopbackServer(port=options.port, event_delay=options.event_delay, cassette=_cassette(options))
+        cassette = None
+        if options.action:
+            cassette = Cassette(options.cassette, options.mode, dict(options.scrub), options.timing)
+        server = LoopbackServer(port=options.port, event_delay=options.event_delay, cassette=cassette)
         try:
             server.start()
         except OSError as error:
@@ -95,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--event-delay", type=float, default=0.0, metavar="S", help="seconds before each event of a stream (default: 0)"
     )
-    parser.set_defaults(cassette=None)
+    parser.set_defaults(mode="none", timing=False)
     _add_actions(parser, common)
     return parser
 
@@ -126,16 +129,6 @@ def _add_actions(parser: argparse.ArgumentParser, common: argparse.ArgumentParse
     )
     replay = actions.add_parser("replay", parents=[common], help="answer from a file")
     replay.add_argument("--timing", action="store_true", help="take as long as the recorded answers did")
-
-
-def _cassette(options: argparse.Namespace) -> Cassette | None:
-    match options.action:
-        case "record":
-            return Cassette(options.cassette, options.mode, dict(options.scrub))
-        case "replay":
-            return Cassette(options.cassette, scrub=dict(options.scrub), timing=options.timing)
-        case _:
-            return None
 
 
 def _run(command: Sequence[str], server: LoopbackServer) -> int:

@@ -7,6 +7,8 @@ import asyncio
 import inspect
 import json
 import logging
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -24,50 +26,55 @@ from .api.responses import Responses
 from .api.routes import MESSAGES, MODELS, Route, route_of
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Respond
-from .faults import Fault, FaultQueue
 from .script import place_of
 
 if TYPE_CHECKING:
     from .recording.tape import Tape
 
 _log = logging.getLogger("cc_loopback")
-_NO_FAULT = Fault()
+_LOWEST_ERROR, _HIGHEST_ERROR = 400, 599
 # For a failed script or cassette: no client retries it, and the API itself never sends it.
 _SCRIPT_FAILED = 424
 
 
-@dataclass(slots=True)
-class Record:
-    """Requests and responder errors. The application only appends to the lists."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault for a request. Without an `error_type`, it is the type that belongs to the status."""
 
-    calls: list[Call] = field(default_factory=list[Call])
-    requests: list[JsonObject] = field(default_factory=list[JsonObject])
-    errors: list[BaseException] = field(default_factory=list[BaseException])
+    status: int | None = None
+    after_events: int | None = None
+    error_type: str | None = None
+    message: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    delay: float = 0.0
 
-    def clear(self) -> None:
-        """Empty the three lists in place, because users may hold references to them."""
-        for entries in (self.calls, self.requests, self.errors):
-            entries.clear()
+    def __post_init__(self) -> None:
+        if self.status is not None and not _LOWEST_ERROR <= self.status <= _HIGHEST_ERROR:
+            raise ValueError(f"status must be an error status from 400 to 599, not {self.status}")
+        if self.after_events is not None and self.after_events < 0:
+            raise ValueError(f"after_events must not be negative, but is {self.after_events}")
+        if self.delay < 0:
+            raise ValueError(f"delay must not be negative, but is {self.delay}")
+
+
+_NO_FAULT = Fault()
 
 
 class MessagesApp:
     """ASGI application that serves the Messages API."""
 
-    def __init__(
-        self,
-        respond: Respond,
-        record: Record,
-        faults: FaultQueue,
-        event_delay: float,
-        signer: ThinkingSigner | None = None,
-    ) -> None:
+    def __init__(self, respond: Respond, event_delay: float, signer: ThinkingSigner | None = None) -> None:
         self.respond = respond
         self.tape: Tape | None = None
         """The cassette in use. It answers in place of the responder."""
         self.cache = PromptCache()
         """Prompts that were cached for later requests."""
-        self._record = record
-        self._faults = faults
+        self.faults: dict[str, deque[Fault]] = {}
+        """Queue of faults for each path. The application only takes from the queues."""
+        # The application only appends to the lists.
+        self.calls: list[Call] = []
+        self.requests: list[JsonObject] = []
+        self.errors: list[BaseException] = []
         self._event_delay = event_delay
         self._signer = signer
 
@@ -90,22 +97,23 @@ class MessagesApp:
 
     async def _serve(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         route = route_of(call.path)
-        self._record.calls.append(call)
+        self.calls.append(call)
         if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
-            self._record.requests.append({**call.body, **route.fields})
+            self.requests.append({**call.body, **route.fields})
         response = await self._response(call, route)
         _log_call(call, route, response.status_code)
         try:
             await response(scope, receive, send)
         except CassetteError as error:  # The cassette could not be written after a stream.
-            self._record.errors.append(error)
+            self.errors.append(error)
             raise
 
     async def _response(self, call: Call, route: Route) -> Response:
         responses = Responses(route.dialect, new_id("req"))
-        fault = self._faults.take(route.path) or _NO_FAULT
+        faults = self.faults.get(route.path)
+        fault = faults.popleft() if faults else _NO_FAULT
         await asyncio.sleep(fault.delay)
-        if fault.refuses and fault.status is not None:
+        if fault.status is not None and fault.after_events is None:
             return responses.error(fault.status, fault.message, fault.error_type, fault.headers)
         try:
             recorded = await self.tape.respond(call) if self.tape else None
@@ -115,7 +123,7 @@ class MessagesApp:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
-            self._record.errors.append(error)
+            self.errors.append(error)
             return responses.error(_SCRIPT_FAILED, self._problem(error))
 
     def _problem(self, error: BaseException) -> str:
@@ -132,7 +140,7 @@ class MessagesApp:
             case "POST", "/v1/messages":
                 return await self._messages(call, route, fault, responses)
             case "POST", "/v1/messages/count_tokens":
-                return self._count_tokens(call, responses)
+                return self._count_tokens(call, route, responses)
             case "GET", path if path == MODELS or path.startswith(f"{MODELS}/"):
                 return _models(call, responses)
             case "GET", "/inference-profiles":
@@ -159,16 +167,15 @@ class MessagesApp:
         return _whole(message, fault, responses)
 
     def _stream(self, message: JsonObject, fault: Fault, responses: Responses) -> Response:
-        events = list(stream_events(message))
-        if fault.after_events is None:
-            return responses.stream(events, fault.headers, pause=self._event_delay)
-        events = events[: fault.after_events]
-        if fault.status is not None:
+        events = list(stream_events(message))[: fault.after_events]
+        ends_early = fault.after_events is not None
+        if ends_early and fault.status is not None:
             events.append(responses.error_body(fault.error_type or error_type_for(fault.status), fault.message))
-        return responses.stream(events, fault.headers, pause=self._event_delay, cut=fault.status is None)
+        cut = ends_early and fault.status is None
+        return responses.stream(events, fault.headers, pause=self._event_delay, cut=cut)
 
-    def _count_tokens(self, call: Call, responses: Responses) -> Response:
-        if problem := problem_with(call.body, counting=True):
+    def _count_tokens(self, call: Call, route: Route, responses: Responses) -> Response:
+        if problem := problem_with(call.body, route.fields, counting=True):
             return responses.error(400, problem)
         body = call.body or {}
         prompt, _ = self._signer.check(body) if self._signer else (body, [])

@@ -70,11 +70,7 @@ def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]
 
 
 def recording_environment(url: str, home: PrivateHome) -> dict[str, str]:
-    """Return the variables to add to `os.environ` for a CLI that uses `url` with the user's login.
-
-    Raises:
-        CassetteError: The environment selects a cloud's API.
-    """
+    """Return the variables to add to `os.environ` for a CLI that uses `url` with the user's login."""
     if clouds := [name for name in _CLOUDS if os.environ.get(name)]:
         raise CassetteError(
             f"only the Messages API itself can be recorded: unset {clouds[0]}, which selects another API"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 if TYPE_CHECKING:
-    from .recording.settings import Cassette, RecordMode
+    from .recording.tape import Cassette, RecordMode
     from .server import LoopbackServer
 
 _SERVER: "pytest.StashKey[LoopbackServer]" = pytest.StashKey()
@@ -121,7 +121,7 @@ def _cassette(request: pytest.FixtureRequest, scrub: Mapping[str, str]) -> "Cass
     marker = request.node.get_closest_marker("cassette")
     if marker is None:
         return None
-    from .recording.settings import Cassette
+    from .recording.tape import Cassette
 
     options: dict[str, Any] = {**marker.kwargs, "scrub": {**scrub, **marker.kwargs.get("scrub", {})}}
     path = request.path.parent / (marker.args[0] if marker.args else _default_path(request))

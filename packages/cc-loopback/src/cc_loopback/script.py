@@ -8,8 +8,6 @@ import json
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Lock
-from types import FrameType
 from typing import TypeAlias, cast
 
 from .api.errors import ReplyError, ScriptError
@@ -38,11 +36,7 @@ def call(name: str, /, **arguments: object) -> JsonObject:
 
 
 class Script:
-    """Responder that answers each request with the next step.
-
-    Args:
-        steps: Steps in order.
-        place: File and line of the script, for errors.
+    """Responder that answers each request with the next step. Errors name `place`, the script's file and line.
 
     Raises:
         ReplyError: A step is not a reply.
@@ -56,16 +50,13 @@ class Script:
             if not callable(step):
                 _check(step, f"step {number} of the script at {place}")
         self._place = place
-        self._count = 0
-        self._last = ""
-        # Two loops may share a server, but its thread alone calls the script; a test reads from another thread.
-        self._lock = Lock()
+        # The number of requests and the text about the last are set together, as a test reads them in another thread.
+        self._progress = (0, "")
 
     @property
     def problem(self) -> str:
         """Text about the steps that no request has used, and the last request; empty if there are none."""
-        with self._lock:
-            count, last = self._count, self._last
+        count, last = self._progress
         if count >= len(self._steps):
             return ""
         return (
@@ -80,10 +71,8 @@ class Script:
             ScriptError: No step is left, a call is for a tool that the request does not offer, or a function returned
                 an invalid reply.
         """
-        with self._lock:
-            self._count += 1
-            number = self._count
-            self._last = f"\n  request {number}: {_request(body)}"
+        number = self._progress[0] + 1
+        self._progress = (number, f"\n  request {number}: {_request(body)}")
         place = f"of the script at {self._place}"
         if number > len(self._steps):
             raise ScriptError(f"request {number} came after the last step {place}\n{self._report(number, body)}")
@@ -99,11 +88,6 @@ class Script:
     def _report(self, number: int, body: JsonObject) -> str:
         steps = [f"  step {index}: {_shown(step)}" for index, step in enumerate(self._steps[:number], 1)]
         return "\n".join([*steps, f"  request {number}: {_request(body)}"])
-
-
-def place_of_caller(frame: FrameType) -> str:
-    """Return file name and line of a frame."""
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def place_of(error: BaseException, respond: Respond) -> str:

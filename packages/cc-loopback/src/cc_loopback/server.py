@@ -3,21 +3,21 @@
 It runs the application in a thread and owns the CLI's private folder. It knows no pytest and starts no CLI.
 """
 
-import inspect
+import traceback
+from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, Self, cast
 
 from .api.errors import ServerStateError
 from .api.routes import MESSAGES
 from .api.thinking import ThinkingSigner
 from .api.types import Call, JsonObject, Login, Respond
-from .app import MessagesApp, Record
-from .faults import Fault, FaultQueue
+from .app import Fault, MessagesApp
 from .home import PrivateHome, cli_environment, prompt_folders, recording_environment
-from .recording.settings import Cassette
-from .recording.tape import Tape
+from .recording.tape import Cassette, Tape
 from .responder import default_respond
-from .script import Script, Step, place_of_caller
+from .script import Script, Step
 from .thread import ServerThread
 
 
@@ -63,11 +63,9 @@ class LoopbackServer:
         if signs_thinking and cassette is not None:
             raise ValueError("a `cassette` has the signatures of the recorded API; leave out `signs_thinking`")
         self._cassette = cassette
-        self._record = Record()
-        self._faults = FaultQueue()
         self._initial_respond = default_respond if respond is None else _checked(respond)
         signer = ThinkingSigner() if signs_thinking else None
-        self._app = MessagesApp(self._initial_respond, self._record, self._faults, event_delay, signer)
+        self._app = MessagesApp(self._initial_respond, event_delay, signer)
         self._thread = ServerThread(self._app, port)
         self._running: _Running | None = None
         self._was_started = False
@@ -97,9 +95,8 @@ class LoopbackServer:
         Raises:
             ReplyError: A step is not a reply.
         """
-        frame = inspect.currentframe()
-        caller = frame.f_back if frame else None
-        self._app.respond = Script(steps, place_of_caller(caller) if caller else "an unknown place")
+        caller = traceback.extract_stack(limit=2)[0]
+        self._app.respond = Script(steps, f"{Path(caller.filename).name}:{caller.lineno}")
 
     @property
     def unused_steps(self) -> str:
@@ -115,17 +112,17 @@ class LoopbackServer:
 
         This is the live list: the server's thread only appends to it, so any thread may read and clear it.
         """
-        return self._record.requests
+        return self._app.requests
 
     @property
     def calls(self) -> list[Call]:
         """Every HTTP request to any path, in order of arrival; live like `requests`."""
-        return self._record.calls
+        return self._app.calls
 
     @property
     def errors(self) -> list[BaseException]:
         """Exceptions from `respond`, and errors from invalid replies; live like `requests`."""
-        return self._record.errors
+        return self._app.errors
 
     @property
     def url(self) -> str:
@@ -191,9 +188,10 @@ class LoopbackServer:
             raise ValueError("after_events is for scripted answers; a cassette's answers are whole or come late")
         if status is None and after_events is None and delay is None:
             raise ValueError("a fault needs at least one of status, after_events and delay")
-        self._faults.add(
-            path, Fault(status, after_events, error_type, message, dict(headers or {}), delay or 0.0), times
-        )
+        fault = Fault(status, after_events, error_type, message, dict(headers or {}), delay or 0.0)
+        if times < 1:
+            raise ValueError(f"times must be at least 1, but is {times}")
+        self._app.faults.setdefault(path, deque()).extend([fault] * times)
 
     def reset(self) -> None:
         """Clear recorded requests, errors, queued faults and cached prompts; restore the initial `respond`.
@@ -202,8 +200,10 @@ class LoopbackServer:
         after the reset. A cassette's used answers stay used.
         """
         self._app.respond = self._initial_respond
-        self._faults.clear()
-        self._record.clear()
+        self._app.faults.clear()
+        # The lists are emptied in place, because users may hold references to them.
+        for entries in (self.calls, self.requests, self.errors):
+            entries.clear()
         self._app.cache.clear()
 
     def start(self) -> Self:

@@ -49,12 +49,7 @@ class ServerThread:
         self._stop_soon: Callable[[], object] = lambda: None
 
     def start(self) -> int:
-        """Start the thread, wait until it accepts connections, and return the port.
-
-        Raises:
-            OSError: The port is in use.
-            ServerStateError: The server did not start.
-        """
+        """Start the thread, wait until it accepts connections, and return the port."""
         listener = _bind(self._port)
         port: int = listener.getsockname()[1]
         self._thread = threading.Thread(target=self._run, args=(listener,), name="cc-loopback", daemon=True)
@@ -68,11 +63,7 @@ class ServerThread:
         return port
 
     def stop(self) -> None:
-        """Abort all connections, cancel running requests, and end the thread. Idempotent.
-
-        Raises:
-            ServerStateError: The thread did not end in time, because a responder blocks it.
-        """
+        """Abort all connections, cancel running requests, and end the thread. Idempotent."""
         # The loop is closed already if the server failed.
         with contextlib.suppress(RuntimeError):
             self._stop_soon()

@@ -6,7 +6,7 @@ tested CLI and from public reports. Unknown headers are kept.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite
@@ -17,9 +17,11 @@ from pydantic import AwareDatetime, Field, JsonValue
 from .wire import JsonObject, WireModel
 
 _PREFIX = "anthropic-ratelimit-"
-_UNIFIED = "unified-"
-_WINDOW_HEADER = re.compile(r"(?P<window>\d+[a-z]+(?:_\w+)?|overage)-(?P<fact>utilization|reset|status)")
-_RATE_HEADER = re.compile(r"(?P<kind>.+)-(?P<fact>limit|remaining|reset)")
+_HEADER = re.compile(
+    r"unified-(?P<window>\d+[a-z]+(?:_\w+)?|overage)-(?P<window_fact>utilization|reset|status)"
+    r"|unified-(?P<plan_fact>status|reset|representative-claim)"
+    r"|(?!unified-)(?P<rate>.+)-(?P<rate_fact>limit|remaining|reset)"
+)
 
 # Window names in headers, and in the CLI and the SDK.
 _KINDS = {
@@ -118,8 +120,17 @@ class RateLimits(WireModel):
         top: dict[str, object] = {}
         other: dict[str, JsonValue] = {}
         for name, value in facts.items():
-            if not _sort_in(name, value, windows, rates, top):
+            match = _HEADER.fullmatch(name)
+            fact = "" if match is None else match["window_fact"] or match["plan_fact"] or match["rate_fact"]
+            read = None if match is None else _READERS[fact](value)
+            if match is None or read is None:
                 other[f"{_PREFIX}{name}"] = value
+                continue
+            if match["window"]:
+                holder = windows.setdefault(match["window"], {})
+            else:
+                holder = rates.setdefault(match["rate"].replace("-", "_"), {}) if match["rate"] else top
+            holder[_FIELDS.get(fact, fact)] = read
         top["rates"] = [{"kind": kind, **fields} for kind, fields in rates.items()]
         named = {_KINDS.get(kind, kind): fields for kind, fields in sorted(windows.items())}
         return cls._read(observed_at, named, **top, other=other)
@@ -162,34 +173,6 @@ class RateLimits(WireModel):
         return cls.model_validate({**time, **fields, "windows": listed})
 
 
-def _sort_in(
-    name: str,
-    value: str,
-    windows: dict[str, dict[str, object]],
-    rates: dict[str, dict[str, object]],
-    top: dict[str, object],
-) -> bool:
-    """Store a header's value in its field; return false if the header is unknown."""
-    if not name.startswith(_UNIFIED):
-        match = _RATE_HEADER.fullmatch(name)
-        amount = None if match is None else _time(value) if match["fact"] == "reset" else _count(value)
-        if match is None or amount is None:
-            return False
-        rates.setdefault(match["kind"].replace("-", "_"), {})[_FIELDS.get(match["fact"], match["fact"])] = amount
-        return True
-    name = name.removeprefix(_UNIFIED)
-    if match := _WINDOW_HEADER.fullmatch(name):
-        fact, holder = match["fact"], windows.setdefault(match["window"], {})
-    elif name in _TOP:
-        fact, holder = name, top
-    else:
-        return False
-    read = _READERS.get(fact, _text)(value)
-    if read is not None:
-        holder[_FIELDS.get(fact, fact)] = read
-    return read is not None
-
-
 def _number(value: object) -> float | None:
     with suppress(ValueError, TypeError, OverflowError):
         number = float(cast("str | float", value))
@@ -224,6 +207,12 @@ def _time(value: object) -> datetime | None:
     return None
 
 
-_TOP = frozenset({"status", "reset", "representative-claim"})
 _FIELDS = {"reset": "resets_at", "representative-claim": "decided_by"}
-_READERS = {"utilization": _share, "reset": _time}
+_READERS: Mapping[str, Callable[[object], object]] = {
+    "limit": _count,
+    "remaining": _count,
+    "representative-claim": _text,
+    "reset": _time,
+    "status": _text,
+    "utilization": _share,
+}

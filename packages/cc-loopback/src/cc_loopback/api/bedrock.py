@@ -1,12 +1,12 @@
 """The Messages API's events and errors in Amazon Bedrock's format, and Amazon's event stream framing."""
 
 import base64
-import json
 import struct
 import zlib
 from collections.abc import Mapping
 
 from .errors import BEDROCK_EXCEPTION_BY_TYPE
+from .events import encode_json
 from .types import JsonObject
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
@@ -23,8 +23,8 @@ def encode_event(event: JsonObject) -> bytes:
         payload: JsonObject = {"message": event["error"]["message"]}
     else:
         kind = {":message-type": "event", ":event-type": "chunk"}
-        payload = {"bytes": base64.b64encode(_json(event)).decode()}
-    return encode_message({**kind, ":content-type": "application/json"}, _json(payload))
+        payload = {"bytes": base64.b64encode(encode_json(event)).decode()}
+    return encode_message({**kind, ":content-type": "application/json"}, encode_json(payload))
 
 
 def error_parts(body: JsonObject) -> tuple[JsonObject, dict[str, str]]:
@@ -36,10 +36,6 @@ def _exception_name(body: JsonObject) -> str:
     """Return Amazon's name for the error type; an unknown type stays unchanged."""
     kind: str = body["error"]["type"]
     return BEDROCK_EXCEPTION_BY_TYPE.get(kind, kind)
-
-
-def _json(value: JsonObject) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:

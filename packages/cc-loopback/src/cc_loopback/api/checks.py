@@ -8,18 +8,11 @@ from typing import Any, cast
 
 from .types import JsonObject, JsonValue
 
-_NOTHING: Mapping[str, JsonValue] = {}
 
-
-def problem_with(
-    content: JsonObject | None, in_path: Mapping[str, JsonValue] = _NOTHING, *, counting: bool = False
-) -> str | None:
+def problem_with(content: JsonObject | None, in_path: Mapping[str, JsonValue], *, counting: bool = False) -> str | None:
     """Return the first problem in the body for a message, or None.
 
-    Args:
-        content: The body, or None if it is not a JSON object.
-        in_path: The fields in the path, which must not be in the body.
-        counting: True if tokens are only counted, which requires no `max_tokens`.
+    The fields `in_path` must not be in the body. If tokens are only counted, `max_tokens` is not required.
     """
     if content is None:
         return "The request body is not valid JSON: expected an object"
@@ -27,14 +20,9 @@ def problem_with(
         if name in content:
             return f"{name}: Extra inputs are not permitted"
     body: JsonObject = {**content, **in_path}
-    required = ["model", "messages"] if counting else ["model", "max_tokens", "messages"]
-    for name in required:
+    for name in ("model", "messages") if counting else ("model", "max_tokens", "messages"):
         if name not in body:
             return f"{name}: Field required"
-    return _wrong_type(body, counting=counting) or _wrong_message(body["messages"])
-
-
-def _wrong_type(body: JsonObject, *, counting: bool) -> str | None:
     if not isinstance(body["model"], str) or not body["model"]:
         return "model: Input should be a non-empty string"
     if not counting and (type(body["max_tokens"]) is not int or body["max_tokens"] < 1):
@@ -43,7 +31,7 @@ def _wrong_type(body: JsonObject, *, counting: bool) -> str | None:
         return "messages: Input should be a list"
     if not body["messages"]:
         return "messages: at least one message is required"
-    return None
+    return _wrong_message(cast("list[object]", body["messages"]))
 
 
 def _wrong_message(messages: list[object]) -> str | None:

@@ -32,8 +32,12 @@ def stream_events(message: JsonObject) -> Iterator[JsonObject]:
 
 def encode_event(event: JsonObject) -> bytes:
     """Return an event as a server-sent event."""
-    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    return f"event: {event['type']}\ndata: {data}\n\n".encode()
+    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), encode_json(event))
+
+
+def encode_json(value: object) -> bytes:
+    """Return compact JSON, as the API sends it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _message_start(message: JsonObject) -> JsonObject:

@@ -1,12 +1,11 @@
-"""Responses that Starlette lacks: with delays between chunks, and with an early end of the connection."""
+"""Responses in the dialect of an API, with delays between chunks or with an early end of the connection."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
-from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from .errors import error_body, error_type_for
 from .routes import Dialect
@@ -15,34 +14,24 @@ from .types import JsonObject
 _NONE: Mapping[str, str] = {}
 
 
-class SteppedResponse(Response):
-    """A response that sends chunks with pauses, and does not finish if `cut` is set."""
+class ResponseCut(Exception):
+    """A response does not finish. The server then closes the connection."""
 
-    def __init__(
-        self,
-        chunks: Sequence[bytes],
-        *,
-        headers: Mapping[str, str],
-        status: int = 200,
-        pauses: Iterable[float] = repeat(0),
-        cut: bool = False,
-    ) -> None:
-        super().__init__(status_code=status, headers=headers)
-        # Starlette has set the length for empty content; without a length the body is sent in chunks.
-        del self.headers["content-length"]
-        self._chunks = chunks
-        self._pauses = pauses
-        self._cut = cut
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response. If it does not finish, the server closes the connection after the last chunk."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for pause, chunk in zip(self._pauses, self._chunks, strict=False):
-            # Even without a pause: a long stream must yield to the other connections.
-            await asyncio.sleep(pause)
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        if not self._cut:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+async def paced(
+    chunks: Sequence[bytes], pauses: Iterable[float] = repeat(0), *, cut: bool = False
+) -> AsyncIterator[bytes]:
+    """Yield chunks with pauses before them.
+
+    Raises:
+        ResponseCut: All chunks were sent, and `cut` is set.
+    """
+    for pause, chunk in zip(pauses, chunks, strict=False):
+        # Even without a pause: a long stream must yield to the other connections.
+        await asyncio.sleep(pause)
+        yield chunk
+    if cut:
+        raise ResponseCut
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +49,8 @@ class Responses:
         """Return a JSON response that ends after half of the body."""
         whole = bytes(JSONResponse(content).body)
         half = whole[: len(whole) // 2]
-        return SteppedResponse([half], headers=self._headers({"content-type": "application/json", **headers}), cut=True)
+        all_headers = self._headers({"content-type": "application/json", **headers})
+        return StreamingResponse(paced([half], cut=True), headers=all_headers)
 
     def stream(
         self, events: Sequence[JsonObject], headers: Mapping[str, str], *, pause: float, cut: bool = False
@@ -68,7 +58,7 @@ class Responses:
         """Return an event stream with `pause` seconds before each event; with `cut` it ends within the HTTP body."""
         chunks = [self.dialect.encode_event(event) for event in events]
         all_headers = {"content-type": self.dialect.event_stream, "cache-control": "no-cache", **headers}
-        return SteppedResponse(chunks, headers=self._headers(all_headers), pauses=repeat(pause), cut=cut)
+        return StreamingResponse(paced(chunks, repeat(pause), cut=cut), headers=self._headers(all_headers))
 
     def error(
         self, status: int, message: str | None, error_type: str | None = None, headers: Mapping[str, str] = _NONE

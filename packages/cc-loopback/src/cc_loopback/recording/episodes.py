@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ..api.errors import CassetteError
+from ..api.events import encode_json
 from ..api.types import JsonObject, Login
 from .events import Event
 
 FORMAT = 1
+REQUEST_ID = "req_removed"
 _LINE = 120
 
 TimedEvent: TypeAlias = tuple[float, Event]
@@ -50,6 +52,14 @@ class RecordedAnswer:
     cut: bool = False
     """True if the stream ended early: the connection was lost, or the client left."""
 
+    def http_headers(self) -> dict[str, str]:
+        """Return the headers with a request id, which clients expect."""
+        return {**self.headers, "request-id": REQUEST_ID}
+
+    def http_body(self) -> bytes:
+        """Return the body of an answer that is not a stream."""
+        return self.body.encode() if isinstance(self.body, str) else encode_json(self.body)
+
     def as_json(self) -> JsonObject:
         """Return the fields for the file."""
         fields: JsonObject = {"status": self.status, "headers": dict(self.headers)}
@@ -85,11 +95,7 @@ class Episodes:
 
 
 def load(path: Path) -> Episodes:
-    """Read a cassette.
-
-    Raises:
-        CassetteError: The file cannot be read, or is not a cassette.
-    """
+    """Read a cassette."""
     try:
         content = json.loads(path.read_text("utf-8"))
         if content["format"] != FORMAT:
@@ -105,11 +111,7 @@ def load(path: Path) -> Episodes:
 
 
 def save(path: Path, content: Episodes) -> None:
-    """Write a cassette in one step, and create its folder.
-
-    Raises:
-        CassetteError: The file cannot be written.
-    """
+    """Write a cassette in one step, and create its folder."""
     episodes = ",\n".join(f"    {episode.text}" for episode in content.episodes)
     text = f'{{\n  "format": {FORMAT},\n  "login": "{content.login}",\n  "episodes": [\n{episodes}\n  ]\n}}\n'
     # In a process only the server thread writes the cassette, so the process id makes the name unique.

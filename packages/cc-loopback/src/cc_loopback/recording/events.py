@@ -1,10 +1,10 @@
 """Server-sent events as JSON objects, and as bytes again. An event in an unusual form is kept as text."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import TypeAlias, cast
 
-from ..api.events import encode_event
+from ..api.events import encode_event, encode_json
 from ..api.types import JsonObject
 
 Event: TypeAlias = JsonObject | str
@@ -13,22 +13,16 @@ Event: TypeAlias = JsonObject | str
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
-class EventSplitter:
-    """Buffer that splits a byte stream after each event."""
-
-    def __init__(self) -> None:
-        self._buffer = b""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Add bytes, and yield the events that are complete."""
-        self._buffer += data
-        while end := min((at + len(line) for line in _BLANK_LINES if (at := self._buffer.find(line)) >= 0), default=0):
-            block, self._buffer = self._buffer[:end], self._buffer[end:]
-            yield block
-
-    def rest(self) -> bytes:
-        """Return the bytes after the last complete event."""
-        return self._buffer
+async def event_blocks(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield the bytes of each event, and then the bytes after the last complete event."""
+    buffer = b""
+    async for data in stream:
+        buffer += data
+        while end := min((at + len(line) for line in _BLANK_LINES if (at := buffer.find(line)) >= 0), default=0):
+            yield buffer[:end]
+            buffer = buffer[end:]
+    if buffer:
+        yield buffer
 
 
 def parse_event(block: bytes) -> Event:
@@ -52,11 +46,6 @@ def parse_json(text: str) -> object:
     except ValueError:  # invalid JSON, or half of a surrogate pair
         return text
     return parsed
-
-
-def encode_json(value: object) -> bytes:
-    """Return compact JSON, as the API sends it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def encode_event_or_text(event: Event) -> bytes:

@@ -15,9 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from ..api.errors import CassetteError, UpstreamError
 from ..api.types import Call
-from .answers import headers_of, whole_response
 from .episodes import RecordedAnswer, TimedEvent
-from .events import Event, EventSplitter, encode_event_or_text, parse_event, parse_json
+from .events import Event, encode_event_or_text, event_blocks, parse_event, parse_json
 from .scrub import Scrubber
 
 Keep = Callable[[RecordedAnswer], None]
@@ -32,11 +31,7 @@ _LAST_EVENTS = ("message_stop", "error")
 
 
 class Recorder:
-    """Client of an upstream API, whose base URL has no slash at the end.
-
-    Raises:
-        CassetteError: `upstream` is not an HTTP URL.
-    """
+    """Client of an upstream API, whose base URL has no slash at the end."""
 
     def __init__(self, upstream: str, scrubber: Scrubber) -> None:
         self._upstream = upstream
@@ -75,7 +70,7 @@ class Recorder:
         answer.after = time.monotonic() - started
         answer.body = self._scrubber.answer_body(parse_json(text))
         keep(answer)
-        return whole_response(answer)
+        return Response(answer.http_body(), answer.status, answer.http_headers())
 
     def _send(self, client: httpx2.AsyncClient, call: Call) -> AbstractAsyncContextManager[httpx2.Response]:
         headers = {name: value for name, value in call.headers.items() if name not in _CONNECTION_HEADERS}
@@ -83,18 +78,9 @@ class Recorder:
         return client.stream(call.method, url, headers=headers, content=call.raw)
 
 
-async def _blocks(upstream: httpx2.Response) -> AsyncIterator[bytes]:
-    splitter = EventSplitter()
-    async for data in upstream.aiter_bytes():
-        for block in splitter.feed(data):
-            yield block
-    if rest := splitter.rest():
-        yield rest
-
-
 async def _timed_events(upstream: httpx2.Response, scrubber: Scrubber, last: float) -> AsyncIterator[TimedEvent]:
     """Yield the scrubbed events of a stream, each with the seconds since the last."""
-    async for block in _blocks(upstream):
+    async for block in event_blocks(upstream.aiter_bytes()):
         before, last = last, time.monotonic()
         yield last - before, cast("Event", scrubber.answer_body(parse_event(block)))
 
@@ -105,7 +91,7 @@ class _Relay(Response):
     def __init__(
         self, answer: RecordedAnswer, events: AsyncIterator[TimedEvent], keep: Keep, closing: AsyncExitStack
     ) -> None:
-        super().__init__(status_code=answer.status, headers=headers_of(answer))
+        super().__init__(status_code=answer.status, headers=answer.http_headers())
         # Starlette has set the length of the empty content; without a length the body is sent in chunks.
         del self.headers["content-length"]
         self._answer = answer

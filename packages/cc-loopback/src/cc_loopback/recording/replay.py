@@ -5,10 +5,11 @@ The error for a request without an answer has the difference to the most similar
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from datetime import date
+from itertools import chain
 from pathlib import Path
-from typing import cast
 
 from ..api.errors import CassetteError
 from .episodes import Episode, RecordedAnswer, RecordedRequest
@@ -24,38 +25,35 @@ class Player:
 
     def __init__(self, path: Path, episodes: Iterable[Episode]) -> None:
         self._path = path
-        self._requests: dict[str, RecordedRequest] = {}
         self._answers: dict[str, list[RecordedAnswer]] = {}
-        self._use_counts: dict[str, int] = {}
         self._days: set[str] = set()
         for episode in episodes:
-            key = key_of(episode.request)
-            self._requests[key] = episode.request
-            self._answers.setdefault(key, []).append(episode.answer)
+            self._answers.setdefault(key_of(episode.request), []).append(episode.answer)
             if episode.today:
                 self._days.add(episode.today)
+        self._unused = {key: iter(answers) for key, answers in self._answers.items()}
 
     def take(self, request: RecordedRequest) -> RecordedAnswer | None:
         """Return the next answer to a request, or None if no more are recorded.
 
         Today's date in the request also matches the recording date in a recorded request.
         """
-        for key in self._keys(request):
-            count = self._use_counts.get(key, 0)
-            if count < len(self._answers.get(key, ())):
-                self._use_counts[key] = count + 1
-                return self._answers[key][count]
-        return None
+        unused = chain.from_iterable(self._unused.get(key, ()) for key in self._keys(request))
+        return next(unused, None)
 
     def missing(self, request: RecordedRequest) -> CassetteError:
         """Return the error for a request without an answer."""
         keys = self._keys(request)
         for key in keys:
             if key in self._answers:
-                return CassetteError(used_up(self._path, request, len(self._answers[key])))
+                times = len(self._answers[key])
+                return CassetteError(
+                    f"{request.method} {request.path} came {times + 1} times with the same content, but the cassette "
+                    f"{self._path} has {times} {'answer' if times == 1 else 'answers'} to it. {_REMEDY}"
+                )
         # With the recording date, so that the difference does not show it.
-        dated = RecordedRequest(**json.loads(keys[-1]))
-        return CassetteError(not_recorded(self._path, dated, list(self._requests.values())))
+        dated, *candidates = [RecordedRequest(**json.loads(key)) for key in (keys[-1], *self._answers)]
+        return CassetteError(not_recorded(self._path, dated, candidates))
 
     def _keys(self, request: RecordedRequest) -> list[str]:
         key, today = key_of(request), date.today().isoformat()
@@ -88,38 +86,9 @@ def not_recorded(path: Path, request: RecordedRequest, candidates: Sequence[Reco
     return "\n".join([f"{title}; the most similar recorded request differs:", *changes, _REMEDY])
 
 
-def used_up(path: Path, request: RecordedRequest, times: int) -> str:
-    """Return the message for a request that came more often than it was recorded."""
-    return (
-        f"{request.method} {request.path} came {times + 1} times with the same content, but the cassette {path} has "
-        f"{times} {'answer' if times == 1 else 'answers'} to it. {_REMEDY}"
-    )
-
-
 def lines_of(request: RecordedRequest) -> list[str]:
     """Return a request as lines: each field, sorted by name, and each line of a text."""
-    return [part for line in _lines(request.as_json(), "") for part in _split(line)]
-
-
-def _lines(value: object, label: str, indent: str = "") -> Iterator[str]:
-    match value:
-        case dict() | list() if value:
-            yield f"{indent}{label}{'{' if isinstance(value, dict) else '['}"
-            if isinstance(value, dict):
-                items = sorted(cast("dict[str, object]", value).items())
-            else:
-                items = [("", item) for item in cast("list[object]", value)]
-            for name, item in items:
-                yield from _lines(item, f"{name}: " if name else "", f"{indent}  ")
-            yield f"{indent}{'}' if isinstance(value, dict) else ']'}"
-        case str() if "\n" in value:
-            yield f"{indent}{label}|"
-            yield from (f"{indent}  {line}" for line in value.split("\n"))
-        case _:
-            yield f"{indent}{label}{json.dumps(value, ensure_ascii=False)}"
-
-
-def _split(line: str) -> list[str]:
-    text = line.lstrip(" ")
-    indent = line[: len(line) - len(text)]
-    return [f"{indent}{text[at : at + _WIDTH]}" for at in range(0, max(1, len(text)), _WIDTH)]
+    text = json.dumps(request.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
+    # The commas are dropped: with them, a new last field would also change the line before it.
+    lines = re.split(r",?\n|(?<!\\)\\n", text)
+    return [line[at : at + _WIDTH] for line in lines for at in range(0, max(1, len(line)), _WIDTH)]

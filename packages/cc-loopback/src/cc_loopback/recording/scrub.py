@@ -11,10 +11,9 @@ from typing import cast
 
 from ..api.errors import CassetteError
 from ..api.types import JsonObject
-from .episodes import TimedEvent
+from .episodes import REQUEST_ID, TimedEvent
 
 REMOVED = "<removed>"
-REQUEST_ID = "req_removed"
 _SESSION_HEADER = "x-claude-code-session-id"
 # Claude Code's first system block, with a version and a checksum.
 _BILLING_BLOCK = "x-anthropic-billing-header:"
@@ -34,11 +33,7 @@ _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 
 
 class Scrubber:
-    """Replacement for credentials, ids, patterns and config folders, the same in all requests and answers of a run.
-
-    Raises:
-        CassetteError: A pattern is not a regular expression.
-    """
+    """Replacement for credentials, ids, patterns and config folders, the same in all requests and answers of a run."""
 
     def __init__(self, patterns: Mapping[str, str], folders: Mapping[str, str]) -> None:
         self._patterns = [(_KEY, REMOVED)]

@@ -1,28 +1,63 @@
-"""`Tape`: a cassette in use by a server. It chooses between replay and recording, and writes the file."""
+"""`Cassette`: a file with recorded answers; and `Tape`: a cassette in use, which replays, records and writes it."""
 
+import asyncio
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ..api.errors import CassetteError, MissingCassetteError
+from ..api.responses import paced
 from ..api.routes import COUNT_TOKENS, MESSAGES, MODELS, route_of
 from ..api.types import Call, Login
-from .answers import replayed
 from .episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
+from .events import encode_event_or_text
 from .replay import Player, key_of, today_in
 from .scrub import Scrubber
-from .settings import Cassette, RecordMode
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
+RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all", "rewrite"]
+"""Recording mode, with the names from VCR and pytest-recording.
+
+- `none`: replay only.
+- `once`: record if the file does not exist, otherwise replay only.
+- `new_episodes`: replay the recorded requests, and record all others.
+- `all`: record each request, in place of earlier recordings; keep the file's other recordings.
+- `rewrite`: record each request into a new file.
+"""
+
+_API = "https://api.anthropic.com"
 _OAUTH = "Bearer sk-ant-oat"
 # Parameters of the model list. Others, such as `beta`, change no answer, and may be a gateway's key.
 _PARAMETERS = ("after_id", "before_id", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    """File with requests to the Messages API and recorded answers, for `LoopbackServer(cassette=…)`."""
+
+    path: Path | str
+    record: RecordMode = "none"
+    scrub: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Regular expressions and their replacements, as for `re.sub`, for each string in requests and answers.
+
+    Credentials and ids are always removed. A text that changes with each run, such as the time, is ignored if a pattern
+    replaces it.
+    """
+    timing: bool = False
+    """True if a replay takes as long as the recorded answer did, event for event."""
+    upstream: str | None = field(default=None, repr=False)
+    """Base URL of the API to record. Default: the variable `ANTHROPIC_BASE_URL`, else the public API."""
+
+    def upstream_url(self) -> str:
+        """Return the base URL of the API to record, without a slash at the end."""
+        return (self.upstream or os.environ.get("ANTHROPIC_BASE_URL") or _API).rstrip("/")
 
 
 class Tape:
@@ -77,7 +112,7 @@ class Tape:
             return await self._recorder.forward(call, lambda answer: None) if self._recorder else None
         request = self._request(call)
         if answer := self._player.take(request):
-            return await replayed(answer, timing=self._timing)
+            return await self._replayed(answer)
         if self._recorder is None:
             raise self._player.missing(request)
         if call.headers.get("authorization", "").startswith(_OAUTH):
@@ -88,6 +123,15 @@ class Tape:
         query = {name: value for name, value in call.query.items() if name in _PARAMETERS}
         body = self._scrubber.request_body(call.body) if call.body else None
         return RecordedRequest(call.method, call.path, query, body)
+
+    async def _replayed(self, answer: RecordedAnswer) -> Response:
+        """Return the response for a recorded answer, with `timing` as late and as slow as in the recording."""
+        if answer.events is None:
+            await asyncio.sleep(answer.after if self._timing else 0)
+            return Response(answer.http_body(), answer.status, answer.http_headers())
+        chunks = [encode_event_or_text(event) for _, event in answer.events]
+        pauses = [after if self._timing else 0.0 for after, _ in answer.events]
+        return StreamingResponse(paced(chunks, pauses, cut=answer.cut), answer.status, answer.http_headers())
 
     def _keep(self, request: RecordedRequest) -> Callable[[RecordedAnswer], None]:
         """Return the callback for the answer. Answers are written in request order."""

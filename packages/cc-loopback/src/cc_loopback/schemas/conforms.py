@@ -76,37 +76,29 @@ def _first(keyword: str, *arguments: Any) -> list[ValidationError]:
     return [] if problem is None else [problem]
 
 
-def _lenient(keyword: str, problem: type[Exception]) -> _Keyword:
-    """Return a keyword check that passes a value if jsonschema's check raises `problem`."""
+def _guarded(keyword: str, problems: tuple[type[Exception], ...], *, passes: bool) -> _Keyword:
+    """Return a keyword check that passes or refuses a value if jsonschema's check raises one of the problems."""
 
     def check(*arguments: Any) -> list[ValidationError]:
         try:
             return _first(keyword, *arguments)
-        except problem:
-            return []
+        except problems as error:
+            return [] if passes else [ValidationError(str(error))]
 
     return check
 
 
-def _type(validator: Any, types: Any, instance: Any, schema: Any) -> list[ValidationError]:
-    try:
-        return _first("type", validator, types, instance, schema)
-    except UnknownType as error:
-        return [ValidationError(str(error))]
-
-
 def _cycle_safe(keyword: str) -> _Keyword:
     """Return the check for a reference keyword; a cycle ends when it comes back to the same value."""
+    follow = _guarded(keyword, _UNRESOLVABLE, passes=False)
 
-    def check(validator: Any, reference: Any, instance: Any, schema: Any) -> list[ValidationError]:
+    def check(validator: Any, reference: Any, instance: Any, schema: Any) -> Iterable[ValidationError]:
         active, step = _active_checks.get(), (id(schema), id(instance))
         if step in active:
             return []
         token = _active_checks.set(active | {step})
         try:
-            return _first(keyword, validator, reference, instance, schema)
-        except _UNRESOLVABLE as error:
-            return [ValidationError(str(error))]
+            return follow(validator, reference, instance, schema)
         finally:
             _active_checks.reset(token)
 
@@ -117,8 +109,8 @@ _PATTERNS = ("pattern", "patternProperties", "additionalProperties", "unevaluate
 _Validator: Any = cast("Any", validators).extend(
     Draft202012Validator,
     {
-        "type": _type,
+        "type": _guarded("type", (UnknownType,), passes=False),
         **{keyword: _cycle_safe(keyword) for keyword in ("$ref", "$dynamicRef")},
-        **{keyword: _lenient(keyword, re.error) for keyword in _PATTERNS},
+        **{keyword: _guarded(keyword, (re.error,), passes=True) for keyword in _PATTERNS},
     },
 )

@@ -28,17 +28,13 @@ _CATEGORIES = {
 _NAMED_GROUP = re.compile(r"\(\?<(?![=!])")
 
 
-class _UnsupportedError(Exception):
-    """The pattern has a part for which no text is made."""
-
-
 def text_for(pattern: str) -> str | None:
     """Return a text that should match `pattern`, or None if the pattern is not supported."""
     if _parser is None:
         return None
     try:
         return _texts(_parser.parse(_NAMED_GROUP.sub("(?P<", pattern)))
-    except (re.error, _UnsupportedError):
+    except (re.error, NotImplementedError):
         return None
 
 
@@ -69,7 +65,7 @@ def _text(kind: str, value: Any) -> str:
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return _texts(value[2]) * value[0]
         case _:
-            raise _UnsupportedError
+            raise NotImplementedError
 
 
 def _outside(members: Any) -> str:

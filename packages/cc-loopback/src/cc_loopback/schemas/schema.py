@@ -14,7 +14,7 @@ from ..api.types import JsonValue
 from .conforms import Schema, SchemaValidator, property_schemas
 from .flatten import FlatSchema, Flattener
 from .pattern import text_for
-from .words import number_for, text_for_format, word_for
+from .words import TEXT_BY_FORMAT, number_for, word_for
 
 # Limits of the search. Ordinary schemas need one proposal; the limits end the search if no value exists.
 _MAX_FORMS = 100
@@ -109,30 +109,29 @@ class _Search:
             if flat.get("uniqueItems"):
                 yield from self._unique_array([*streams, *[rest] * (length - len(streams))])
             else:
-                values = [next(stream, _NOTHING) for stream in streams]
+                values: list[JsonValue] = [next(stream, _NOTHING) for stream in streams]
                 missing = length - len(values)
                 # Different items where the schema allows them: Claude Code refuses options with equal labels.
                 items = [*islice(rest, min(missing, _NEIGHBOURS))] or [_NOTHING]
                 values += islice(cycle(items), missing)
                 if _NOTHING not in values:
-                    yield cast("list[JsonValue]", values)
+                    yield values
 
     def _unique_array(self, streams: list[Iterator[JsonValue]]) -> Iterator[JsonValue]:
         values: list[JsonValue] = []
         is_taken = self._validator.predicate({"enum": values})
         for stream in streams:
             fresh = next((value for value in stream if not is_taken(value)), _NOTHING)
-            if isinstance(fresh, _Nothing):
+            if fresh is _NOTHING:
                 return
             values.append(fresh)
         yield values
 
     def _objects(self, flat: FlatSchema, path: tuple[str, ...]) -> Iterator[JsonValue]:
         streams = {name: self._property(flat, name, path) for name in flat.get("required", ())}
-        values = {name: next(stream, _NOTHING) for name, stream in streams.items()}
-        if _NOTHING in values.values():
+        smallest: dict[str, JsonValue] = {name: next(stream, _NOTHING) for name, stream in streams.items()}
+        if _NOTHING in smallest.values():
             return
-        smallest = cast("dict[str, JsonValue]", values)
         yield dict(smallest)
         yield from self._with_more_properties(flat, smallest, path)
         # For arrays, which may need different objects: at first all properties vary together, then each alone.
@@ -155,7 +154,7 @@ class _Search:
             if len(larger) >= least:
                 break
             value = next(self._property(flat, name, path), _NOTHING) if name and name not in larger else _NOTHING
-            if not isinstance(value, _Nothing):
+            if value is not _NOTHING:
                 larger[name] = value
         yield larger
 
@@ -163,11 +162,8 @@ class _Search:
         return self.values({"allOf": property_schemas(flat, name)}, name, path)
 
 
-class _Nothing:
-    """Marker for the end of an iterator, distinct from null."""
-
-
-_NOTHING = _Nothing()
+# The end of an iterator, distinct from null.
+_NOTHING: Any = object()
 
 
 def _kinds(flat: FlatSchema) -> list[str]:
@@ -181,7 +177,7 @@ def _kinds(flat: FlatSchema) -> list[str]:
 
 def _strings(flat: FlatSchema, name: str) -> Iterator[JsonValue]:
     least, most = flat.get("minLength", 0), flat.get("maxLength")
-    words = [text_for_format(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
+    words = [TEXT_BY_FORMAT.get(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
     if "pattern" in flat:
         words.insert(1, text_for(flat["pattern"]))
     more_words = (f"{word_for(name)} {number}" for number in count(2))

@@ -2,7 +2,7 @@
 
 import re
 
-_BY_FORMAT = {
+TEXT_BY_FORMAT = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T12:00:00Z",
     "time": "12:00:00Z",
@@ -68,11 +68,6 @@ _BY_NAME: dict[str, str | int | float] = {
     "username": "ada",
     "year": 2026,
 }
-
-
-def text_for_format(name: str) -> str | None:
-    """Return a text in a JSON Schema format, or None for an unknown format."""
-    return _BY_FORMAT.get(name)
 
 
 def word_for(name: str) -> str:
