@@ -82,5 +82,5 @@ async def test_an_agent_run_is_recorded_and_replayed_with_each_login(
             await run(model, "What is a pot?")
     assert len(loopback.calls) == 3
     assert caught.value.status_code == 424
-    assert '-            "text": "What is a kettle?"' in caught.value.message
-    assert '+            "text": "What is a pot?"' in caught.value.message
+    assert '-            text: "What is a kettle?"' in caught.value.message
+    assert '+            text: "What is a pot?"' in caught.value.message

@@ -89,7 +89,7 @@ def test_the_bridge_imports_only_the_standard_library_and_no_asyncio(folder: Pat
     assert {name.partition(".")[0] for name in set(loaded) - own} <= set(standard)
     heavy = {"asyncio", "typing", "dataclasses", "inspect", "pydantic", "logging", "pathlib", "tempfile"}
     assert not heavy & set(loaded)
-    modules = "constants lock main payload peer process protocol relay".split()
+    modules = "constants lock main payload peer process protocol relay responses".split()
     assert own == {"cc_ipc_bridge", *(f"cc_ipc_bridge.{name}" for name in modules)}
 
 

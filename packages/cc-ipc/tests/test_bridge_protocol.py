@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cc_ipc_bridge import protocol
-from cc_ipc_bridge.protocol import mcp_tools, response_line
+from cc_ipc_bridge.protocol import mcp_tools
+from cc_ipc_bridge.responses import response_line
 from cc_types import JsonValue
 
 FUZZ_LINES = int(os.environ.get("CC_IPC_FUZZ_FRAMES", "2000"))

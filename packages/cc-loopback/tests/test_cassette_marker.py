@@ -95,7 +95,7 @@ def test_a_changed_request_fails_the_test_with_its_difference(
     result.assert_outcomes(failed=2, deselected=3)
     title = "POST /v1/messages is not in the cassette *; the most similar recorded request differs:"
     result.stdout.fnmatch_lines(
-        ["*_ TestGroup.test_city*", title, "--- recorded", '-*"content": "Rome*Italy"', '+*"Rome*Italy!"'],
+        ["*_ TestGroup.test_city*", title, "--- recorded", '-*content: "Rome*Italy"', '+*"Rome*Italy!"'],
         consecutive=False,
     )
     text = result.stdout.str()

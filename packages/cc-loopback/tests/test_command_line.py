@@ -187,7 +187,7 @@ def test_a_command_is_recorded_and_replayed(
     assert main(["replay", path, *command, "Another prompt"]) == 1
     errors = capfd.readouterr().err
     assert "cc-loopback: POST /v1/messages is not in the cassette" in errors
-    assert '+        "content": "Another prompt"' in errors
+    assert '+        content: "Another prompt"' in errors
 
 
 def test_problems_of_a_cassette_or_a_command_are_reported_in_one_line(

@@ -198,8 +198,8 @@ def test_a_changed_request_fails_with_its_difference(path: Path, upstream: Loopb
     assert isinstance(error, CassetteError)
     assert caught.value.response.json()["error"]["message"] == str(error)
     assert re.match(rf"POST /v1/messages is not in the cassette {path}; .* differs:\n--- recorded\n", str(error))
-    changes = [line.strip() for line in str(error).splitlines() if line.startswith(("+B", "-B"))]
-    assert changes == ["-Be brief.", "+Be polite."]
+    changes = [line.strip() for line in str(error).splitlines() if line.startswith(("+ ", "- "))]
+    assert changes == ["-          Be brief.", "+          Be polite."]
 
 
 def test_a_request_that_comes_too_often_fails(path: Path, upstream: LoopbackServer) -> None:
@@ -342,7 +342,7 @@ def test_the_date_of_a_request_moves_with_the_days(path: Path, upstream: Loopbac
     path.write_text(path.read_text("utf-8").replace(today, "2020-02-02"), encoding="utf-8")
     with using(path) as server:
         assert post(server, f"Today is {today}, Christmas is 2026-12-25.").status_code == 424
-        assert '+        "content": "Today is 2020-02-02, Christmas is 2026-12-25."' in str(server.errors)
+        assert '+        content: "Today is 2020-02-02, Christmas is 2026-12-25."' in str(server.errors)
         assert text_of(post(server, f"Today is {today}, Christmas is 2026-12-24.")) == "Answer 1"
 
 

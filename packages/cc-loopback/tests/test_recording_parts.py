@@ -103,7 +103,7 @@ def test_the_difference_of_long_texts_shows_the_changed_part_only() -> None:
     other = RecordedRequest("POST", "/v1/messages", {}, {"n": 1})
     lines = not_recorded(Path("c.json"), new, [other, old]).splitlines()
     assert "c.json" in lines[0]
-    assert [line.strip("+- ")[-3:] for line in lines if line[0] in "+-"][2:] == ['AA"', 'AB"', 'wo"', 'WO"']
+    assert [line.strip("+- ")[-3:] for line in lines if line[0] in "+-"][2:] == ['AA"', 'AB"', "two", "TWO"]
     assert len(lines) < 30
     lines = lines_of(RecordedRequest("POST", "/x", {}, {"n": list(range(500))}))
     assert all(len(a) <= 102 and len(b) <= 102 for a, b in pairwise(lines))

@@ -45,3 +45,15 @@ def decode_json(payload: bytes) -> JsonValue:
         return _decoder.decode(payload.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def decode_json_at(text: str, start: int) -> tuple[JsonValue, int]:
+    """Return the JSON value at a position in a text, and the position after it.
+
+    Raises:
+        ValueError: No JSON value starts there.
+    """
+    try:
+        return _decoder.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

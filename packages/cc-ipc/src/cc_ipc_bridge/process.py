@@ -6,8 +6,9 @@ import os
 import sys
 import threading
 
-from .protocol import INTERNAL_ERROR, INVALID_REQUEST, CallFrame, CancelFrame, error_line, response_line
+from .protocol import INTERNAL_ERROR, INVALID_REQUEST, CallFrame, CancelFrame, error_line
 from .relay import CallCancelled, PendingCall, RelayFault
+from .responses import response_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The part of MCP that a tool server needs, without I/O: a client's line becomes an action, a parent's response a line.
+"""The part of MCP that a tool server needs, without I/O: a line goes in, an action comes out; and the list of tools.
 
 It supports the versions with a handshake, and version 2026-07-28 without, where a client sends `server/discover`
 instead. Each response has the request's version, so no state is kept between requests.
@@ -36,7 +36,6 @@ _CAPABILITIES: dict[str, JsonValue] = {"tools": {}}
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 _TOOL_USE_ID_KEY = "claudecode/toolUseId"
-_TOOL_NOT_FOUND = "ToolNotFoundError"
 
 # Optional fields in a `ToolSchema`, and MCP's names for them.
 _OPTIONAL = {"title": "title", "output_schema": "outputSchema", "annotations": "annotations", "_meta": "_meta"}
@@ -62,8 +61,9 @@ class CancelFrame:
         self.request_id = request_id
 
 
-def _result_line(request_id: RequestId, result: JsonValue) -> bytes:
-    return encode_json({"jsonrpc": "2.0", "id": request_id, "result": result}) + b"\n"
+def result_line(request_id: RequestId, result: bytes) -> bytes:
+    """Return the response to a request as a line; `result` is JSON without line breaks."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode_json(request_id), result)
 
 
 def error_line(request_id: RequestId | None, code: int, message: str, data: JsonValue = None) -> bytes:
@@ -124,7 +124,7 @@ class McpServer:
         result = self._result(method, params, modern=version is not None)
         if result is None:
             return error_line(request_id, METHOD_NOT_FOUND, "Method not found", method)
-        return _result_line(request_id, result)
+        return result_line(request_id, encode_json(result))
 
     def _result(self, method: str, params: Mapping[str, JsonValue], *, modern: bool) -> dict[str, JsonValue] | None:
         """Return the result of a request that needs no tool, or `None` if there is no such method."""
@@ -168,36 +168,6 @@ def _on_notification(method: str, params: JsonValue) -> Action:
     if method == "notifications/cancelled" and isinstance(request_id, str | int):
         return CancelFrame(request_id)
     return None
-
-
-def response_line(call: CallFrame, payload: bytes) -> bytes:
-    """Return the response to a call as a line, for the parent's response. The client never gets invalid JSON."""
-    try:
-        message = decode_json(payload)
-        if not isinstance(message, dict) or ("result" in message) == ("error" in message):
-            return _fault(call, "The response of the parent process must have either 'result' or 'error'")
-        return _answer(call, message["result"]) if "result" in message else _failure(call, message["error"])
-    except ValueError as error:
-        return _fault(call, f"The response of the parent process is not JSON: {error}")
-
-
-def _answer(call: CallFrame, result: JsonValue) -> bytes:
-    if not isinstance(result, dict) or not isinstance(result.get("content"), list):
-        return _fault(call, "The response of the parent process has a result without 'content'")
-    return _result_line(call.request_id, {"resultType": "complete", **result} if call.modern else result)
-
-
-def _failure(call: CallFrame, error: JsonValue) -> bytes:
-    """Return the response that tells the model about the failure. In MCP, an unknown tool is an error of the client."""
-    payload = error if isinstance(error, dict) else {"message": error}
-    kind, message = str(payload.get("type", "Exception")), str(payload.get("message", ""))
-    if kind == _TOOL_NOT_FOUND:
-        return error_line(call.request_id, INVALID_PARAMS, message, {"type": kind})
-    return _answer(call, {"content": [{"type": "text", "text": f"{kind}: {message}"}], "isError": True})
-
-
-def _fault(call: CallFrame, message: str) -> bytes:
-    return error_line(call.request_id, INTERNAL_ERROR, message, {"type": "IPCError"})
 
 
 def mcp_tools(content: bytes) -> list[JsonValue]:

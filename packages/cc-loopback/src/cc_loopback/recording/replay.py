@@ -5,11 +5,11 @@ The error for a request without an answer has the difference to the most similar
 
 import difflib
 import json
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from ..api.errors import CassetteError
 from .episodes import Episode, RecordedAnswer, RecordedRequest
@@ -88,7 +88,28 @@ def not_recorded(path: Path, request: RecordedRequest, candidates: Sequence[Reco
 
 def lines_of(request: RecordedRequest) -> list[str]:
     """Return a request as lines: each field, sorted by name, and each line of a text."""
-    text = json.dumps(request.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
-    # The commas are dropped: with them, a new last field would also change the line before it.
-    lines = re.split(r",?\n|(?<!\\)\\n", text)
-    return [line[at : at + _WIDTH] for line in lines for at in range(0, max(1, len(line)), _WIDTH)]
+    return [part for line in _lines(request.as_json(), "") for part in _split(line)]
+
+
+def _lines(value: object, label: str, indent: str = "") -> Iterator[str]:
+    match value:
+        case dict() | list() if value:
+            yield f"{indent}{label}{'{' if isinstance(value, dict) else '['}"
+            if isinstance(value, dict):
+                items = sorted(cast("dict[str, object]", value).items())
+            else:
+                items = [("", item) for item in cast("list[object]", value)]
+            for name, item in items:
+                yield from _lines(item, f"{name}: " if name else "", f"{indent}  ")
+            yield f"{indent}{'}' if isinstance(value, dict) else ']'}"
+        case str() if "\n" in value:
+            yield f"{indent}{label}|"
+            yield from (f"{indent}  {line}" for line in value.split("\n"))
+        case _:
+            yield f"{indent}{label}{json.dumps(value, ensure_ascii=False)}"
+
+
+def _split(line: str) -> list[str]:
+    text = line.lstrip(" ")
+    indent = line[: len(line) - len(text)]
+    return [f"{indent}{text[at : at + _WIDTH]}" for at in range(0, max(1, len(text)), _WIDTH)]
