@@ -5,7 +5,7 @@ from io import BytesIO, FileIO
 
 from ..forks import group_by_size, share_jobs
 from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
-from .decode import fast_decoders
+from .fields import fast_decoders
 from .rows import FileScan, unreadable
 from .scan import scan_stream
 from .sources import STDIN, open_log

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from .collector import Collector, Taken
-from .decode import decode_line, fast_decoders
+from .decode import decode_line
+from .fields import fast_decoders
 from .rows import FileScan
 from .streams import DamagedLogError, Readable
 
