@@ -58,7 +58,6 @@ class PageFolder:
         self.count: int = 0
         """Number of pages."""
         self._temporary = f"{self.path}.{os.getpid()}"
-        self._file: TextIO | None = None
         if os.path.lexists(self.path):
             if not force:
                 raise FileExistsError(f"{self.path} exists; --force overwrites it")
@@ -68,14 +67,12 @@ class PageFolder:
                 )
 
     def open(self, number: int) -> TextIO:
-        """Create a page, from number 2 on, and close the one before."""
-        self._close()
+        """Create a page, from number 2 on."""
         if not self.count:
             os.mkdir(self._temporary, 0o700)
         self.count += 1
         path = os.path.join(self._temporary, f"{number}.html")
-        self._file = open(path, "x", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
-        return self._file
+        return open(path, "x", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +80,6 @@ class PageFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._close()
         if error is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             return
@@ -91,11 +87,6 @@ class PageFolder:
             shutil.rmtree(self.path)
         if self.count:
             os.rename(self._temporary, self.path)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
 
 class _Part(NamedTuple):
@@ -195,13 +186,13 @@ class _Book:
         if self._more and self._number > 1:
             lines = [line for line, _ in self._lines.values()]
             links = {key: link for key, (_, link) in self._lines.items()}
-            file = self._more.open(self._number)
-            file.write(f'{_head()}<main><div id="overview"><header>')
-            file.write(f'<a href="{self._link(2, 1, "overview")}">All sessions</a>')
-            file.write(f"<h1>Claude Code usage, page {self._number:,}</h1></header>\n")
-            file.write(session_table(lines, links, self._zone) + "</div>\n")
-            file.writelines(self._sections)
-            file.write(_end(self._foot))
+            with self._more.open(self._number) as file:
+                file.write(f'{_head()}<main><div id="overview"><header>')
+                file.write(f'<a href="{self._link(2, 1, "overview")}">All sessions</a>')
+                file.write(f"<h1>Claude Code usage, page {self._number:,}</h1></header>\n")
+                file.write(session_table(lines, links, self._zone) + "</div>\n")
+                file.writelines(self._sections)
+                file.write(_end(self._foot))
         self._number, self._sections, self._lines = number, [], {}
 
     def _link(self, page: int, target: int, place: str) -> str:

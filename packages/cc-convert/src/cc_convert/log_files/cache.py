@@ -14,19 +14,18 @@ from contextlib import suppress
 from io import BytesIO, FileIO
 from typing import Any, NamedTuple, TypeAlias
 
-from .private import write_private
 from .rows import FileScan, Ledger, Problem, make_row
-from .store import Store
+from .store import Store, write_private
 
 __all__ = [
-    "Cache", "Identity", "MemoryCache", "default_cache_folder", "dump_scan", "edges_in", "edges_of", "identity_of",
-    "load_scan", "pack_scan", "unpack_scan",
+    "Cache", "Identity", "MemoryCache", "default_cache_folder", "dump_scan", "edges_in", "edges_of",
+    "identity_of", "load_scan",
 ]  # fmt: skip
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
 _FORMAT = f"7-{sys.implementation.cache_tag}"
+_MARSHAL_VERSION = 4
 _EDGE = 256
-
 
 Packed: TypeAlias = tuple[Any, ...]
 
@@ -58,25 +57,17 @@ def default_cache_folder() -> str:
     return os.path.join(root, "cc-convert")
 
 
-def pack_scan(scan: FileScan) -> Packed:
-    """Return a scan as plain tuples, as `marshal` needs."""
-    path, rows, ledgers, problems, *rest = scan
-    return (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
-
-
 def dump_scan(scan: FileScan) -> bytes:
-    """Return a scan as bytes."""
-    return marshal.dumps(pack_scan(scan))
+    """Return a scan as bytes, which any supported Python can read."""
+    path, rows, ledgers, problems, *rest = scan
+    # As plain tuples, which marshal needs.
+    packed = (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
+    return marshal.dumps(packed, _MARSHAL_VERSION)
 
 
 def load_scan(content: bytes) -> FileScan:
     """Return the scan in the bytes from `dump_scan`."""
-    return unpack_scan(marshal.loads(content))
-
-
-def unpack_scan(packed: Packed) -> FileScan:
-    """Return the scan in packed tuples."""
-    path, rows, ledgers, problems, *rest = packed
+    path, rows, ledgers, problems, *rest = marshal.loads(content)
     return FileScan(
         path,
         [make_row(row) for row in rows],
