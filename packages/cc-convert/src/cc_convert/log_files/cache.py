@@ -93,19 +93,8 @@ class Cache:
         with suppress(EOFError, ValueError, TypeError):
             if content := self._scans.get(path):
                 then, packed = marshal.loads(content)
-                scan = load_scan(packed)
-                return (scan, True) if then == tuple(now) else self._partial_entry(path, Identity(*then), now, scan)
+                return _checked(path, Identity(*then), now, load_scan(packed))
         return None
-
-    @staticmethod
-    def _partial_entry(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
-        # Files that are packed, or rewritten in place, cannot be read from an offset on.
-        if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
-            return None
-        try:
-            return (scan, False) if edges_of(path, scan.offset) == scan.edges else None
-        except OSError:
-            return None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
         """Store scans by path: the file's identity, its scan, and the scan as bytes if these exist, see `dump_scan`."""
@@ -160,14 +149,23 @@ class MemoryCache(Cache):
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
         """Return a file's cached scan, and whether it is complete; `None` without a valid entry."""
-        if path not in self._entries:
-            return None
-        then, scan = self._entries[path]
-        return (scan, True) if then == now else self._partial_entry(path, then, now, scan)
+        entry = self._entries.get(path)
+        return _checked(path, entry[0], now, entry[1]) if entry else None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
         """Store scans."""
         self._entries |= {path: (identity, scan) for path, (identity, scan, _) in scans.items()}
+
+
+def _checked(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
+    """Return a scan, and whether it is complete; `None` if the file did not only grow."""
+    if then == now:
+        return scan, True
+    # Files that are packed, or rewritten in place, cannot be read from an offset on.
+    if then.inode == now.inode and scan.offset <= now.size and scan.size <= then.size:
+        with suppress(OSError):
+            return (scan, False) if edges_of(path, scan.offset) == scan.edges else None
+    return None
 
 
 def edges_of(path: str, offset: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from io import BytesIO, FileIO
 
 from ..forks import group_by_size, share_jobs
 from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
-from .fields import fast_decoders
+from .fields import fast_decoder
 from .rows import FileScan, unreadable
 from .scan import scan_stream
 from .sources import STDIN, open_log
@@ -120,7 +120,7 @@ def _read_all(
     processes = min(processes, sum(cost for _, cost in costs) // _WORTH_A_PROCESS + 1)
     if processes > 1:
         # Once for all processes, not in each process.
-        fast_decoders()
+        fast_decoder()
     for content in share_jobs(group_by_size(costs, _JOB), run, processes, run_in_fork):
         result = load_scan(content)
         packed[result.path] = content
