@@ -67,7 +67,7 @@ class Collector:
                 return "request"
             return "whole" if _has_usage(record) else "other"
         if kind == "cost-state":
-            self._take_state(record, record, record.get("modelUsage") or {})
+            self._take_state(record)
             return "other"
         return "whole" if kind in _WHOLE else "other"
 
@@ -90,7 +90,7 @@ class Collector:
         elif kind == "result":
             self._take_result(clean, record, offset)
         elif kind == "cost-state":
-            self._take_state(clean, record, clean_totals(record.get("modelUsage")))
+            self._take_state(clean)
         elif kind == "stream_event":
             self._take_event(clean, record)
         elif kind == "rate_limit_event" and isinstance(limits := record.get("rate_limit_info"), dict):
@@ -213,8 +213,8 @@ class Collector:
         )
         self._open_keys = []
 
-    def _take_state(self, clean: Record, record: Record, usage: dict[str, Record]) -> None:
-        session, (totals, splits) = session_of(clean), model_totals(usage)
+    def _take_state(self, record: Record) -> None:
+        session, (totals, splits) = session_of(record), model_totals(record.get("modelUsage") or {})
         self._undated.append(len(self.ledgers))
         self.ledgers.append(
             Ledger(

@@ -80,31 +80,46 @@ def fast_decoder() -> Callable[[bytes | bytearray], Record]:
     Measured against msgspec, which skips unrequested fields but also accepts invalid UTF-8: with a check for that,
     msgspec is no faster on short lines and slower on long ones.
     """
+    return _validator("record", tolerant=False).validate_json
 
-    def optional(schema: _Schema) -> _Schema:
-        return {"type": "typed-dict-field", "schema": {"type": "nullable", "schema": schema}, "required": False}
+
+@cache
+def _validator(part: str, *, tolerant: bool) -> "SchemaValidator":
+    """Return the validator for a part; if tolerant, an invalid count is 0, and other invalid values are left out."""
+    usable: _Schema = {"type": "default", "on_error": "omit"} if tolerant else {"type": "nullable"}
+    number: _Schema = {"type": "int", "strict": True, "ge": 0, "le": MOST}
+    if tolerant:
+        number = {"type": "function-plain", "function": {"type": "no-info", "function": count}}
+    zero: _Schema = {"default": 0} if tolerant else {}
+
+    def optional(schema: _Schema, **more: object) -> _Schema:
+        return {"type": "typed-dict-field", "schema": {**usable, "schema": schema, **more}, "required": False}
 
     def fields(members: dict[str, _Schema]) -> _Schema:
-        return {"type": "typed-dict", "fields": members, "extra_behavior": "ignore"}
+        return {"type": "typed-dict", "fields": members, "extra_behavior": "ignore", "strict": True}
 
-    text, number = optional({"type": "str"}), optional({"type": "int", "strict": True, "ge": 0, "le": MOST})
-    nested = {name: optional(fields(dict.fromkeys(names, number))) for name, names in _NESTED_COUNTS.items()}
+    text, counted = optional({"type": "str", "strict": True}), optional(number, **zero)
+    cost = optional({"type": "float", "strict": True, "ge": 0, "le": MOST, "allow_inf_nan": False})
+    nested = {name: optional(fields(dict.fromkeys(names, counted))) for name, names in _NESTED_COUNTS.items()}
     usage = fields(
-        {**dict.fromkeys(COUNTS, number), **dict.fromkeys(_USAGE_TEXTS, text), **nested}
-        | {"iterations": optional({"type": "list"})}
+        {**dict.fromkeys(COUNTS, counted), **dict.fromkeys(_USAGE_TEXTS, text), **nested}
+        | {"iterations": optional({"type": "list", "strict": True})}
     )
-    message = fields(dict.fromkeys(_MESSAGE_TEXTS, text) | {"usage": optional(usage)})
-    record = dict.fromkeys(_RECORD_TEXTS, text) | {"message": optional(message)}
+    message = dict.fromkeys(_MESSAGE_TEXTS, text) | {"usage": optional(usage)}
+    total = fields(dict.fromkeys(TOTAL_COUNTS, optional(number)) | {"costUSD": cost})
+    if tolerant:
+        block = {**usable, "schema": fields(dict.fromkeys(_BLOCK_TEXTS, text))}
+        message["content"] = optional({"type": "list", "strict": True, "items_schema": block})
+        total = {**usable, "schema": total}
+    totals: _Schema = {"type": "dict", "strict": True, "values_schema": total}
+    record = dict.fromkeys(_RECORD_TEXTS, text) | {"message": optional(fields(message)), "costUSD": cost}
     record |= {"forkedFrom": optional(fields(dict.fromkeys(_FORK_TEXTS, text)))}
     record |= {"isApiErrorMessage": optional({"type": "bool", "strict": True})}
-    cost: _Schema = {"type": "float", "strict": True, "ge": 0, "le": MOST, "allow_inf_nan": False}
-    record |= {"costUSD": optional(cost)}
-    total = fields(dict.fromkeys(TOTAL_COUNTS, number) | {"costUSD": optional(cost)})
     # Of `cost-state`, the CLI's own total.
-    record |= dict.fromkeys(_STATE_VALUES, optional({"type": "any"}))
-    record |= {"modelUsage": optional({"type": "dict", "keys_schema": {"type": "str"}, "values_schema": total})}
+    record |= dict.fromkeys(_STATE_VALUES, optional({"type": "any"})) | {"modelUsage": optional(totals)}
+    schema = {"record": fields(record), "usage": usage, "totals": totals}[part]
     # Only pydantic's core: building models would take longer than reading a small log.
-    return validator_class()(cast("Any", fields(record))).validate_json
+    return validator_class()(cast("Any", schema))
 
 
 def count(value: object) -> int:
@@ -117,67 +132,27 @@ def count(value: object) -> int:
 
 
 def clean_record(record: Record) -> tuple[Record, str | None]:
-    """Return a record with valid fields only, and the name of an invalid count, if there is one.
-
-    Unusable and unknown fields are left out.
-    """
-    clean = _texts(record, _RECORD_TEXTS)
+    """Return a record with valid fields only, and the name of an invalid count, if there is one."""
+    clean: Record = _validator("record", tolerant=True).validate_python(record)
     if "timestamp" not in clean and (moment := _from_number(record.get("timestamp"))):
         clean["timestamp"] = moment
-    if record.get("isApiErrorMessage") is True:
-        clean["isApiErrorMessage"] = True
-    if isinstance(forked := record.get("forkedFrom"), dict):
-        clean["forkedFrom"] = _texts(cast("Record", forked), _FORK_TEXTS)
-    cost = record.get("costUSD")
-    if isinstance(cost, int | float) and 0 <= cost <= MOST:
-        clean["costUSD"] = float(cost)
-    message, odd = record.get("message"), None
-    if isinstance(message, dict):
-        clean["message"], odd = _clean_message(cast("Record", message))
-    return clean, odd
-
-
-def _clean_message(message: Record) -> tuple[Record, str | None]:
-    clean = _texts(message, _MESSAGE_TEXTS)
-    content, usage, odd = message.get("content"), message.get("usage"), None
-    if isinstance(content, list):
-        blocks = cast("list[object]", content)
-        clean["content"] = [_texts(cast("Record", block), _BLOCK_TEXTS) for block in blocks if isinstance(block, dict)]
-    if isinstance(usage, dict):
-        clean["usage"], odd = clean_usage(cast("Record", usage))
-    return clean, odd
+    usage = clean["message"].get("usage") if "message" in clean else None
+    return clean, None if usage is None else _odd_count(record["message"]["usage"], usage)
 
 
 def clean_usage(usage: Record) -> tuple[Record, str | None]:
     """Return a usage with numbers as counts, and the name of an invalid count, if there is one."""
-    clean = _texts(usage, _USAGE_TEXTS)
-    clean |= {name: count(usage.get(name)) for name in COUNTS}
-    odd = next((name for name in COUNTS if usage.get(name) is not None and clean[name] != usage[name]), None)
-    for name, counts in _NESTED_COUNTS.items():
-        nested = usage.get(name)
-        if isinstance(nested, dict):
-            fields = cast("Record", nested)
-            clean[name] = {field: count(fields.get(field)) for field in counts}
-    if isinstance(usage.get("iterations"), list):
-        clean["iterations"] = usage["iterations"]
-    return clean, odd
+    clean: Record = _validator("usage", tolerant=True).validate_python(usage)
+    return clean, _odd_count(usage, clean)
 
 
 def clean_totals(usage: object) -> dict[str, Record]:
     """Return any `modelUsage` with numbers as counts and costs."""
-    totals: dict[str, Record] = {}
-    for model, value in cast("Record", usage).items() if isinstance(usage, dict) else ():
-        if isinstance(value, dict):
-            fields = cast("Record", value)
-            totals[model] = {name: count(fields[name]) for name in TOTAL_COUNTS if name in fields}
-            cost = fields.get("costUSD")
-            if isinstance(cost, int | float) and 0 <= cost <= MOST:
-                totals[model]["costUSD"] = float(cost)
-    return totals
+    return _validator("totals", tolerant=True).validate_python(usage) if isinstance(usage, dict) else {}
 
 
-def _texts(fields: Record, names: tuple[str, ...]) -> Record:
-    return {name: value for name in names if isinstance(value := fields.get(name), str)}
+def _odd_count(usage: Record, clean: Record) -> str | None:
+    return next((name for name in COUNTS if usage.get(name) is not None and clean[name] != usage[name]), None)
 
 
 def _from_number(value: object) -> str | None:
