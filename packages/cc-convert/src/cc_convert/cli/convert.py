@@ -13,7 +13,7 @@ from ..log_files.events import KIND_NAMES, Event, read_events
 from ..log_files.rows import Row
 from ..logs import Logs
 from ..redaction import Redaction
-from ..table import COLUMNS, duckdb_with, record_of
+from ..table import COLUMNS, duckdb_with, values_of
 from .inputs import chosen_zone, load_rows, load_titles, mention, overview
 from .output import RefusedError, check_free, is_device, say, write_output, write_records
 
@@ -39,7 +39,8 @@ def run(options: Namespace) -> int:
         titles = load_titles(options) if form == "jsonl" else {}
         with write_output(options.output, force=options.force) as file:
             if form == "csv":
-                write_records(file, [record_of(row) for row in rows], "csv", COLUMNS)
+                records = [dict(zip(COLUMNS, values_of(row), strict=True)) for row in rows]
+                write_records(file, records, "csv", COLUMNS)
             else:
                 # A session's first row has its title.
                 file.writelines(f"{to_archive(row, clean(titles.pop(row.session, '')))}\n" for row in rows)

@@ -39,14 +39,8 @@ _STYLE, _SCRIPT = (Path(__file__).with_name(name).read_text("utf-8") for name in
 class PageFolder:
     """Folder `report-pages` for `report.html`, which only this user can read. It exists only if there are more pages.
 
-    If the report fails, the pages of an earlier report stay.
-
-    Args:
-        path: The first page.
-        force: True if an earlier report's pages may be replaced.
-
-    Raises:
-        FileExistsError: There are such pages and no `force`, or other files are beside them.
+    If the report fails, the pages of an earlier report stay. If there are such pages and no `force`, or other files
+    beside them, `FileExistsError` is raised.
     """
 
     def __init__(self, path: str, *, force: bool) -> None:
@@ -108,16 +102,9 @@ def write_html(
     more: PageFolder | None = None,
     clean: Callable[[str], str] = str,
 ) -> None:
-    """Write the report.
+    """Write the report on priced rows and their logs; with `transcripts`, read again from the logs.
 
-    Args:
-        file: File for the first page.
-        rows: The priced rows.
-        logs: Their logs.
-        zone: Time zone for days.
-        transcripts: True if each session has a transcript, read again from the logs.
-        more: Place for more pages; without it, there is a single page of any size.
-        clean: Applied to titles, and to the transcripts' texts.
+    Without a place for `more` pages, there is a single page of any size. `clean` is applied to titles and transcripts.
     """
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
