@@ -138,7 +138,6 @@ class _Book:
         self._first = self._sections
 
     def add(self, line: Line, parts: Sequence[_Part]) -> None:
-        """Add a session's transcript."""
         numbers = [self._reserve(len(part.body.encode())) for part in parts]
         self.links[line.key] = self._link(1, numbers[0], parts[0].place)
         for at, (part, number) in enumerate(zip(parts, numbers, strict=True)):
