@@ -71,10 +71,10 @@ def test_logs_are_decoded_without_importing_the_builders_of_schemas() -> None:
     """LOG-54: they take longer than a small log. A later import of pydantic's core uses the same validator."""
     program = """if True:
         import sys
-        from cc_convert.log_files.decode import fast_decoders
-        from cc_convert.log_files.decode import validator_class
+        from cc_convert.log_files.fields import fast_decoder
+        from cc_convert.log_files.fields import validator_class
 
-        assert fast_decoders()[0](b'{"type": "assistant", "other": 1}') == {"type": "assistant"}
+        assert fast_decoder()(b'{"type": "assistant", "other": 1}') == {"type": "assistant"}
         assert "pydantic_core" not in sys.modules
         import pydantic_core
         assert validator_class() is pydantic_core.SchemaValidator

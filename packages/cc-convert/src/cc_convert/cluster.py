@@ -13,7 +13,7 @@ from typing import Any
 
 from .extras import need
 from .forks import group_by_size
-from .log_files.cache import Packed, pack_scan, unpack_scan
+from .log_files.cache import dump_scan, load_scan
 from .log_files.rows import unreadable
 from .log_files.scan import scan_stream
 from .log_files.sources import ENDINGS, LogsNotFoundError
@@ -54,19 +54,19 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
         LogsNotFoundError: A source does not exist.
         MissingExtraError: The extra `dask` is not installed.
     """
-    return merge(map(unpack_scan, _run(client, scan_urls, sources, storage_options)))
+    return merge(map(load_scan, _run(client, scan_urls, sources, storage_options)))
 
 
-def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Packed]:
-    """Read files in order, on a worker. `cache.unpack_scan` unpacks the results."""
+def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[bytes]:
+    """Read files in order, on a worker. `cache.load_scan` unpacks the results."""
     fsspec = need("fsspec", "Reading from a store")
-    scans: list[Packed] = []
+    scans: list[bytes] = []
     for url in urls:
         try:
             with fsspec.open(url, "rb", **(storage_options or {})) as file, _content(file) as content:
-                scans.append(pack_scan(scan_stream(content, url)))
+                scans.append(dump_scan(scan_stream(content, url)))
         except OSError as error:
-            scans.append(pack_scan(unreadable(url, error)))
+            scans.append(dump_scan(unreadable(url, error)))
     return scans
 
 

@@ -41,15 +41,9 @@ def share_jobs(
     """Run jobs in their order. Each process takes the next job when it is free.
 
     A fork that fails leaves its jobs undone. Forks exit after the last job, also if this process was killed.
+    `run_in_fork`, by default `run`, runs a job in a fork; the result has the data that it returned in all forks.
 
-    Args:
-        jobs: The jobs; at most 8,000.
-        run: Runs a job in this process, and in forks by default.
-        processes: Largest number of processes. Without `fork`, or with other threads, it is 1.
-        run_in_fork: Runs a job in a fork, and returns data for this process.
-
-    Returns:
-        The data from all forks.
+    There are at most 8,000 jobs. Without `fork`, or with other threads, a single process runs them.
     """
     threading = sys.modules.get("threading")
     if not hasattr(os, "fork") or (threading is not None and threading.active_count() > 1):

@@ -161,7 +161,7 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         problems=[problem for scan in scans for problem in scan.problems],
         totals=totals,
         files=[scan.path for scan in scans],
-        places={session: [scan.path for scan in session_scans] for session, session_scans in places_of(scans).items()},
+        places=places_of(scans),
         unfinished=[scan.path for scan in scans if scan.unfinished],
         size=sum(scan.size for scan in scans),
     )

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from .extras import need
 from .log_files.rows import Row
 
-__all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
+__all__ = ["COLUMNS", "duckdb_with", "values_of"]
 
 _TYPES: dict[object, tuple[str, str]] = {
     int: ("integer", "bigint"), bool: ("integer", "boolean"), float | None: ("real", "double"),
@@ -25,13 +25,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
 """The columns, with their types in SQLite and in DuckDB. Times are in UTC."""
 
 
-def record_of(row: Row) -> dict[str, Any]:
-    """Return a row with readable times, as a record for programs."""
-    return dict(zip(COLUMNS, values_of(row), strict=True))
-
-
 def values_of(row: Row) -> tuple[Any, ...]:
-    """Return a row's values in column order."""
+    """Return a row's values in column order, with readable times."""
     return tuple(_value(name, getattr(row, name)) for name in COLUMNS)
 
 

@@ -8,7 +8,7 @@ from .parser import BY, make_parser
 def run(options: Namespace) -> int:
     """Print the script."""
     words = {
-        name: [word for word in command.fixed_words() if not word.startswith("-") or word.startswith("--")]
+        name: [word for word in command.words(choices=False) if not word.startswith("-") or word.startswith("--")]
         for name, command in make_parser().commands.items()
     }
     # A report's `by` is parsed from the sources, so that both may come in any order.

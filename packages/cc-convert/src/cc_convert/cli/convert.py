@@ -1,16 +1,19 @@
 """`cc-convert convert`: write requests or transcripts to a file."""
 
 import os
+import re
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TextIO
 
 from ..log_files.archive import to_archive
+from ..log_files.events import KIND_NAMES, Event, read_events
 from ..log_files.rows import Row
 from ..logs import Logs
-from ..markdown import write_markdown
 from ..redaction import Redaction
-from ..table import COLUMNS, duckdb_with, record_of
+from ..table import COLUMNS, duckdb_with, values_of
 from .inputs import chosen_zone, load_rows, load_titles, mention, overview
 from .output import RefusedError, check_free, is_device, say, write_output, write_records
 
@@ -28,7 +31,7 @@ def run(options: Namespace) -> int:
     rows, logs, clean = _load(options)
     if form == "md":
         with write_output(options.output, force=options.force) as file:
-            write_markdown(file, logs.files, {row.session for row in rows}, clean=clean)
+            _write_markdown(file, logs.files, {row.session for row in rows}, clean)
     elif form == "parquet":
         _write_parquet(rows, options)
     else:
@@ -36,7 +39,8 @@ def run(options: Namespace) -> int:
         titles = load_titles(options) if form == "jsonl" else {}
         with write_output(options.output, force=options.force) as file:
             if form == "csv":
-                write_records(file, [record_of(row) for row in rows], "csv", COLUMNS)
+                records = [dict(zip(COLUMNS, values_of(row), strict=True)) for row in rows]
+                write_records(file, records, "csv", COLUMNS)
             else:
                 # A session's first row has its title.
                 file.writelines(f"{to_archive(row, clean(titles.pop(row.session, '')))}\n" for row in rows)
@@ -54,6 +58,33 @@ def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
     texts = ("key", "uuid", "project", "branch", "agent_type")
     return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
+
+
+def _write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str], clean: Callable[[str], str]) -> None:
+    """Write the transcripts for sessions; `clean` is applied to their texts."""
+    session = None
+    for path in paths:
+        for event in read_events(path):
+            if event.session not in sessions:
+                continue
+            if event.session != session:
+                session = event.session
+                file.write(f"# Session {session}\n\n")
+            file.write(_markdown(event._replace(text=clean(event.text))))
+
+
+def _markdown(event: Event) -> str:
+    when = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if event.time else ""
+    facts = [fact for fact in (event.name, event.agent and f"sub-agent {event.agent}", when) if fact]
+    title = KIND_NAMES[event.kind] + (" (failed)" if event.failed else "")
+    head = f"## {title}{' · ' if facts else ''}{' · '.join(facts)}\n\n"
+    if event.kind == "compaction":
+        return f"{head}{event.tokens:,} tokens were replaced by a summary.\n\n"
+    if event.kind in ("prompt", "text"):
+        return f"{head}{event.text}\n\n"
+    # Longer than any in the text, so that the text cannot close it.
+    fence = max(["``", *re.findall("`+", event.text)], key=len) + "`"
+    return f"{head}{fence}\n{event.text}\n{fence}\n\n"
 
 
 def _write_parquet(rows: list[Row], options: Namespace) -> None:

@@ -65,16 +65,12 @@ class CommandParser(argparse.ArgumentParser):
             hint = did_you_mean(match[1] or match[2], words)
         super().error(f"{message}{hint}")
 
-    def words(self) -> Iterator[str]:
-        """Yield the options, their choices, and the fixed words."""
+    def words(self, *, choices: bool = True) -> Iterator[str]:
+        """Yield the options and the fixed words; with `choices`, also the options' choices."""
         for action in self._actions:
             yield from action.option_strings
-            yield from map(str, action.choices or ())
-
-    def fixed_words(self) -> Iterator[str]:
-        """Yield the options without their choices, and the fixed words."""
-        for action in self._actions:
-            yield from action.option_strings or map(str, action.choices or ())
+            if choices or not action.option_strings:
+                yield from map(str, action.choices or ())
 
 
 def did_you_mean(word: str, words: Iterable[str], key: Callable[[str], str] = str) -> str:
@@ -189,8 +185,7 @@ def _command(add: Callable[..., CommandParser], name: str, help: str) -> Command
 
 def _add_report(add: _Add) -> None:
     report = add("report", "sum up tokens and cost")
-    report.add_argument("sources", nargs="*", metavar="BY|PATH", help=f"{_BY_HELP}, then {_SOURCES_HELP}")
-    _add_origins(report)
+    _add_sources(report, "BY|PATH", f"{_BY_HELP}, then {_SOURCES_HELP}")
     _add_filters(report)
     _add_prices(report)
     form = report.add_argument_group("form")
@@ -276,13 +271,9 @@ def _add_questions(add: _Add) -> None:
     _add_reading(search, strict=False)
 
 
-def _add_sources(parser: _Options) -> None:
+def _add_sources(parser: _Options, metavar: str = "PATH", help: str = _SOURCES_HELP) -> None:
     # Without a default, Python 3.11 names it among the missing arguments.
-    parser.add_argument("sources", nargs="*", default=[], metavar="PATH", help=_SOURCES_HELP)
-    _add_origins(parser)
-
-
-def _add_origins(parser: _Options) -> None:
+    parser.add_argument("sources", nargs="*", default=[], metavar=metavar, help=help)
     parser.add_argument(
         "--from", dest="origins", metavar="HOST:PATH", type=_origin, action="append", default=[],
         help="logs that were copied from another machine, with its name; may be repeated",

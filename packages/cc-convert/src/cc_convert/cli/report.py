@@ -116,7 +116,6 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
 
 
 def _record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
-    """Return a line as a record for programs."""
     return {
         "key": line.key,
         **line.about,

@@ -39,14 +39,8 @@ _STYLE, _SCRIPT = (Path(__file__).with_name(name).read_text("utf-8") for name in
 class PageFolder:
     """Folder `report-pages` for `report.html`, which only this user can read. It exists only if there are more pages.
 
-    If the report fails, the pages of an earlier report stay.
-
-    Args:
-        path: The first page.
-        force: True if an earlier report's pages may be replaced.
-
-    Raises:
-        FileExistsError: There are such pages and no `force`, or other files are beside them.
+    If the report fails, the pages of an earlier report stay. If there are such pages and no `force`, or other files
+    beside them, `FileExistsError` is raised.
     """
 
     def __init__(self, path: str, *, force: bool) -> None:
@@ -58,7 +52,6 @@ class PageFolder:
         self.count: int = 0
         """Number of pages."""
         self._temporary = f"{self.path}.{os.getpid()}"
-        self._file: TextIO | None = None
         if os.path.lexists(self.path):
             if not force:
                 raise FileExistsError(f"{self.path} exists; --force overwrites it")
@@ -68,14 +61,12 @@ class PageFolder:
                 )
 
     def open(self, number: int) -> TextIO:
-        """Create a page, from number 2 on, and close the one before."""
-        self._close()
+        """Create a page, from number 2 on."""
         if not self.count:
             os.mkdir(self._temporary, 0o700)
         self.count += 1
         path = os.path.join(self._temporary, f"{number}.html")
-        self._file = open(path, "x", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
-        return self._file
+        return open(path, "x", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +74,6 @@ class PageFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._close()
         if error is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             return
@@ -91,11 +81,6 @@ class PageFolder:
             shutil.rmtree(self.path)
         if self.count:
             os.rename(self._temporary, self.path)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
 
 class _Part(NamedTuple):
@@ -117,16 +102,9 @@ def write_html(
     more: PageFolder | None = None,
     clean: Callable[[str], str] = str,
 ) -> None:
-    """Write the report.
+    """Write the report on priced rows and their logs; with `transcripts`, read again from the logs.
 
-    Args:
-        file: File for the first page.
-        rows: The priced rows.
-        logs: Their logs.
-        zone: Time zone for days.
-        transcripts: True if each session has a transcript, read again from the logs.
-        more: Place for more pages; without it, there is a single page of any size.
-        clean: Applied to titles, and to the transcripts' texts.
+    Without a place for `more` pages, there is a single page of any size. `clean` is applied to titles and transcripts.
     """
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
@@ -160,7 +138,6 @@ class _Book:
         self._first = self._sections
 
     def add(self, line: Line, parts: Sequence[_Part]) -> None:
-        """Add a session's transcript."""
         numbers = [self._reserve(len(part.body.encode())) for part in parts]
         self.links[line.key] = self._link(1, numbers[0], parts[0].place)
         for at, (part, number) in enumerate(zip(parts, numbers, strict=True)):
@@ -195,13 +172,13 @@ class _Book:
         if self._more and self._number > 1:
             lines = [line for line, _ in self._lines.values()]
             links = {key: link for key, (_, link) in self._lines.items()}
-            file = self._more.open(self._number)
-            file.write(f'{_head()}<main><div id="overview"><header>')
-            file.write(f'<a href="{self._link(2, 1, "overview")}">All sessions</a>')
-            file.write(f"<h1>Claude Code usage, page {self._number:,}</h1></header>\n")
-            file.write(session_table(lines, links, self._zone) + "</div>\n")
-            file.writelines(self._sections)
-            file.write(_end(self._foot))
+            with self._more.open(self._number) as file:
+                file.write(f'{_head()}<main><div id="overview"><header>')
+                file.write(f'<a href="{self._link(2, 1, "overview")}">All sessions</a>')
+                file.write(f"<h1>Claude Code usage, page {self._number:,}</h1></header>\n")
+                file.write(session_table(lines, links, self._zone) + "</div>\n")
+                file.writelines(self._sections)
+                file.write(_end(self._foot))
         self._number, self._sections, self._lines = number, [], {}
 
     def _link(self, page: int, target: int, place: str) -> str:

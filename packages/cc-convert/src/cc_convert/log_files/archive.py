@@ -4,9 +4,8 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
-from .decode import validator_class
 from .extract import LATEST
-from .fields import MOST, Record
+from .fields import MOST, Record, validator_class
 from .rows import Kind, Row, make_row
 
 if TYPE_CHECKING:

@@ -14,19 +14,18 @@ from contextlib import suppress
 from io import BytesIO, FileIO
 from typing import Any, NamedTuple, TypeAlias
 
-from .private import write_private
 from .rows import FileScan, Ledger, Problem, make_row
-from .store import Store
+from .store import Store, write_private
 
 __all__ = [
-    "Cache", "Identity", "MemoryCache", "default_cache_folder", "dump_scan", "edges_in", "edges_of", "identity_of",
-    "load_scan", "pack_scan", "unpack_scan",
+    "Cache", "Identity", "MemoryCache", "default_cache_folder", "dump_scan", "edges_in", "edges_of",
+    "identity_of", "load_scan",
 ]  # fmt: skip
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
 _FORMAT = f"7-{sys.implementation.cache_tag}"
+_MARSHAL_VERSION = 4
 _EDGE = 256
-
 
 Packed: TypeAlias = tuple[Any, ...]
 
@@ -58,25 +57,17 @@ def default_cache_folder() -> str:
     return os.path.join(root, "cc-convert")
 
 
-def pack_scan(scan: FileScan) -> Packed:
-    """Return a scan as plain tuples, as `marshal` needs."""
-    path, rows, ledgers, problems, *rest = scan
-    return (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
-
-
 def dump_scan(scan: FileScan) -> bytes:
-    """Return a scan as bytes."""
-    return marshal.dumps(pack_scan(scan))
+    """Return a scan as bytes, which any supported Python can read."""
+    path, rows, ledgers, problems, *rest = scan
+    # As plain tuples, which marshal needs.
+    packed = (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
+    return marshal.dumps(packed, _MARSHAL_VERSION)
 
 
 def load_scan(content: bytes) -> FileScan:
     """Return the scan in the bytes from `dump_scan`."""
-    return unpack_scan(marshal.loads(content))
-
-
-def unpack_scan(packed: Packed) -> FileScan:
-    """Return the scan in packed tuples."""
-    path, rows, ledgers, problems, *rest = packed
+    path, rows, ledgers, problems, *rest = marshal.loads(content)
     return FileScan(
         path,
         [make_row(row) for row in rows],
@@ -102,19 +93,8 @@ class Cache:
         with suppress(EOFError, ValueError, TypeError):
             if content := self._scans.get(path):
                 then, packed = marshal.loads(content)
-                scan = load_scan(packed)
-                return (scan, True) if then == tuple(now) else self._partial_entry(path, Identity(*then), now, scan)
+                return _checked(path, Identity(*then), now, load_scan(packed))
         return None
-
-    @staticmethod
-    def _partial_entry(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
-        # Files that are packed, or rewritten in place, cannot be read from an offset on.
-        if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
-            return None
-        try:
-            return (scan, False) if edges_of(path, scan.offset) == scan.edges else None
-        except OSError:
-            return None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
         """Store scans by path: the file's identity, its scan, and the scan as bytes if these exist, see `dump_scan`."""
@@ -169,14 +149,23 @@ class MemoryCache(Cache):
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
         """Return a file's cached scan, and whether it is complete; `None` without a valid entry."""
-        if path not in self._entries:
-            return None
-        then, scan = self._entries[path]
-        return (scan, True) if then == now else self._partial_entry(path, then, now, scan)
+        entry = self._entries.get(path)
+        return _checked(path, entry[0], now, entry[1]) if entry else None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
         """Store scans."""
         self._entries |= {path: (identity, scan) for path, (identity, scan, _) in scans.items()}
+
+
+def _checked(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
+    """Return a scan, and whether it is complete; `None` if the file did not only grow."""
+    if then == now:
+        return scan, True
+    # Files that are packed, or rewritten in place, cannot be read from an offset on.
+    if then.inode == now.inode and scan.offset <= now.size and scan.size <= then.size:
+        with suppress(OSError):
+            return (scan, False) if edges_of(path, scan.offset) == scan.edges else None
+    return None
 
 
 def edges_of(path: str, offset: int) -> tuple[int, int]:

@@ -13,10 +13,10 @@ from .usage import Traits, traits_in
 __all__ = ["Collector", "Taken", "better"]
 
 Taken: TypeAlias = Literal["request", "whole", "other"]
-"""Outcome for a record: a row, nothing yet because all its fields are needed, or nothing because it does not count."""
+"""Outcome for a record: a row, nothing yet because all its fields are needed, or neither."""
 
 _TOOLS = Row._fields.index("tools")
-_WHOLE = frozenset({"result", "cost-state", "stream_event", "system", "rate_limit_event", ARCHIVED})
+_WHOLE = frozenset({"result", "stream_event", "system", "rate_limit_event", ARCHIVED})
 # Newer ones replace older ones: a stream can run for weeks.
 _MOST_LIMITS = 1000
 # A repeated call stands near the first call.
@@ -59,22 +59,17 @@ class Collector:
         self.problems.append(Problem(self.path, offset, reason, lost))
 
     def take(self, record: Record) -> Taken:
-        """Take a clean record if it is a request; return the outcome."""
+        """Take a clean record if it is a request or the CLI's own total; return the outcome."""
         self.note_time(record.get("timestamp"))
         kind = record.get("type") or "assistant"
         if kind == "assistant":
             if self._take_request(record):
                 return "request"
             return "whole" if _has_usage(record) else "other"
+        if kind == "cost-state":
+            self._take_state(record)
+            return "other"
         return "whole" if kind in _WHOLE else "other"
-
-    def take_state(self, record: Record) -> Taken:
-        """Take a clean `cost-state` record."""
-        if record.get("type") != "cost-state":
-            return "whole"
-        self.note_time(record.get("timestamp"))
-        self._take_state(record, record, record.get("modelUsage") or {})
-        return "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record with any content and all fields."""
@@ -95,7 +90,7 @@ class Collector:
         elif kind == "result":
             self._take_result(clean, record, offset)
         elif kind == "cost-state":
-            self._take_state(clean, record, clean_totals(record.get("modelUsage")))
+            self._take_state(clean)
         elif kind == "stream_event":
             self._take_event(clean, record)
         elif kind == "rate_limit_event" and isinstance(limits := record.get("rate_limit_info"), dict):
@@ -218,8 +213,8 @@ class Collector:
         )
         self._open_keys = []
 
-    def _take_state(self, clean: Record, record: Record, usage: dict[str, Record]) -> None:
-        session, (totals, splits) = session_of(clean), model_totals(usage)
+    def _take_state(self, record: Record) -> None:
+        session, (totals, splits) = session_of(record), model_totals(record.get("modelUsage") or {})
         self._undated.append(len(self.ledgers))
         self.ledgers.append(
             Ledger(

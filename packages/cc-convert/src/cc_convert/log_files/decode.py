@@ -1,42 +1,15 @@
-"""Decode a line in a log to its record: a fast path for usual records, and a tolerant path for all others.
+"""Decode any line in a log to its records: defects are repaired where possible, and reported.
 
-The fast path decodes only the relevant fields, and accepts a record only if each field is valid. All other records
-take the tolerant path, which reads any JSON, repairs defects where possible, and reports them.
+Usual records take the fast path in `fields`, which accepts a record only if each relevant field is valid.
 """
 
 import json
-import sys
-from collections.abc import Callable
-from functools import cache
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
-from .fields import (
-    COUNTS,
-    FORK_TEXTS,
-    MESSAGE_TEXTS,
-    MOST,
-    NESTED_COUNTS,
-    RECORD_TEXTS,
-    STATE_TEXTS,
-    STATE_VALUES,
-    TOTAL_COUNTS,
-    USAGE_TEXTS,
-    Record,
-)
+from .fields import Record
 
-if TYPE_CHECKING:
-    from pydantic_core import SchemaValidator
+__all__ = ["Decoded", "decode_line"]
 
-__all__ = ["Decoded", "Decoder", "decode_line", "fast_decoders", "validator_class"]
-
-Decoder: TypeAlias = Callable[[bytes | bytearray], Record]
-"""Returns a record's relevant fields, without content. Raises `ValueError` for an unusual record."""
-
-_Schema: TypeAlias = dict[str, object]
-_PACKAGE = "pydantic_core"
-_EXTENSION = "pydantic_core._pydantic_core"
 _SALVAGE_STARTS = (b'{"parentUuid":', b'{"type":', b'{"sessionId":')
 _MOST_SALVAGES = 4
 _MOST_DIGITS = 400
@@ -51,64 +24,6 @@ class Decoded(NamedTuple):
     """The defect in words, if there is one."""
     lost: bool
     """True if a part could not be read."""
-
-
-def validator_class() -> "type[SchemaValidator]":
-    """Return `pydantic_core.SchemaValidator`.
-
-    Importing the package also imports the Python functions that build schemas, in four times the time: 35 ms, a third
-    of a report over small logs. A schema is a plain dict.
-    """
-    if _PACKAGE not in sys.modules and _EXTENSION not in sys.modules:
-        package = find_spec(_PACKAGE)
-        spec = PathFinder.find_spec(_EXTENSION, package.submodule_search_locations) if package else None
-        if spec and spec.loader:
-            module = module_from_spec(spec)
-            spec.loader.exec_module(module)
-            # A later package import uses the same module.
-            sys.modules[_EXTENSION] = module
-    if _EXTENSION in sys.modules:
-        return cast("type[SchemaValidator]", sys.modules[_EXTENSION].SchemaValidator)
-    # Installed in another form, such as an archive.
-    from pydantic_core import SchemaValidator
-
-    return SchemaValidator
-
-
-@cache
-def fast_decoders() -> tuple[Decoder, Decoder]:
-    """Return the decoder for records with usage, and the decoder for `cost-state`, the CLI's own total.
-
-    Measured against msgspec, which skips unrequested fields but also accepts invalid UTF-8: with a check for that,
-    msgspec is no faster on short lines and slower on long ones.
-    """
-    # Only pydantic's core: building models would take longer than reading a small log.
-    make = validator_class()
-
-    def optional(schema: _Schema) -> _Schema:
-        return {"type": "typed-dict-field", "schema": {"type": "nullable", "schema": schema}, "required": False}
-
-    def fields(members: dict[str, _Schema]) -> _Schema:
-        return {"type": "typed-dict", "fields": members, "extra_behavior": "ignore"}
-
-    text, number = optional({"type": "str"}), optional({"type": "int", "strict": True, "ge": 0, "le": MOST})
-    nested = {name: optional(fields(dict.fromkeys(names, number))) for name, names in NESTED_COUNTS.items()}
-    usage = fields(
-        {**dict.fromkeys(COUNTS, number), **dict.fromkeys(USAGE_TEXTS, text), **nested}
-        | {"iterations": optional({"type": "list"})}
-    )
-    message = fields(dict.fromkeys(MESSAGE_TEXTS, text) | {"usage": optional(usage)})
-    record = dict.fromkeys(RECORD_TEXTS, text) | {"message": optional(message)}
-    record |= {"forkedFrom": optional(fields(dict.fromkeys(FORK_TEXTS, text)))}
-    record |= {"isApiErrorMessage": optional({"type": "bool", "strict": True})}
-    cost: _Schema = {"type": "float", "strict": True, "ge": 0, "le": MOST, "allow_inf_nan": False}
-    record |= {"costUSD": optional(cost)}
-    total = fields(dict.fromkeys(TOTAL_COUNTS, number) | {"costUSD": optional(cost)})
-    state = dict.fromkeys(STATE_TEXTS, text) | dict.fromkeys(STATE_VALUES, optional({"type": "any"}))
-    state |= {"modelUsage": optional({"type": "dict", "keys_schema": {"type": "str"}, "values_schema": total})}
-    decoders = (make(cast("Any", fields(members))).validate_json for members in (record, state))
-    usual, own = (cast("Decoder", decoder) for decoder in decoders)
-    return usual, own
 
 
 def decode_line(line: bytes) -> Decoded:

@@ -5,7 +5,7 @@ from io import BytesIO, FileIO
 
 from ..forks import group_by_size, share_jobs
 from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
-from .decode import fast_decoders
+from .fields import fast_decoder
 from .rows import FileScan, unreadable
 from .scan import scan_stream
 from .sources import STDIN, open_log
@@ -64,15 +64,14 @@ def read_files(
         cache.close()
     sizes = {path: identities[path].size if path in identities else 0 for path in paths if path not in done}
     sizes |= {path: max(0, sizes[path] - scan.offset) for path, scan in partial.items()}
-    reader = _Reader(
-        sizes,
-        lambda path: read_file(path, before=partial.get(path), strict=strict, with_edges=cache is not None),
-        progress,
-    )
-    scans = reader.read(processes)
+
+    def scan_file(path: str) -> FileScan:
+        return read_file(path, before=partial.get(path), strict=strict, with_edges=cache is not None)
+
+    scans, packed = _read_all(sizes, scan_file, processes, progress)
     # Lines written during the scan belong to the next scan: the identity is from before.
     new = {
-        path: (identity, scan, reader.packed.get(path, b""))
+        path: (identity, scan, packed.get(path, b""))
         for path, scan in scans.items()
         if (identity := identities.get(path)) and scan.offset and (scan.size <= identity.size or scan.edges == (0, 0))
     }
@@ -94,42 +93,38 @@ def identities_of(paths: Iterable[str]) -> dict[str, Identity]:
     return identities
 
 
-class _Reader:
-    """Reads files, in this process and in forks, and reports the progress."""
+def _read_all(
+    sizes: Mapping[str, int], scan: Callable[[str], FileScan], processes: int, progress: Progress | None
+) -> tuple[dict[str, FileScan], dict[str, bytes]]:
+    """Read files, in this process and in forks; return the scans, and those by forks as bytes, too."""
+    scans, packed = dict[str, FileScan](), dict[str, bytes]()
+    done, total = 0, sum(sizes.values())
 
-    def __init__(self, sizes: Mapping[str, int], scan: Callable[[str], FileScan], progress: Progress | None) -> None:
-        self._sizes, self._scan, self._progress = sizes, scan, progress
-        self._scans: dict[str, FileScan] = {}
-        self.packed: dict[str, bytes] = {}
-        """The scans by forks, as bytes."""
-        self._done, self._total = 0, sum(sizes.values())
+    def take(result: FileScan) -> None:
+        nonlocal done
+        scans[result.path] = result
+        done += sizes[result.path]
+        if progress:
+            progress(done, total)
 
-    def read(self, processes: int) -> dict[str, FileScan]:
-        """Read all files, with at most this many processes."""
-        # Large files first, small ones grouped.
-        costs = [(path, size + _FILE) for path, size in sorted(self._sizes.items(), key=lambda item: -item[1])]
-        processes = min(processes, sum(cost for _, cost in costs) // _WORTH_A_PROCESS + 1)
-        if processes > 1:
-            # Once for all processes, not in each process.
-            fast_decoders()
-        for packed in share_jobs(group_by_size(costs, _JOB), self._run, processes, self._run_in_fork):
-            scan = load_scan(packed)
-            self.packed[scan.path] = packed
-            self._take(scan)
-        # A killed fork's results are missing.
-        self._run([path for path in self._sizes if path not in self._scans])
-        return self._scans
-
-    def _run(self, paths: list[str]) -> None:
+    def run(paths: Iterable[str]) -> None:
         for path in paths:
-            self._take(self._scan(path))
+            take(scan(path))
 
-    def _run_in_fork(self, paths: list[str]) -> list[bytes]:
+    def run_in_fork(paths: Iterable[str]) -> list[bytes]:
         # Packed job by job, so that no process waits at the end while another one packs.
-        return [dump_scan(self._scan(path)) for path in paths]
+        return [dump_scan(scan(path)) for path in paths]
 
-    def _take(self, scan: FileScan) -> None:
-        self._scans[scan.path] = scan
-        self._done += self._sizes[scan.path]
-        if self._progress:
-            self._progress(self._done, self._total)
+    # Large files first, small ones grouped.
+    costs = [(path, size + _FILE) for path, size in sorted(sizes.items(), key=lambda item: -item[1])]
+    processes = min(processes, sum(cost for _, cost in costs) // _WORTH_A_PROCESS + 1)
+    if processes > 1:
+        # Once for all processes, not in each process.
+        fast_decoder()
+    for content in share_jobs(group_by_size(costs, _JOB), run, processes, run_in_fork):
+        result = load_scan(content)
+        packed[result.path] = content
+        take(result)
+    # A killed fork's results are missing.
+    run([path for path in sizes if path not in scans])
+    return scans, packed

@@ -159,7 +159,6 @@ class Ledger(NamedTuple):
     key: str
     """The total's identity in all logs."""
     session: str
-    """The session."""
     project: str
     """The session's working folder."""
     time: float | None

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from .collector import Collector, Taken
-from .decode import decode_line, fast_decoders
+from .decode import decode_line
+from .fields import fast_decoder
 from .rows import FileScan
 from .streams import DamagedLogError, Readable
 
@@ -40,7 +41,6 @@ _NAMED = b'{"type":"'
 _KINDS = b"assistant user stream_event result system cost-state cc-convert-row rate_limit_event"
 _COUNTING = tuple(b'{"type":"%s"' % kind for kind in _KINDS.split())
 """Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
-_STATE = b'{"type":"cost-state"'
 _MESSAGE = b'"message":{"'
 _ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
 _HEAD = 320
@@ -115,7 +115,7 @@ class _Scanner:
         self._collector = Collector(path, before)
         self._base = before.offset if before else 0
         self._strict = strict
-        self._decode, self._decode_state = fast_decoders()
+        self._decode = fast_decoder()
         self._last_request = _NO_REQUEST
         self._last_usage = b""
         self._at_start = before is None
@@ -265,13 +265,10 @@ class _Scanner:
 
     def _take(self, line: bytearray) -> Taken:
         """Take a line by the fast path, if possible."""
-        is_state = line.startswith(_STATE)
         try:
-            record = self._decode_state(line) if is_state else self._decode(line)
+            record = self._decode(line)
         except ValueError:
             return "whole"
-        if is_state:
-            return self._collector.take_state(record)
         taken = self._collector.take(record)
         if taken == "request" and (request := record.get("requestId") or record.get("request_id")):
             self._last_request = f'":"{request}"'.encode("utf-8", "replace")

@@ -12,9 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import BinaryIO, NamedTuple, TypeAlias
 
-from .private import write_private
-
-__all__ = ["Store"]
+__all__ = ["Store", "write_private"]
 
 _SUFFIX = ".pack"
 # Size and checksum of the index, at a pack's end.
@@ -120,3 +118,19 @@ def _open_pack(path: str) -> _Pack | None:
     if file:
         file.close()
     return None
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Write a file and its folder, readable by this user only."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    # Written to a temporary file and renamed: there is never a partial entry.
+    temporary = f"{path}.{os.getpid()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -19,10 +19,10 @@ __all__ = [
 ]
 
 _PACKERS = {
-    b"\x1f\x8b": ("gzip", "gzip", "open"),
-    b"BZh": ("bzip2", "bz2", "open"),
-    b"\xfd7zXZ\x00": ("xz", "lzma", "open"),
-    b"\x28\xb5\x2f\xfd": ("zstd", "compression.zstd", "open"),
+    b"\x1f\x8b": ("gzip", "gzip"),
+    b"BZh": ("bzip2", "bz2"),
+    b"\xfd7zXZ\x00": ("xz", "lzma"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "compression.zstd"),
 }
 MAGICS = tuple(_PACKERS)
 """First bytes of packed files."""
@@ -71,11 +71,11 @@ def open_packed(file: Any) -> Generator[Readable]:
     file.seek(0)
     beginning = file.read(_MAGIC_LENGTH)
     file.seek(0)
-    name, module, opener = next(packer for magic, packer in _PACKERS.items() if beginning.startswith(magic))
+    name, module = next(packer for magic, packer in _PACKERS.items() if beginning.startswith(magic))
     with file:
         try:
             # Imported here, since few logs are packed and each import slows down a short report.
-            content = getattr(import_module(module), opener)(file)
+            content = import_module(module).open(file)
         except ModuleNotFoundError:
             yield Blocks(partial(_refuse, f"packed with {name}, which this Python cannot read: unpack it first"))
             return

@@ -31,7 +31,6 @@ def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value
 
 
 def _unusable_paths(fields: dict[str, object], error: ValidationError) -> set[_Path]:
-    """Return the paths to leave out."""
     paths: set[_Path] = set()
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
         wanted = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]

@@ -64,13 +64,7 @@ def parse_alert(text: str) -> Alert:
 def excesses(
     alerts: Iterable[Alert], lines: Callable[[str], Iterable[Line]], windows: Iterable[WindowUse] = ()
 ) -> list[Excess]:
-    """Return the values above the alerts' limits.
-
-    Args:
-        alerts: The conditions.
-        lines: Returns the report lines for a subject.
-        windows: Each window's newest use.
-    """
+    """Return the values above the alerts' limits, among the lines for a subject and the windows' newest uses."""
     used = {use.kind: use.used for use in windows}
     result: list[Excess] = []
     for alert in alerts:

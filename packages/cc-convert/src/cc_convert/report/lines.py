@@ -82,10 +82,7 @@ class Line:
             self.last = max(self.last, other.last)
 
 
-_ADDED = (
-    "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
-    "web_searches", "cost", "unpriced", "unlogged_cost",
-)  # fmt: skip
+_ADDED = tuple(Line.__dataclass_fields__)[1:13]  # from `requests` to `unlogged_cost`
 
 
 def spell_cost(cost: float, unpriced: int = 0) -> str:

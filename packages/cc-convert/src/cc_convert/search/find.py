@@ -156,13 +156,11 @@ class _Place:
         self._until = float("inf") if until is None else until
 
     def passes(self, number: int) -> bool:
-        """Return true if the passage passes the filters."""
         table = self._table
         is_chosen = table.contexts[number] in self._allowed and table.roles[number] in self._roles
         return is_chosen and self._since <= table.times[number] < self._until
 
     def match(self, number: int) -> Match:
-        """Return the match for a passage."""
         table, context = self._table, self._contexts[self._table.contexts[number]]
         # A session may go on in other folders, but it is resumed in the first folder.
         folders = (other.project for other in self._contexts if other.session == context.session and other.project)

@@ -16,8 +16,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..log_files.cache import Cache, Identity, edges_of, identity_of
-from ..log_files.private import write_private
 from ..log_files.sources import is_packed, open_log
+from ..log_files.store import write_private
 from ..log_files.streams import DamagedLogError, lines_with_offsets
 from .passages import ROLES, Context, Passage, passages_of, small_letters
 
@@ -116,7 +116,6 @@ class _Builder:
         self._time = self._table.times[-1] if self._table.times else 0.0
 
     def add(self, line: bytes, offset: int, passages: list[Passage]) -> None:
-        """Add a line's passages."""
         table = self._table
         for ordinal, passage in enumerate(passages):
             context = self._whole(passage.context)
@@ -145,7 +144,6 @@ class _Builder:
         return context
 
     def entry(self, path: str, identity: Identity, offset: int) -> bytes:
-        """Return the entry for the cache."""
         head = marshal.dumps((path, tuple(identity), offset, edges_of(path, offset), self.lost, self._size))
         table = marshal.dumps((*self._table[:-1], [tuple(context) for context in self._numbers]))
         return b"".join([len(head).to_bytes(_SIZE, "big"), head, *self._texts, table])

@@ -4,7 +4,6 @@ A fork begins with copies of its parent's answers. The CLI marks them since 2.1.
 names the parent. In other logs, copies look like originals; there the session that began first made the request.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from ..log_files.rows import FileScan, Row
@@ -76,10 +75,10 @@ def _set_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
     return scan._replace(rows=rows, origins=origins)
 
 
-def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
-    """Return the scans in which each session made requests."""
-    places: dict[str, list[FileScan]] = defaultdict(list)
+def places_of(scans: list[FileScan]) -> dict[str, list[str]]:
+    """Return the files in which each session made requests."""
+    places: dict[str, list[str]] = {}
     for scan in scans:
         for session in dict.fromkeys(row.session for row in scan.rows):
-            places[session].append(scan)
+            places.setdefault(session, []).append(scan.path)
     return places

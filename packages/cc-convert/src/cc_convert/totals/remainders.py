@@ -27,7 +27,7 @@ from ..log_files.rows import (
 )
 from ..prices import Prices
 from .session_totals import ProcessTotal, process_totals
-from .sums import NOTHING, Totals, add_to, count_rows, difference, find_run, size_of, sums_of, without_zeros
+from .sums import NOTHING, Totals, add_all, count_rows, difference, find_run, size_of, sums_of, without_zeros
 
 __all__ = ["SessionTotal", "find_unlogged"]
 
@@ -81,9 +81,7 @@ def _process_rows(total: ProcessTotal) -> list[Row]:
 
 
 def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
-    spent = processes[0].spent
-    for process in processes[1:]:
-        spent = _add_totals(spent, process.spent)
+    spent = add_all(process.spent for process in processes)
     covered = frozenset([row.key for process in processes for row in process.covered])
     return SessionTotal(
         spent, covered, all(process.ledger.splits for process in processes), _doubtful_tokens(processes, spent)
@@ -139,11 +137,8 @@ def _is_interleaved(scan: FileScan) -> bool:
 
 def _result_total(ledgers: list[Ledger]) -> SessionTotal:
     """Return a session's total without a transcript, from results: exact differences, or the largest sum."""
-    spent: Totals = {}
-    for delta in (ledger for ledger in ledgers if ledger.kind == "delta"):
-        spent = _add_totals(spent, delta.totals)
-    if not any(ledger.kind == "delta" for ledger in ledgers):
-        spent = max((ledger.totals for ledger in ledgers), key=size_of)
+    exact = [ledger.totals for ledger in ledgers if ledger.kind == "delta"]
+    spent = add_all(exact) if exact else max((ledger.totals for ledger in ledgers), key=size_of)
     return SessionTotal(spent, None, all(ledger.splits for ledger in ledgers))
 
 
@@ -213,10 +208,3 @@ def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, pr
         key, kind, ledger.time, ledger.session, parent, project, "", "", model, *counts, tier, geo, speed,
         tools=(), steps=(), logged_cost=None, final=True, message_id="", request_id="", uuid="",
     )  # fmt: skip
-
-
-def _add_totals(first: Totals, second: Totals) -> Totals:
-    total = dict(first)
-    for model, (counts, cost) in second.items():
-        add_to(total, model, counts, cost)
-    return total

@@ -323,7 +323,6 @@ class _Pool(NamedTuple):
         return [row for row in self.rows if positions.get(row.key, base.place) >= base.place]
 
     def all(self, _: _Base) -> list[Row]:
-        """Return all rows."""
         return self.rows
 
     def none(self, _: _Base) -> list[Row]:

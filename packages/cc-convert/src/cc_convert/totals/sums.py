@@ -7,8 +7,8 @@ from ..log_files.model_names import canonical_model
 from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 
 __all__ = [
-    "FEW_STEPS", "NOTHING", "Sums", "Totals", "add_to", "count_rows", "difference", "find_addends", "find_run",
-    "size_of", "sums", "sums_of", "without_zeros",
+    "FEW_STEPS", "NOTHING", "Sums", "Totals", "add_all", "add_to", "count_rows", "difference", "find_addends",
+    "find_run", "size_of", "sums", "sums_of", "without_zeros",
 ]  # fmt: skip
 
 Totals: TypeAlias = dict[str, tuple[Counts, float]]
@@ -27,6 +27,15 @@ def add_to(totals: Totals, model: str, counts: Counts, cost: float) -> None:
     """Add a model's counts and cost to totals."""
     earlier, spent = totals.get(model, NOTHING)
     totals[model] = (add_counts(earlier, counts), spent + cost)
+
+
+def add_all(parts: Iterable[Totals]) -> Totals:
+    """Return the sum of totals."""
+    whole: Totals = {}
+    for part in parts:
+        for model, (counts, cost) in part.items():
+            add_to(whole, model, counts, cost)
+    return whole
 
 
 def size_of(totals: Totals) -> int:
