@@ -4,8 +4,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
-__all__ = ["EXTRAS", "MissingExtraError", "has_extra", "need"]
-
 EXTRAS = {
     "rich": "rich",
     "markdown_it": "html",

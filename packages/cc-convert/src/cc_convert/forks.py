@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-__all__ = ["group_by_size", "share_jobs"]
-
 _Job = TypeVar("_Job")
 
 # Each job takes 4 bytes in a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.

@@ -4,8 +4,6 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["no_collections"]
-
 
 @contextmanager
 def no_collections() -> Generator[None]:

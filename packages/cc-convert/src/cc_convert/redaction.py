@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterable
 
-__all__ = ["Redaction"]
-
 _SECRET, _PATH = "[secret]", "[path]"
 
 # Before a word; also after an escape in JSON or in an address, which may end with a letter.

@@ -11,8 +11,6 @@ from typing import Any, get_type_hints
 from .extras import need
 from .log_files.rows import Row
 
-__all__ = ["COLUMNS", "duckdb_with", "values_of"]
-
 _TYPES: dict[object, tuple[str, str]] = {
     int: ("integer", "bigint"), bool: ("integer", "boolean"), float | None: ("real", "double"),
 }  # fmt: skip

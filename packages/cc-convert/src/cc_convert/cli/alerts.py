@@ -10,8 +10,6 @@ from ..report.lines import Line
 from .output import say, visible
 from .parser import did_you_mean
 
-__all__ = ["AlertCommand", "say_alerts", "unmatched"]
-
 
 def say_alerts(excesses: Iterable[Excess]) -> None:
     """Print alerts on stderr."""

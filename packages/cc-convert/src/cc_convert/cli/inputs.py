@@ -23,11 +23,6 @@ from ..report.lines import Line, blocks, group
 from . import FINDINGS, OK
 from .output import RefusedError, say
 
-__all__ = [
-    "Overview", "buckets_of_day", "chosen_filter", "chosen_prices", "chosen_zone", "current_lines", "load_buckets",
-    "load_logs", "load_rows", "load_titles", "mention", "overview", "recent_scans", "with_progress", "write_late",
-]  # fmt: skip
-
 # Seconds. Shorter work needs no progress line; it is redrawn at intervals.
 _PATIENCE = 1.0
 _REDRAW = 0.1

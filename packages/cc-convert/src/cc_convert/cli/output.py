@@ -12,12 +12,6 @@ from typing import Any, TextIO, TypeAlias
 
 from ..extras import has_extra, need
 
-__all__ = [
-    "RefusedError", "Table", "check_free", "fit_table", "is_device", "is_too_wide", "iso_time", "say", "shortened",
-    "spell_short", "terminal_size", "text_of", "visible", "without_empty", "write_output",
-    "write_records", "write_table",
-]  # fmt: skip
-
 Table: TypeAlias = Sequence[Sequence[str]]
 """Rows with cells; the first row has the headings."""
 

@@ -10,8 +10,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn, TypeAlias
 
-__all__ = ["BY", "WEEKDAYS", "CommandParser", "did_you_mean", "make_parser", "parse"]
-
 BY = (
     "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version", "block",
     "tool",

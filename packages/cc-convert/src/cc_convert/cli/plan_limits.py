@@ -16,8 +16,6 @@ from ..log_files.extract import time_of
 from ..log_files.rows import FileScan
 from ..report.forecast import Forecast, WindowUse, forecast, newest_uses
 
-__all__ = ["logged_uses", "running_uses", "spell_windows", "status_line_uses", "store_uses", "stored_uses"]
-
 # Not a path of a log.
 _ENTRY = "windows of the plan"
 _NAMES = {"five_hour": "limit", "seven_day": "week"}

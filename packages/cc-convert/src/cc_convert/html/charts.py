@@ -9,8 +9,6 @@ from ..report.lines import BLOCK, GAP, NO_TIME, Line, blocks, group
 from .svg import PLOT, axis, circle, label, line, nice_ceiling, path, picture, rect
 from .texts import text
 
-__all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes", "periods"]
-
 # More days would be thinner than a pixel on a phone; then a column is a week.
 _MOST_DAYS = 92
 _MOST_BLOCKS = 60

@@ -8,8 +8,6 @@ from ..report.lines import Line, spell_cost
 from .texts import text
 from .transcript import search_box
 
-__all__ = ["facts_list", "labels_of", "moment", "project_table", "session_table", "span", "unpriced_note"]
-
 
 def facts_list(line: Line) -> str:
     """Return a line's figures."""

@@ -26,8 +26,6 @@ from .texts import text
 from .timeline import context_chart, timeline_chart
 from .transcript import entries, search_box
 
-__all__ = ["PageFolder", "write_html"]
-
 # Bytes. A page has at most the first size and a list of sessions; a session's parts have the second.
 _PAGE, _PART = 3_000_000, 1_500_000
 _ROW_BYTES = 450

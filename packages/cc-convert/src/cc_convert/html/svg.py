@@ -5,8 +5,6 @@ from collections.abc import Iterable
 
 from .texts import text
 
-__all__ = ["PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_ceiling", "path", "picture", "rect", "spell"]
-
 WIDTH, HEIGHT = 640, 190
 """Small units, so that a phone shows the whole chart with readable labels."""
 PLOT = (52.0, 12.0, 632.0, 162.0)

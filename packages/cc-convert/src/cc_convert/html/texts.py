@@ -11,8 +11,6 @@ from typing import Any
 
 from ..extras import has_extra, need
 
-__all__ = ["answer_html", "renders_markdown", "shortened", "text"]
-
 # Control characters cannot be shown, and those that change the writing direction can mislead.
 _HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"

@@ -8,8 +8,6 @@ from itertools import accumulate, pairwise
 from ..log_files.events import Event
 from .svg import PLOT, WIDTH, axis, circle, label, line, nice_ceiling, path, picture, rect
 
-__all__ = ["context_chart", "timeline_chart"]
-
 # Seconds. A longer pause is drawn with this length: activity matters, not idle time.
 _PAUSE = 300.0
 _LANE = 20.0

@@ -7,8 +7,6 @@ from typing import cast
 from ..log_files.events import KIND_NAMES, Event
 from .texts import answer_html, shortened, text
 
-__all__ = ["entries", "search_box"]
-
 # Characters. Whole files make a page slow to open; the log has the full text.
 _MOST_CHARACTERS = 20_000
 _MOST_SUMMARY = 120

@@ -11,8 +11,6 @@ from .rows import Kind, Row, make_row
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
-__all__ = ["ARCHIVED", "from_archive", "to_archive"]
-
 ARCHIVED = "cc-convert-row"
 """The `type` field in archive lines."""
 

@@ -17,11 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 from .rows import FileScan, Ledger, Problem, make_row
 from .store import Store, write_private
 
-__all__ = [
-    "Cache", "Identity", "MemoryCache", "default_cache_folder", "dump_scan", "edges_in", "edges_of",
-    "identity_of", "load_scan",
-]  # fmt: skip
-
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
 _FORMAT = f"7-{sys.implementation.cache_tag}"
 _MARSHAL_VERSION = 4

@@ -10,8 +10,6 @@ from .fields import Record, clean_record, clean_totals, clean_usage, count
 from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in
 
-__all__ = ["Collector", "Taken", "better"]
-
 Taken: TypeAlias = Literal["request", "whole", "other"]
 """Outcome for a record: a row, nothing yet because all its fields are needed, or neither."""
 

@@ -8,8 +8,6 @@ from typing import NamedTuple, cast
 
 from .fields import Record
 
-__all__ = ["Decoded", "decode_line"]
-
 _SALVAGE_STARTS = (b'{"parentUuid":', b'{"type":', b'{"sessionId":')
 _MOST_SALVAGES = 4
 _MOST_DIGITS = 400

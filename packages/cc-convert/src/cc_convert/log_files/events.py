@@ -14,8 +14,6 @@ from .fields import Record, clean_record
 from .sources import open_log
 from .streams import DamagedLogError, lines_of
 
-__all__ = ["KIND_NAMES", "Event", "EventKind", "events_of", "read_events", "text_or_empty"]
-
 EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
 """Kind of an event. A `compaction` replaces a conversation by its summary."""
 KIND_NAMES: dict[EventKind, str] = {

@@ -12,11 +12,6 @@ from .model_names import canonical_model
 from .rows import ADVICE, DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
 from .usage import ADVICES, COMPACTIONS, answering_model, counts_in, message_usage, samplings_in
 
-__all__ = [
-    "LATEST", "SYNTHETIC", "event_usage", "model_totals", "parts_beside", "request_row", "session_of", "time_of",
-    "tool_calls",
-]  # fmt: skip
-
 SYNTHETIC = "<synthetic>"
 """The model in messages that the CLI generates itself."""
 LATEST = 253_000_000_000

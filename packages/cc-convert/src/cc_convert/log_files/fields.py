@@ -15,11 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
-__all__ = [
-    "COUNTS", "MOST", "TOTAL_COUNTS", "Record", "clean_record", "clean_totals", "clean_usage", "count", "fast_decoder",
-    "validator_class",
-]  # fmt: skip
-
 Record: TypeAlias = dict[str, Any]
 """An object in a log, by field."""
 _Schema: TypeAlias = dict[str, object]

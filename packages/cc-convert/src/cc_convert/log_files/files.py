@@ -10,8 +10,6 @@ from .rows import FileScan, unreadable
 from .scan import scan_stream
 from .sources import STDIN, open_log
 
-__all__ = ["Progress", "identities_of", "read_file", "read_files"]
-
 Progress = Callable[[int, int], None]
 """Callback with bytes done and bytes in all."""
 

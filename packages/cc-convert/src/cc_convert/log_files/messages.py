@@ -8,8 +8,6 @@ from .collector import Collector
 from .fields import Record
 from .rows import FileScan
 
-__all__ = ["scan_messages"]
-
 _IN_MEMORY = "<messages>"
 
 

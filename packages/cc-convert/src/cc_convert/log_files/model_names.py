@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["canonical_model"]
-
 # Additions to a model's name by Bedrock, Vertex and the CLI.
 _BEFORE = re.compile(r"^(?:models/)?(?:(?:us|eu|apac|au|jp|ca|global|us-gov)\.)?(?:anthropic[./])?")
 _AFTER = re.compile(r"(?:\[1m\]|-v\d+(?::\d+)?|@(?:\d{8}|latest|default)|-20\d{6}|-latest)$")

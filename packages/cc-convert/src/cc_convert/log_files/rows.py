@@ -8,12 +8,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-__all__ = [
-    "ADVICE", "DECLINED", "LABELS", "NO_COUNTS", "Counts", "FileScan", "Kind", "Ledger", "Problem", "Row", "Steps",
-    "add_counts", "counts_of", "empty_scan", "make_row", "subtract_counts", "unreadable", "with_all_writes",
-    "with_counts",
-]  # fmt: skip
-
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined", "advice"]
 """Meaning of a row.
 

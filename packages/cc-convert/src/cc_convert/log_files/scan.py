@@ -16,8 +16,6 @@ from .fields import fast_decoder
 from .rows import FileScan
 from .streams import DamagedLogError, Readable
 
-__all__ = ["LONGEST_LINE", "finders", "plain_finders", "scan_stream"]
-
 Find: TypeAlias = Callable[[bytes, int, int], int]
 """Returns a needle's position between two bounds, or -1."""
 

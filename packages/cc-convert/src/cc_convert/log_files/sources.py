@@ -10,11 +10,6 @@ from io import BytesIO, FileIO
 
 from .streams import MAGICS, Blocks, Readable, begins_packed, open_packed
 
-__all__ = [
-    "ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "default_places", "find_logs",
-    "hosts_of", "is_packed", "open_log",
-]  # fmt: skip
-
 STDIN = "-"
 """The standard input's name among the sources."""
 ENDINGS = tuple(f"{name}{packed}" for packed in ("", ".gz", ".zst", ".bz2", ".xz") for name in (".jsonl", ".ndjson"))

@@ -12,8 +12,6 @@ from contextlib import suppress
 from functools import cached_property
 from typing import BinaryIO, NamedTuple, TypeAlias
 
-__all__ = ["Store", "write_private"]
-
 _SUFFIX = ".pack"
 # Size and checksum of the index, at a pack's end.
 _TAIL = 12

@@ -7,17 +7,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-__all__ = [
-    "MAGICS",
-    "Blocks",
-    "DamagedLogError",
-    "Readable",
-    "begins_packed",
-    "lines_of",
-    "lines_with_offsets",
-    "open_packed",
-]
-
 _PACKERS = {
     b"\x1f\x8b": ("gzip", "gzip"),
     b"BZh": ("bzip2", "bz2"),

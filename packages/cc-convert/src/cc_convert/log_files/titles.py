@@ -18,8 +18,6 @@ from .fields import Record, clean_record
 from .sources import STDIN, is_packed, open_log
 from .streams import DamagedLogError, Readable, lines_of, lines_with_offsets
 
-__all__ = ["Titles", "best_titles", "find_titles", "noted_title", "read_titles"]
-
 Titles: TypeAlias = dict[str, tuple[int, str]]
 """By session: rank and text of the best title."""
 _Entry: TypeAlias = tuple[tuple[int, ...], Titles]

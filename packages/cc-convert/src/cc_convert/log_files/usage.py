@@ -10,11 +10,6 @@ from .fields import COUNTS, Record, clean_usage
 from .model_names import canonical_model
 from .rows import Counts, Steps
 
-__all__ = [
-    "ADVICES", "COMPACTIONS", "MessageUsage", "Traits", "answering_model", "counts_in", "message_usage", "samplings_in",
-    "traits_in",
-]  # fmt: skip
-
 Traits: TypeAlias = tuple[str, str, str]
 """Price factors: tier, geo and speed."""
 _FALLBACK = "fallback_message"

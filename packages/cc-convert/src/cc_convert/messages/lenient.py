@@ -8,8 +8,6 @@ from pydantic import ValidationError
 
 from cc_types import JsonValue, MessageParseError, WireModel
 
-__all__ = ["read"]
-
 _logger = logging.getLogger(__name__)
 
 _Value = TypeVar("_Value", bound=WireModel)

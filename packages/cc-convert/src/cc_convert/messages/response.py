@@ -9,9 +9,6 @@ from .lenient import read
 from .shapes import AssistantMessageLike, is_assistant, is_from_subagent, is_result, result_fields, texts
 from .usage import clean_model_usage, clean_usage
 
-__all__ = ["convert_sdk_messages_to_cli_response", "extract_text_from_assistant_message"]
-
-
 _logger = logging.getLogger(__name__)
 
 

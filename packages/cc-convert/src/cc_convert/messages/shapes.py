@@ -9,11 +9,6 @@ from typing import Protocol, TypeGuard, cast
 
 from cc_types import CLIResponse
 
-__all__ = [
-    "AssistantMessageLike", "is_assistant", "is_from_subagent", "is_json_object", "is_result", "result_fields",
-    "texts",
-]  # fmt: skip
-
 # Types that need no further check; testing for them first halves the time for an SDK object.
 _JSON_TYPES = frozenset({bool, dict, float, int, list, str, type(None)})
 

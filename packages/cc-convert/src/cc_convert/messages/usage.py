@@ -9,8 +9,6 @@ from cc_types import CLIUsage
 from .lenient import read
 from .shapes import is_json_object
 
-__all__ = ["clean_model_usage", "convert_usage_dict_to_cli_usage"]
-
 _logger = logging.getLogger(__name__)
 
 _USAGE_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")

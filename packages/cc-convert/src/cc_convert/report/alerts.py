@@ -8,8 +8,6 @@ from typing import NamedTuple
 from .forecast import WindowUse
 from .lines import Line, spell_cost
 
-__all__ = ["NAMED", "WINDOWS", "Alert", "AlertError", "Excess", "excesses", "parse_alert"]
-
 WINDOWS = {"5h": "five_hour", "7d": "seven_day"}
 """Subjects with a share of a plan's window, with their names in the API."""
 NAMED = ("session", "project", "model", "agent")

@@ -10,8 +10,6 @@ from typing import NamedTuple, cast
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import LABELS, Row
 
-__all__ = ["QUARTER", "Bucket", "fill_buckets"]
-
 QUARTER = 900
 """Seconds in a quarter-hour."""
 

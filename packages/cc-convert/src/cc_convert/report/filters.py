@@ -9,8 +9,6 @@ from ..log_files.model_names import canonical_model
 from ..log_files.rows import LABELS
 from .buckets import QUARTER
 
-__all__ = ["Filter", "FilterError", "last_days", "moment"]
-
 
 class FilterError(ValueError):
     """Raised for an invalid filter."""

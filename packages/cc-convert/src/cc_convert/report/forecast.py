@@ -7,8 +7,6 @@ day. Observations before a reset do not count.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Forecast", "WindowUse", "forecast", "newest_uses"]
-
 _HOUR, _DAY = 3600.0, 86400.0
 _SPANS = {"five_hour": _HOUR}
 # Fewer data make no forecast: observations, part of the span, and growth. Claude Code rounds to whole percents.

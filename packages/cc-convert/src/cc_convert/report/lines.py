@@ -8,10 +8,6 @@ from typing import Literal, TypeAlias
 from ..log_files.rows import LABELS
 from .buckets import QUARTER, Bucket
 
-__all__ = [
-    "BLOCK", "GAP", "MAIN", "NO_TIME", "GroupBy", "Line", "blocks", "burn_rate", "group", "spell_cost", "total",
-]  # fmt: skip
-
 GroupBy: TypeAlias = Literal[
     "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version"
 ]

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from ..log_files.events import Event
 from ..log_files.rows import Row
 
-__all__ = ["ToolLine", "tool_lines"]
-
 
 @dataclass(slots=True)
 class ToolLine:

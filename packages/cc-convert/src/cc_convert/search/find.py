@@ -17,8 +17,6 @@ from ..report.filters import Filter, FilterError
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
 from .texts import Table, TextCache, read_text
 
-__all__ = ["Match", "Query", "QueryError", "SearchResult", "find_passages", "passage_of"]
-
 # Starting a process takes milliseconds; the first process reads about this many bytes in this time.
 _WORTH_A_PROCESS = 4_000_000
 

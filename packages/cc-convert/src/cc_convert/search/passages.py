@@ -11,8 +11,6 @@ from ..log_files.extract import session_of, time_of
 from ..log_files.fields import Record, clean_record
 from ..log_files.titles import noted_title
 
-__all__ = ["ROLES", "Context", "Passage", "Role", "passages_of", "small_letters"]
-
 Role: TypeAlias = Literal["title", "prompt", "answer", "thinking", "call", "result", "error", "unreadable"]
 """Kind of passage. `call` and `result` belong to tools; `unreadable` is a line that is not JSON."""
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -21,8 +21,6 @@ from ..log_files.store import write_private
 from ..log_files.streams import DamagedLogError, lines_with_offsets
 from .passages import ROLES, Context, Passage, passages_of, small_letters
 
-__all__ = ["LogText", "Table", "TextCache", "read_text"]
-
 _END = b"\0"
 """Separator after each text; no match spans two texts."""
 _SUFFIX = ".text"

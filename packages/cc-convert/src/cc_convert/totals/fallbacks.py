@@ -10,8 +10,6 @@ from ..log_files.model_names import canonical_model
 from ..log_files.rows import DECLINED, Ledger, Row, counts_of, subtract_counts
 from .sums import FEW_STEPS, NOTHING, Totals, add_to, difference, find_addends, sums, sums_of
 
-__all__ = ["requested_models", "with_answering_models"]
-
 
 def requested_models(rows: Mapping[str, Row]) -> dict[str, str]:
     """Return the requested models by key, for requests that another model finished."""

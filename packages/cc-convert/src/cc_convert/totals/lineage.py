@@ -8,8 +8,6 @@ from collections.abc import Iterable
 
 from ..log_files.rows import FileScan, Row
 
-__all__ = ["assign_sessions", "places_of"]
-
 _NEVER = "~"  # after all times
 
 

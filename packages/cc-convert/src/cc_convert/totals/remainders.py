@@ -29,8 +29,6 @@ from ..prices import Prices
 from .session_totals import ProcessTotal, process_totals
 from .sums import NOTHING, Totals, add_all, count_rows, difference, find_run, size_of, sums_of, without_zeros
 
-__all__ = ["SessionTotal", "find_unlogged"]
-
 
 class SessionTotal(NamedTuple):
     """A session's spending according to the CLI's own totals."""

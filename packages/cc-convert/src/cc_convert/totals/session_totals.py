@@ -33,8 +33,6 @@ from .sums import (
     sums_of,
 )
 
-__all__ = ["ProcessTotal", "process_totals"]
-
 # Number of possible bases: the last process's total, or totals of processes that ran at the same time.
 _MOST_BASES = 8
 

@@ -6,11 +6,6 @@ from typing import TypeAlias
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 
-__all__ = [
-    "FEW_STEPS", "NOTHING", "Sums", "Totals", "add_all", "add_to", "count_rows", "difference", "find_addends",
-    "find_run", "size_of", "sums", "sums_of", "without_zeros",
-]  # fmt: skip
-
 Totals: TypeAlias = dict[str, tuple[Counts, float]]
 """Counts and US dollars, by model."""
 NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
