@@ -1,7 +1,5 @@
 """Totals in transcripts, and the requests that each total covers.
 
-Over 400 lines: each step needs the states, the bases and the pool.
-
 At the end, a CLI process notes the session's total so far. It starts from the total in the session's
 file, or in the forked session's file; both keep the lineage's start. So each total has a base, and the
 difference is one process's spending. Requests by a process that was killed, or still runs, are in no total.
@@ -13,11 +11,11 @@ been set back.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import groupby, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, subtract_counts, with_all_writes
+from .bases import Base, File, Lineages, State, first_base, possible_parents
 from .fallbacks import requested_models, with_answering_models
 from .sums import (
     FEW_STEPS,
@@ -55,58 +53,10 @@ class ProcessTotal(NamedTuple):
     """True if lines in the file were moved, so that requests after the total may be in it."""
 
 
-class _File:
-    def __init__(self, scan: FileScan) -> None:
-        self.scan = scan
-
-    @cached_property
-    def positions(self) -> dict[str, int]:
-        """Positions of the main thread's requests, and of compactions.
-
-        A file that several files were joined into has sub-agents' requests anywhere. Most files need no positions, see
-        `_single_process_total`.
-        """
-        positions = {**self.scan.compactions}
-        taken, place = {*self.scan.compactions.values()}, 0
-        for row in self.scan.rows:
-            while place in taken:
-                place += 1
-            if not row.agent:
-                positions[row.key] = place
-            place += 1
-        return positions
-
-    @cached_property
-    def own_places(self) -> list[int]:
-        """The same positions without copies, in order."""
-        return sorted(place for key, place in self.positions.items() if key not in self.scan.origins)
-
-
-class _State(NamedTuple):
-    ledger: Ledger
-    file: _File
-
-
-_Lineages: TypeAlias = dict[float | str, list[_State]]
-"""Totals by session, and by lineage start. A forked session without totals has an empty list, if its log is there."""
-
-
-class _Base(NamedTuple):
-    """The state from which a process began."""
-
-    totals: Totals
-    duration: float | None
-    start: float | None = None
-    place: int = 0
-    """The total's place in the session's file; 0 if it is in another session's file."""
-    copied: tuple[Row, ...] = ()
-    """A parent's requests, if the parent's total is not available."""
-
-
 def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, list[ProcessTotal]]:
     """Return the totals by session, process by process; sessions without totals are missing."""
     states = _states(scans)
-    lineages: _Lineages = defaultdict(list)
+    lineages: Lineages = defaultdict(list)
     for session, session_states in states.items():
         lineages[session] = session_states
         for state in session_states:
@@ -136,26 +86,26 @@ def _logged_parents(scans: list[FileScan]) -> set[str]:
     return {row.session for row in own if row.session in parents}
 
 
-def _with_answering_models(state: _State, requests: list[Row], requested: Mapping[str, str]) -> _State:
+def _with_answering_models(state: State, requests: list[Row], requested: Mapping[str, str]) -> State:
     positions, place = state.file.positions, state.ledger.place
     # A total before all requests was moved there.
     earlier = [row for row in requests if not place or positions.get(row.key, -1) < place]
     return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
 
 
-def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
+def _states(scans: list[FileScan]) -> dict[str, list[State]]:
     """Return each session's totals, in the order of its file."""
-    by_key: dict[str, _State] = {}
+    by_key: dict[str, State] = {}
     for scan in scans:
-        file = _File(scan)
+        file = File(scan)
         for ledger in scan.ledgers:
             if ledger.kind == "state":
-                state = _State(ledger, file)
+                state = State(ledger, file)
                 earlier = by_key.setdefault(ledger.key, state)
                 if earlier is not state:
                     # An older file copy does not show which requests came later.
                     by_key[ledger.key] = min(earlier, state, key=_rank_of_copy)
-    states: dict[str, list[_State]] = defaultdict(list)
+    states: dict[str, list[State]] = defaultdict(list)
     for state in by_key.values():
         states[state.ledger.session].append(state)
     for session_states in states.values():
@@ -164,7 +114,7 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
     return states
 
 
-def _rank_of_copy(state: _State) -> tuple[float, int]:
+def _rank_of_copy(state: State) -> tuple[float, int]:
     """Return a smaller rank for the copy that shows more requests after the total."""
     until = state.ledger.until
     return float("inf") if until is None else until, -len(state.file.scan.rows)
@@ -173,7 +123,7 @@ def _rank_of_copy(state: _State) -> tuple[float, int]:
 # --- single sessions
 
 
-def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Row]) -> list[ProcessTotal]:
+def _session_totals(states: list[State], lineages: Lineages, requests: list[Row]) -> list[ProcessTotal]:
     if len(states) == 1 and (usual := _single_process_total(states[0], requests)):
         return [usual]
     if moved := _has_moved_lines(states, lineages, requests):
@@ -184,7 +134,7 @@ def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Ro
     # By position, so that requests after a total need no check; sub-agents' requests have no position.
     remaining = sorted(requests, key=lambda row: positions.get(row.key, -1))
     totals: list[ProcessTotal] = []
-    previous: list[_Base] = []
+    previous: list[Base] = []
     for state in states:
         stop = bisect_left(remaining, state.ledger.place, key=lambda row: positions.get(row.key, -1))
         stop = len(remaining) if moved else stop
@@ -193,10 +143,10 @@ def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Ro
         alone = not bases and not shared
         if doubtful or not bases:
             others = [base for base in previous if base.start != state.ledger.start][:_MOST_BASES]
-            inherited = _first_base(state, lineages, pool)
+            inherited = first_base(state, lineages, pool.rows, doubtful=doubtful)
             bases += [*others, inherited] if doubtful else [inherited, *others]
         base, covered = _choose_moved(bases, pool) if moved else _choose(bases, pool, shared=not alone)
-        previous.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
+        previous.insert(0, Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
         taken = {row.key for row in covered}
         remaining = [row for row in remaining if row.key not in taken]
         uncovered = [row for row in (pool.rows if moved else pool.later(base)) if row.key not in taken]
@@ -206,13 +156,13 @@ def _session_totals(states: list[_State], lineages: _Lineages, requests: list[Ro
     return totals
 
 
-def _has_moved_lines(states: list[_State], lineages: _Lineages, requests: list[Row]) -> bool:
+def _has_moved_lines(states: list[State], lineages: Lineages, requests: list[Row]) -> bool:
     """Return true if lines were moved, as by a tool that sorts them by time.
 
     Then a total grew without a request or a compaction in the session's file, or the totals show that the clock was
     set back, but no time falls.
     """
-    parents = _possible_parents(states[0], lineages, doubtful=True)
+    parents = possible_parents(states[0], lineages, doubtful=True)
     others = [parent.ledger for parent in parents if parent.ledger.session != states[0].ledger.session]
     place, totals = 0, [{}, *(sums(other.totals) for other in others)]
     for end, group in groupby(states, key=lambda state: state.ledger.place):
@@ -232,7 +182,7 @@ def _has_moved_lines(states: list[_State], lineages: _Lineages, requests: list[R
     return all(first <= second for first, second in pairwise(time for time in times if time is not None))
 
 
-def _ran_at_once(bases: Iterable[Sums], ended: list[_State], requests: list[Row], place: int) -> bool:
+def _ran_at_once(bases: Iterable[Sums], ended: list[State], requests: list[Row], place: int) -> bool:
     """Return true if processes that began from the same total made exactly the requests since a place in the file.
 
     Without a compaction in the file, sums that are sought as for moved lines are right, too, and more often exact.
@@ -251,7 +201,7 @@ def _ran_at_once(bases: Iterable[Sums], ended: list[_State], requests: list[Row]
     return False
 
 
-def _is_doubtful(states: list[_State]) -> bool:
+def _is_doubtful(states: list[State]) -> bool:
     """Return true if the clock was set back, so that times do not tell which process made a request."""
     before: Ledger | None = None
     for ledger, file in states:
@@ -269,7 +219,7 @@ def _is_doubtful(states: list[_State]) -> bool:
     return False
 
 
-def _single_process_total(state: _State, requests: list[Row]) -> ProcessTotal | None:
+def _single_process_total(state: State, requests: list[Row]) -> ProcessTotal | None:
     """Return the total in a session without copies if it equals the sum over all requests, as it mostly does.
 
     The general way gives the same result, and takes five times as long.
@@ -282,7 +232,7 @@ def _single_process_total(state: _State, requests: list[Row]) -> ProcessTotal | 
     return ProcessTotal(ledger, scan, ledger.totals, requests, {}, [], [], moved=False)
 
 
-def _may_cover(state: _State, row: Row) -> bool:
+def _may_cover(state: State, row: Row) -> bool:
     """Return true if a request existed when the session's total was noted; sub-agents have separate files."""
     ledger = state.ledger
     return row.key in state.file.positions or ledger.until is None or row.time is None or row.time < ledger.until
@@ -291,13 +241,13 @@ def _may_cover(state: _State, row: Row) -> bool:
 class _Pool(NamedTuple):
     """The requests that may be in a total."""
 
-    state: _State
+    state: State
     """The total, which a process noted at its end."""
     rows: list[Row]
     doubtful: bool
     """True if the clock was set back."""
 
-    def recent(self, base: _Base) -> list[Row]:
+    def recent(self, base: Base) -> list[Row]:
         """Return the rows since the process started; it ran as long as the lineage's duration grew."""
         ledger = self.state.ledger
         started = ledger.start or 0.0
@@ -305,7 +255,7 @@ class _Pool(NamedTuple):
             started = max(started, ledger.written - (ledger.duration - base.duration))
         return [row for row in self.rows if row.time is None or row.time >= started]
 
-    def within(self, base: _Base) -> list[Row]:
+    def within(self, base: Base) -> list[Row]:
         """Return the rows since the process started that its clock allows; all later rows if the clock hides its time.
 
         Later times are those of a killed process, before the clock was set back.
@@ -315,20 +265,20 @@ class _Pool(NamedTuple):
             return self.later(base)
         return [row for row in self.recent(base) if row.time is None or row.time <= ledger.written]
 
-    def later(self, base: _Base) -> list[Row]:
+    def later(self, base: Base) -> list[Row]:
         """Return the rows after the base in the file, and sub-agents' rows."""
         positions = self.state.file.positions
         return [row for row in self.rows if positions.get(row.key, base.place) >= base.place]
 
-    def all(self, _: _Base) -> list[Row]:
+    def all(self, _: Base) -> list[Row]:
         return self.rows
 
-    def none(self, _: _Base) -> list[Row]:
+    def none(self, _: Base) -> list[Row]:
         """Return no rows: a process may make no request."""
         return []
 
 
-def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base, list[Row]]:
+def _choose(bases: Sequence[Base], pool: _Pool, *, shared: bool) -> tuple[Base, list[Row]]:
     """Return a process's base and its requests; if shared, other processes may have made some."""
     possible = _possible_bases(bases, pool)
     for select in (pool.recent, pool.later, pool.all, pool.none):
@@ -348,7 +298,7 @@ def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base
     return base, pool.recent(base) if possible else pool.rows
 
 
-def _possible_bases(bases: Iterable[_Base], pool: _Pool) -> list[tuple[_Base, Sums]]:
+def _possible_bases(bases: Iterable[Base], pool: _Pool) -> list[tuple[Base, Sums]]:
     """Return the bases that a total contains, each with the spending since."""
     total = sums(pool.state.ledger.totals)
     rests = [(base, difference(total, sums(base.totals))) for base in bases]
@@ -356,7 +306,7 @@ def _possible_bases(bases: Iterable[_Base], pool: _Pool) -> list[tuple[_Base, Su
     return [(base, rest) for base, rest in spent if rest is not None]
 
 
-def _choose_moved(bases: Sequence[_Base], pool: _Pool) -> tuple[_Base, list[Row]]:
+def _choose_moved(bases: Sequence[Base], pool: _Pool) -> tuple[Base, list[Row]]:
     """Return a process's base and its requests, in a file whose lines were moved: places do not count.
 
     Without exact sums, the first requests that fit are in the total, so that none counts twice.
@@ -383,84 +333,7 @@ def _choose_moved(bases: Sequence[_Base], pool: _Pool) -> tuple[_Base, list[Row]
     return base, fitting
 
 
-def _possible_parents(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:
-    """Return the totals that a session's first process can have begun from."""
-    start, origins = state.ledger.start, dict.fromkeys(state.file.scan.origins.values())
-    parents = [parent for session in origins for parent in lineages.get(session, ())]
-    if start is None:
-        return parents
-    # If the clock was behind at the fork, the start is earlier than the parent's.
-    if not doubtful:
-        parents = [parent for parent in parents if (parent.ledger.start or 0.0) > start]
-    return [*parents, *lineages[start]]
-
-
-def _first_base(state: _State, lineages: _Lineages, pool: _Pool) -> _Base:
-    """Return the base for a session's first process: nothing, or the forked session's total."""
-    ledger = state.ledger
-    total = sums(ledger.totals)
-    others = [
-        (relative, spent)
-        for relative in _possible_parents(state, lineages, doubtful=pool.doubtful)
-        if relative.ledger.session != ledger.session
-        and _may_be_taken_over(relative.ledger, state)
-        and (spent := difference(total, sums(relative.ledger.totals))) is not None
-    ]
-    others.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
-    scan = state.file.scan
-    copied = tuple(row for row in scan.rows if row.key in scan.origins)
-    own = sums_of(pool.rows) if others or copied else {}
-    if own == total:
-        return _Base({}, 0.0)
-    forked = [item for item in others if _was_copied(item[0], state)]
-    for other, _ in [item for item in (*forked, *others) if own and item[1] == own] or forked:
-        return _Base(other.ledger.totals, other.ledger.duration)
-    has_parents = all(parent in lineages for parent in scan.origins.values())
-    if difference(total, sums_of(copied)) is None or _is_younger(state, copied, has_parents):
-        copied = ()
-    return _Base({}, 0.0, copied=copied)
-
-
-def _is_younger(state: _State, copied: Iterable[Row], has_parents: bool) -> bool:
-    """Return true if a lineage is younger than the copied requests.
-
-    Then it took over no total: the parent was killed, or still ran. If the clock was behind at the fork, the start
-    does not tell, and a total would be in the parents' logs.
-    """
-    start, first = state.ledger.start, _first_own_time(state)
-    times = [row.time for row in copied if row.time is not None]
-    is_behind = first is not None and any(time > first for time in times)
-    return any(time < start for time in times if start is not None) or (is_behind and has_parents)
-
-
-def _may_be_taken_over(parent: Ledger, fork: _State) -> bool:
-    """Return true if times allow that a fork's process began from another session's total.
-
-    Then it kept the start, or put it as long before its own start as the lineage had run, if the clock was behind.
-    """
-    ledger, first = fork.ledger, _first_own_time(fork)
-    if ledger.start is None or ledger.start == parent.start:
-        return True
-    return first is None or ledger.start + (parent.duration or 0.0) <= first
-
-
-def _first_own_time(fork: _State) -> float | None:
-    """Return the time of the first request before a fork's total that is not a copy, or the total's own time."""
-    ledger, file = fork.ledger, fork.file
-    rows = (row for row in file.scan.rows if row.key not in file.scan.origins)
-    places = ((row.time, file.positions.get(row.key, ledger.place)) for row in rows)
-    own = (time for time, place in places if time is not None and place < ledger.place)
-    return next(own, ledger.written)
-
-
-def _was_copied(state: _State, fork: _State) -> bool:
-    """Return true if a fork copied the last request or compaction before another session's total."""
-    positions, copies = state.file.positions, fork.file.positions
-    last = max((place for key, place in positions.items() if key in copies), default=-1)
-    return last >= 0 and not any(last < place < state.ledger.place for place in positions.values())
-
-
-def _spending(state: _State, base: _Base, covered: list[Row]) -> tuple[Totals, list[Row], dict[str, Counts]]:
+def _spending(state: State, base: Base, covered: list[Row]) -> tuple[Totals, list[Row], dict[str, Counts]]:
     """Return a process's spending, the requests in it, and the part that is in no request."""
     spent: Totals = {}
     unlogged: dict[str, Counts] = {}

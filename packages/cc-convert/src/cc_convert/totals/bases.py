@@ -1,0 +1,141 @@
+"""The state from which a session's first process began: nothing, or the total of the forked session.
+
+A fork takes the parent's total over, if there was one at that time. Sums come first, then copies in the file, then
+times: the clock may have been behind at the fork.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from ..log_files.rows import FileScan, Ledger, Row
+from .sums import Totals, difference, size_of, sums, sums_of
+
+
+class File:
+    """A scanned file, with places of its requests."""
+
+    def __init__(self, scan: FileScan) -> None:
+        self.scan = scan
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Positions of the main thread's requests, and of compactions.
+
+        A file that several files were joined into has sub-agents' requests anywhere. Computed on first use: most files
+        need no positions.
+        """
+        positions = {**self.scan.compactions}
+        taken, place = {*self.scan.compactions.values()}, 0
+        for row in self.scan.rows:
+            while place in taken:
+                place += 1
+            if not row.agent:
+                positions[row.key] = place
+            place += 1
+        return positions
+
+    @cached_property
+    def own_places(self) -> list[int]:
+        """The same positions without copies, in order."""
+        return sorted(place for key, place in self.positions.items() if key not in self.scan.origins)
+
+
+class State(NamedTuple):
+    """A total that a CLI process noted at its end, and the file with it."""
+
+    ledger: Ledger
+    file: File
+
+
+Lineages: TypeAlias = dict[float | str, list[State]]
+"""Totals by session, and by lineage start. A forked session without totals has an empty list, if its log is there."""
+
+
+class Base(NamedTuple):
+    """The state from which a process began."""
+
+    totals: Totals
+    duration: float | None
+    start: float | None = None
+    place: int = 0
+    """The total's place in the session's file; 0 if it is in another session's file."""
+    copied: tuple[Row, ...] = ()
+    """A parent's requests, if the parent's total is not available."""
+
+
+def possible_parents(state: State, lineages: Lineages, *, doubtful: bool) -> list[State]:
+    """Return the totals that a session's first process can have begun from."""
+    start, origins = state.ledger.start, dict.fromkeys(state.file.scan.origins.values())
+    parents = [parent for session in origins for parent in lineages.get(session, ())]
+    if start is None:
+        return parents
+    # If the clock was behind at the fork, the start is earlier than the parent's.
+    if not doubtful:
+        parents = [parent for parent in parents if (parent.ledger.start or 0.0) > start]
+    return [*parents, *lineages[start]]
+
+
+def first_base(state: State, lineages: Lineages, pool: list[Row], *, doubtful: bool) -> Base:
+    """Return the base for a session's first process: nothing, or the forked session's total."""
+    ledger = state.ledger
+    total = sums(ledger.totals)
+    others = [
+        (relative, spent)
+        for relative in possible_parents(state, lineages, doubtful=doubtful)
+        if relative.ledger.session != ledger.session
+        and _may_be_taken_over(relative.ledger, state)
+        and (spent := difference(total, sums(relative.ledger.totals))) is not None
+    ]
+    others.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
+    scan = state.file.scan
+    copied = tuple(row for row in scan.rows if row.key in scan.origins)
+    own = sums_of(pool) if others or copied else {}
+    if own == total:
+        return Base({}, 0.0)
+    forked = [item for item in others if _was_copied(item[0], state)]
+    for other, _ in [item for item in (*forked, *others) if own and item[1] == own] or forked:
+        return Base(other.ledger.totals, other.ledger.duration)
+    has_parents = all(parent in lineages for parent in scan.origins.values())
+    if difference(total, sums_of(copied)) is None or _is_younger(state, copied, has_parents):
+        copied = ()
+    return Base({}, 0.0, copied=copied)
+
+
+def _is_younger(state: State, copied: Iterable[Row], has_parents: bool) -> bool:
+    """Return true if a lineage is younger than the copied requests.
+
+    Then it took over no total: the parent was killed, or still ran. If the clock was behind at the fork, the start
+    does not tell, and a total would be in the parents' logs.
+    """
+    start, first = state.ledger.start, _first_own_time(state)
+    times = [row.time for row in copied if row.time is not None]
+    is_behind = first is not None and any(time > first for time in times)
+    return any(time < start for time in times if start is not None) or (is_behind and has_parents)
+
+
+def _may_be_taken_over(parent: Ledger, fork: State) -> bool:
+    """Return true if times allow that a fork's process began from another session's total.
+
+    Then it kept the start, or put it as long before its own start as the lineage had run, if the clock was behind.
+    """
+    ledger, first = fork.ledger, _first_own_time(fork)
+    if ledger.start is None or ledger.start == parent.start:
+        return True
+    return first is None or ledger.start + (parent.duration or 0.0) <= first
+
+
+def _first_own_time(fork: State) -> float | None:
+    """Return the time of the first request before a fork's total that is not a copy, or the total's own time."""
+    ledger, file = fork.ledger, fork.file
+    rows = (row for row in file.scan.rows if row.key not in file.scan.origins)
+    places = ((row.time, file.positions.get(row.key, ledger.place)) for row in rows)
+    own = (time for time, place in places if time is not None and place < ledger.place)
+    return next(own, ledger.written)
+
+
+def _was_copied(state: State, fork: State) -> bool:
+    """Return true if a fork copied the last request or compaction before another session's total."""
+    positions, copies = state.file.positions, fork.file.positions
+    last = max((place for key, place in positions.items() if key in copies), default=-1)
+    return last >= 0 and not any(last < place < state.ledger.place for place in positions.values())
