@@ -58,7 +58,8 @@ class Block:
 
 def missing(page: Sequence[Block]) -> list[str]:
     """Return the blocks' requirements that are not installed here; such blocks do not run."""
-    return sorted({block.needs for block in page if block.needs and not _is_here(block.needs)})
+    needed = {block.needs for block in page if block.needs}
+    return sorted(name for name in needed if shutil.which(name) is None and importlib.util.find_spec(name) is None)
 
 
 def read_page(path: Path) -> list[Block]:
@@ -74,10 +75,6 @@ def read_page(path: Path) -> list[Block]:
         raise ValueError(f"{name} has a fence that is indented or has an unknown first line")
     lines = [text.count("\n", 0, match.start("language")) + 1 for match in blocks]
     return [Block(f"{name}:{line}", **match.groupdict()) for line, match in zip(lines, blocks, strict=True)]
-
-
-def _is_here(name: str) -> bool:
-    return shutil.which(name) is not None or importlib.util.find_spec(name) is not None
 
 
 def run_page(page: Sequence[Block], folder: Path, env: Mapping[str, str]) -> None:
@@ -122,13 +119,9 @@ def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping
     if blocks[0].language == "python" and done.stderr:
         raise AssertionError(f"{blocks[0].name} complained:\n{done.stderr}")
     for block, text in zip(blocks, printed, strict=False):
-        if block.output is not None and not _agrees(text, block.output):
+        pattern = ".*".join(re.escape(piece) for piece in (block.output or "…").strip().split("…"))
+        if re.fullmatch(pattern, text.strip(), flags=re.DOTALL) is None:
             raise AssertionError(f"{block.name} printed:\n{text}")
-
-
-def _agrees(printed: str, promised: str) -> bool:
-    pattern = ".*".join(re.escape(piece) for piece in promised.strip().split("…"))
-    return re.fullmatch(pattern, printed.strip(), flags=re.DOTALL) is not None
 
 
 def _with_ports(code: str, ports: Mapping[str, str]) -> str:

@@ -169,18 +169,15 @@ async def measure_stream(effort: Effort) -> list[Figure]:
         for number in range(-2, effort.times(STREAMS)):
             await few.play(workers, "stream", counts=number >= 0, words=FEW_WORDS)
             await many.play(workers, "stream", counts=number >= 0, words=MANY_WORDS)
-    work = {name: _per_hundred(few.processor[name], many.processor[name]) for name in workers}
+    hundreds = (MANY_WORDS - FEW_WORDS) / 100
+    pairs = {name: zip(few.processor[name], many.processor[name], strict=True) for name in workers}
+    work = {name: [(more - less) / hundreds for less, more in pairs[name]] for name in workers}
     own = [mine - floor for mine, floor in zip(work[OURS], work[PLAIN], strict=True)]
     return [
         *Group("Time to the first streamed word").figures(few.first, PLAIN),
         *Group("Processor time of the Python process for 100 deltas").figures(work, PLAIN),
         Group("Processor time for 100 deltas, without that for AnthropicModel").figure(OURS, own, Bound(1.0)),
     ]
-
-
-def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
-    hundreds = (MANY_WORDS - FEW_WORDS) / 100
-    return [(more - less) / hundreds for less, more in zip(few, many, strict=True)]
 
 
 SUITES = (

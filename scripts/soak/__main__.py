@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import random
 import resource
 import signal
 import sys
@@ -25,29 +24,28 @@ _DESCRIPTORS = 1_024
 _PROGRESS_SECONDS = 5.0
 
 
-def parsed(arguments: Sequence[str] | None) -> tuple[Settings, argparse.Namespace]:
+def parsed(arguments: Sequence[str] | None) -> Settings:
     parser = argparse.ArgumentParser(
         prog="scripts/soak",
         description="Mixed runs of agents under random faults. Exits with 1 if an invariant is violated.",
     )
-    parser.add_argument("--minutes", type=float, default=1.0, help="minutes in which new cases start (default: 1)")
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="for random choices (default: new)")
-    parser.add_argument("--at-once", type=int, default=8, metavar="N", help="cases in parallel (default: 8)")
-    parser.add_argument("--pool", type=int, default=12, metavar="N", help="processes of the main pool (default: 12)")
-    parser.add_argument("--only", nargs="+", choices=[*FAULTS], default=FAULTS, metavar="FAULT", help="faults to use")
-    parser.add_argument("--round", type=int, default=0, metavar="N", help="start with this round (default: 0)")
-    parser.add_argument("--list", action="store_true", help="print all faults and kinds of cases, and exit")
-    options = parser.parse_args(arguments)
-    if min(options.minutes, options.at_once, options.pool) <= 0:
+    parser.add_argument("--minutes", type=float, help="minutes in which new cases start (default: 1)")
+    parser.add_argument("--seed", type=int, help="for random choices (default: new)")
+    parser.add_argument("--at-once", type=int, metavar="N", help="cases in parallel (default: 8)")
+    parser.add_argument("--pool", type=int, metavar="N", help="processes of the main pool (default: 12)")
+    parser.add_argument("--only", dest="faults", nargs="+", choices=[*FAULTS], metavar="FAULT", help="faults to use")
+    parser.add_argument("--round", dest="first_round", type=int, metavar="N", help="start with this round (default: 0)")
+    parser.add_argument("--list", dest="only_lists", action="store_true", help="print all faults and cases, and exit")
+    settings = parser.parse_args(arguments, Settings())
+    if min(settings.minutes, settings.at_once, settings.pool) <= 0:
         parser.error("--minutes, --at-once and --pool are positive")
-    faults = tuple(name for name in FAULTS if name in options.only)
-    settings = Settings(options.minutes, options.seed, options.at_once, options.pool, faults, options.round)
-    return settings, options
+    settings.faults = tuple(name for name in FAULTS if name in settings.faults)
+    return settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    settings, options = parsed(arguments)
-    if options.list:
+    settings = parsed(arguments)
+    if settings.only_lists:
         print("Faults", *(f"  {name:13}  {fault.about}" for name, fault in FAULTS.items()), sep="\n")
         print("\nCases", *(f"  {name:13}  {kind.__doc__}" for name, kind in KINDS.items()), sep="\n")
         return 0

@@ -17,7 +17,7 @@ import re
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -176,7 +176,8 @@ async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
     if len(marks) > 1:
         raise MixedUpError(f"a request has the marks {sorted(marks)}")
     mark = next(iter(marks), "nothing")
-    last = _blocks(body["messages"][-1])
+    content = body["messages"][-1]["content"]
+    last: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     result = next((block for block in last if block["type"] == "tool_result"), None)
     prompt = " ".join(str(block.get("text", "")) for block in last)
     if SLOWLY in prompt:
@@ -195,11 +196,6 @@ def _call(body: Mapping[str, Any], *, is_answered: bool) -> str | None:
     if not is_answered and (look := next((name for name in names if name.split("__")[-1] == LOOK), None)):
         return look
     return "final_result" if "final_result" in names else None
-
-
-def _blocks(message: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else cast("list[dict[str, Any]]", content)
 
 
 def _result_text(result: Mapping[str, Any] | None) -> str:

@@ -7,13 +7,14 @@ import contextlib
 import ctypes
 import ctypes.util
 import gc
+import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import psutil
 
-from .faults import Round
+from .faults import FAULTS, Round
 from .verdict import RIGHT, Ended, Verdict
 
 # Growth after the warm-up that libraries and the allocator may cause.
@@ -23,16 +24,17 @@ _MOST_CLI_MB = 1_000.0
 _MOST_LINES = 50
 
 
-@dataclass(frozen=True)
+@dataclass
 class Settings:
     """Settings from the command line."""
 
-    minutes: float
-    seed: int
-    at_once: int
-    pool: int
-    faults: tuple[str, ...]
+    minutes: float = 1.0
+    seed: int = field(default_factory=lambda: random.randrange(2**32))
+    at_once: int = 8
+    pool: int = 12
+    faults: Sequence[str] = tuple(FAULTS)
     first_round: int = 0
+    only_lists: bool = False
 
 
 @dataclass

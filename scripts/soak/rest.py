@@ -87,12 +87,13 @@ async def left_over(before: Before, folder: Path, *, seconds: float = REST_SECON
 
     def leaks() -> list[str]:
         gc.collect()
-        descriptors = len(os.listdir("/dev/fd")) - before.descriptors
+        me, descriptors = psutil.Process(), len(os.listdir("/dev/fd")) - before.descriptors
         pending = _pending()
         return [
             *(f"process {_describe(pid)}" for pid in processes() - before.processes),
             *(f"file {name}" for name in {*os.listdir(folder)} - before.files),
-            *([f"{descriptors} descriptors: {_open_files()}"] if descriptors > 0 else []),
+            *([f"{descriptors} more descriptors"] if descriptors > 0 else []),
+            *([f"open: {name}" for name in (*me.open_files(), *me.net_connections("all"))] if descriptors > 0 else []),
             *(repr(future)[:300] for future in pending if len(pending) > before.pending),
         ]
 
@@ -122,11 +123,6 @@ def _describe(pid: int) -> str:
         return f"{pid}: {' '.join(psutil.Process(pid).cmdline())[:200]}"
     except psutil.Error as error:
         return f"{pid}: {error}"
-
-
-def _open_files() -> list[str]:
-    me = psutil.Process()
-    return sorted([*(file.path for file in me.open_files()), *map(str, me.net_connections("all"))])
 
 
 class Noise(logging.Handler):
