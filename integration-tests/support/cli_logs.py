@@ -94,6 +94,12 @@ class CliRuns:
         """Return the CLI's folder for transcripts."""
         return Path(self.server.env()["CLAUDE_CONFIG_DIR"]) / "projects"
 
+    @property
+    def _env(self) -> dict[str, str]:
+        own = self.server.env()
+        # Some older CLIs do not know the variable for their temporary folder.
+        return {**os.environ, **own, "TMPDIR": own["CLAUDE_CODE_TMPDIR"]}
+
     def run(
         self, prompt: str, *options: str, form: tuple[str, ...] = STREAM, stdin: str | None = None
     ) -> dict[str, Any]:
@@ -103,7 +109,7 @@ class CliRuns:
         workflow with three agents.
         """
         process = subprocess.run(
-            self._command("-p", prompt, *form, *options), cwd=self.folder, env={**os.environ, **self.server.env()},
+            self._command("-p", prompt, *form, *options), cwd=self.folder, env=self._env,
             input=stdin or "", capture_output=True, text=True, timeout=PATIENCE, encoding="utf-8",
         )  # fmt: skip
         path = self.folder / f"run{len(self.streams)}.out"
@@ -124,7 +130,7 @@ class CliRuns:
         """Start a process that takes prompts until the block ends and then exits by itself."""
         command = self._command("-p", "--input-format", "stream-json", *STREAM, *options)
         process = subprocess.Popen(
-            command, cwd=self.folder, env={**os.environ, **self.server.env()}, stdin=subprocess.PIPE,
+            command, cwd=self.folder, env=self._env, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
         )  # fmt: skip
         watchdog = threading.Timer(4 * PATIENCE, process.kill)  # other processes run meanwhile
