@@ -44,7 +44,8 @@ class PendingCall:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self.is_cancelled = False  # true if no response is needed
+        self.is_cancelled: bool = False
+        """True if no response is needed."""
 
     def attach(self, sock: socket.socket) -> bool:
         """Set the call's connection; return false if the call is cancelled already."""

@@ -21,7 +21,7 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..process.cli_process import Memory
 from ..process.options import find_cli
-from ..process.transport import SettingValues
+from ..process.transport import Settings, SettingValues, SideEffects
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
 from ..session.session import Session
@@ -42,9 +42,9 @@ class PooledSession(Session):
 
     def __init__(self, core: SessionCore) -> None:
         super().__init__(core)
-        self.side_effects = core.connection.transport.observer.side_effects
+        self.side_effects: SideEffects = core.connection.transport.observer.side_effects
         """Side effects on the process that a rewind does not undo."""
-        self.settings = core.settings
+        self.settings: Settings = core.settings
 
     async def apply(self, wanted: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none."""
