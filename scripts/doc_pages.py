@@ -119,7 +119,8 @@ def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping
     if blocks[0].language == "python" and done.stderr:
         raise AssertionError(f"{blocks[0].name} complained:\n{done.stderr}")
     for block, text in zip(blocks, printed, strict=False):
-        pattern = ".*".join(re.escape(piece) for piece in (block.output or "…").strip().split("…"))
+        output = "…" if block.output is None else block.output.strip()
+        pattern = ".*".join(re.escape(piece) for piece in output.split("…"))
         if re.fullmatch(pattern, text.strip(), flags=re.DOTALL) is None:
             raise AssertionError(f"{block.name} printed:\n{text}")
 

@@ -92,8 +92,7 @@ async def left_over(before: Before, folder: Path, *, seconds: float = REST_SECON
         return [
             *(f"process {_describe(pid)}" for pid in processes() - before.processes),
             *(f"file {name}" for name in {*os.listdir(folder)} - before.files),
-            *([f"{descriptors} more descriptors"] if descriptors > 0 else []),
-            *([f"open: {name}" for name in (*me.open_files(), *me.net_connections("all"))] if descriptors > 0 else []),
+            *([f"{descriptors} descriptors: {me.open_files()} {me.net_connections('all')}"] if descriptors > 0 else []),
             *(repr(future)[:300] for future in pending if len(pending) > before.pending),
         ]
 
