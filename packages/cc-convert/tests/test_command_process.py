@@ -266,10 +266,14 @@ def test_completion_knows_the_commands(run: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
         script = run("completion", shell).out
         assert all(word in script for word in ("report", "reconcile", "week-start", "tool"))
-    tried = "COMP_WORDS=(cc-convert report mo); COMP_CWORD=2; _cc_convert; echo ${COMPREPLY[@]}"
-    script = f"{run('completion', 'bash').out}\n{tried}"
-    checked = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd="/")
-    assert checked.stdout.split()[0] == "month"
+    for words, first in (("report mo", "month"), ("report --format j", "json"), ("search --role pro", "prompt")):
+        tried = (
+            f"COMP_WORDS=(cc-convert {words}); COMP_CWORD={words.count(' ') + 1}; _cc_convert; echo ${{COMPREPLY[@]}}"
+        )
+        checked = subprocess.run(
+            ["bash", "-c", f"{run('completion', 'bash').out}\n{tried}"], capture_output=True, text=True, cwd="/"
+        )
+        assert checked.stdout.split()[0] == first
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -79,24 +79,87 @@ def test_copies_without_a_mark_belong_to_the_session_that_began_first(maker: Mak
     assert all(one.agrees for one in reconcile(logs))
 
 
+def sdk_fork_of(maker: Maker, parent: Any, session: str, start: str = "2026-11-20T12:59:00+00:00") -> Any:
+    """Write a fork by the SDK: it names the parent, changes ids, and takes no total over."""
+    fork = maker(session, start=start)
+    fork.lines = [
+        line
+        | {"sessionId": session, "uuid": f"{session}-{line['uuid']}"}
+        | {"forkedFrom": {"sessionId": parent.session, "messageUuid": line["uuid"]}}
+        for line in parent.lines
+        if "uuid" in line
+    ]
+    return fork
+
+
 def test_a_fork_by_the_sdk_leaves_requests_with_their_session(maker: Maker, read: Read) -> None:
-    """LOG-33: it names the parent, changes ids and the last time, and takes no total over."""
+    """LOG-33."""
     parent = maker("parent")
     parent.answers("msg_1", "msg_2")
     state(parent, 2, 5)
-    fork = maker("fork")
-    fork.lines = [
-        line | {"sessionId": "fork", "uuid": f"new-{line['uuid']}", "forkedFrom": {"sessionId": "parent"}}
-        for line in parent.lines[:2]
-    ]
-    second = maker("second")
-    second.lines = [line | {"sessionId": "second", "forkedFrom": {"sessionId": "fork"}} for line in fork.lines]
-    fork.answer("msg_3", timestamp="2026-11-20T13:00:00Z")
+    fork = sdk_fork_of(maker, parent, "fork")
+    second = sdk_fork_of(maker, fork, "second")
+    fork.answer("msg_3")
     state(fork, 2, 1, start=datetime.fromisoformat("2026-11-20T12:59:00Z").timestamp())
 
     logs = read(parent, fork, second)
 
     assert spent(logs) == {"parent": (2, 0), "fork": (1, 1)}
+    assert all(one.agrees for one in reconcile(logs))
+
+
+@pytest.mark.parametrize("has_parent", [False, True])
+def test_a_compaction_counts_in_an_sdk_fork_with_a_clock_behind(maker: Maker, read: Read, has_parent: bool) -> None:
+    """LOG-35: its total looks as if it contained the parent's, which is as large as the compaction."""
+    parent = maker("parent", start="2026-11-20T12:00:00+00:00")
+    parent.answer("msg_1")
+    state(parent, 1, 0.01, start=datetime.fromisoformat("2026-11-20T12:00:00Z").timestamp())
+    fork = sdk_fork_of(maker, parent, "fork", "2026-11-20T11:00:00+00:00")
+    fork.answer("msg_2")
+    fork.compaction(8000)
+    state(fork, 2, 1, start=datetime.fromisoformat("2026-11-20T11:00:00Z").timestamp())
+
+    logs = read(fork, *[parent] * has_parent)
+
+    assert spent(logs) == {"parent": (1, 0), "fork": (1, 1)}
+    assert all(one.agrees for one in reconcile(logs))
+
+
+@pytest.mark.parametrize("has_answer", [False, True])
+def test_a_fork_that_spends_nothing_after_a_compaction_has_no_part(maker: Maker, read: Read, has_answer: bool) -> None:
+    """LOG-33: then nothing in either file names the other session, and both have the same total."""
+    parent = maker("parent")
+    if has_answer:
+        parent.answer("msg_1")
+    parent.compaction(8000)
+    state(parent, 2, 1)
+    fork = maker("fork", start="2026-11-20T12:00:00+00:00")
+    fork.lines = [line | {"sessionId": "fork"} for line in parent.lines[-2:-1]]
+    state(fork, 2, 2)
+
+    logs = read(parent, fork)
+
+    assert spent(logs) == {"parent": (has_answer, 2 - has_answer)}
+    assert all(one.agrees for one in reconcile(logs))
+
+
+def test_a_fork_with_a_clock_behind_after_a_compaction_is_one(maker: Maker, read: Read) -> None:
+    """LOG-35: only the copied compaction names the parent, and its start is earlier than the parent's."""
+    parent = maker("parent", start="2026-11-20T12:00:00+00:00")
+    parent.answer("msg_1")
+    parent.compaction(8000)
+    start = datetime.fromisoformat("2026-11-20T12:00:00Z").timestamp()
+    state(parent, 2, 3, start=start)
+    fork = maker("fork", start="2026-11-20T11:00:00+00:00")
+    fork.lines = [line | {"sessionId": "fork"} for line in parent.lines[-2:-1]]
+    fork.answer("msg_2")
+    state(fork, 3, 5, start=start - 3600 - 180)
+    parent.answer("msg_3")
+    state(parent, 3, 6, start=start)
+
+    logs = read(parent, fork)
+
+    assert spent(logs) == {"fork": (1, 0), "parent": (2, 1)}
     assert all(one.agrees for one in reconcile(logs))
 
 

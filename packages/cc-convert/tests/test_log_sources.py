@@ -99,10 +99,18 @@ def test_sessions_that_claude_desktop_runs_are_found(
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("ended", [True, False])
-def test_the_agents_of_a_workflow_count_under_their_name(tmp_path: Path, strict: bool, ended: bool) -> None:
+@pytest.mark.parametrize("has_script", [True, False])
+def test_the_agents_of_a_workflow_count_under_its_name(
+    tmp_path: Path, strict: bool, ended: bool, has_script: bool
+) -> None:
     """LOG-24, LOG-32: the journal has agents' results, which are not totals for the session."""
     shutil.copytree(TRANSCRIPTS / "workflow", tmp_path, dirs_exist_ok=True)
     [log] = tmp_path.glob("*.jsonl")
+    if has_script:
+        scripts = log.with_suffix("") / "workflows" / "scripts"
+        scripts.mkdir(parents=True)
+        for name in ("look-up-wf_98e58eb8-96d.js", "other-wf_12345678-123.js"):
+            (scripts / name).touch()
     if not ended:
         lines = log.read_text("utf-8").splitlines(keepends=True)
         log.write_text("".join(line for line in lines if '"cost-state"' not in line), "utf-8")
@@ -111,7 +119,9 @@ def test_the_agents_of_a_workflow_count_under_their_name(tmp_path: Path, strict:
 
     [served] = json.loads((tmp_path / "served.json").read_text("utf-8")).values()
     assert [sum(column) for column in zip(*(row[9:14] for row in logs.rows), strict=True)] == served
-    assert Counter(row.agent_type for row in logs.rows) == {"": 4, "workflow-subagent": 4}
+    assert Counter(row.agent_type for row in logs.rows) == {
+        "": 4, "workflow look-up" if has_script else "workflow-subagent": 4
+    }  # fmt: skip
     assert (len(logs.totals), logs.problems) == (int(ended), [])
     assert [one.agrees for one in reconcile(logs)] == [True] * ended
 

@@ -128,6 +128,8 @@ def test_every_report_marks_costs_that_lack_a_price(run: Run, log: Any) -> None:
         ("report --format jsn", "did you mean json?"),
         ("report --alert day=20", "'day=20' is not an alert"),
         ("report --alert 5h>20", "'5h>20' is not an alert"),
+        ("report --alert dya>$5", "did you mean day?"),
+        ("report --last 7d --tz Europe/Berln", "did you mean Europe/Berlin?"),
         ("report --alert 5h>80%", "cc-convert watch"),
     ],
 )
@@ -144,6 +146,28 @@ def test_a_missing_file_is_named_with_the_most_similar_one(run: Run, short_log: 
     done = run(*words, short_log.parent / "lgo.jsonl")
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(f"lgo.jsonl; did you mean {short_log}?\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "part", "hint"),
+    [
+        ("--model", "sonet", "; did you mean sonnet?"),
+        ("--project", "webiste", "; did you mean website?"),
+        ("--branch", "mian", "; did you mean main?"),
+        ("--session", "0123", ""),
+    ],
+)
+@pytest.mark.parametrize("words", [["report"], ["report", "--last", "1h"], ["convert"]])
+def test_a_filter_that_nothing_passes_is_named_with_a_similar_text(
+    run: Run, log: Any, words: list[str], option: str, part: str, hint: str
+) -> None:
+    """LOG-95"""
+    log.project = "/home/user/website"
+    log.answer("msg_1", timestamp=now(), gitBranch="main")
+
+    done = run(*words, log.write(), option, part)
+
+    assert (done.code, done.err) == (0, f"note: no request has the {option[2:]} {part!r}{hint}\n")
 
 
 def test_a_search_without_a_text_names_the_text_alone(run: Run) -> None:

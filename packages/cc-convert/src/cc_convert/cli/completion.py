@@ -1,31 +1,49 @@
 """`cc-convert completion`: generate shell completion scripts from the command's parser."""
 
 from argparse import Namespace
+from typing import TypeAlias
 
-from .parser import BY, make_parser
+from .parser import BY, CommandParser, make_parser
+
+_Words: TypeAlias = dict[str, dict[str, list[str]]]
+"""For each command the values of each option that has fixed ones; under an empty name, its options and fixed words."""
 
 
 def run(options: Namespace) -> int:
     """Print the script."""
-    words = {
-        name: [word for word in command.words(choices=False) if not word.startswith("-") or word.startswith("--")]
-        for name, command in make_parser().commands.items()
-    }
+    commands: _Words = {name: _words(command) for name, command in make_parser().commands.items()}
     # A report's `by` is parsed from the sources, so that both may come in any order.
-    words["report"] += BY
+    commands["report"][""] += BY
     make = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell]
-    print(make(words))  # noqa: T201 - the command's output
+    print(make(commands))  # noqa: T201 - the command's output
     return 0
 
 
-def _bash(commands: dict[str, list[str]]) -> str:
-    cases = "\n".join(f'    {name}) words="{" ".join(words)}" ;;' for name, words in commands.items())
+def _words(command: CommandParser) -> dict[str, list[str]]:
+    words: dict[str, list[str]] = {"": []}
+    for forms, values in command.choices():
+        words[""] += [form for form in forms if form.startswith("--")] if forms else values
+        words |= {form: values for form in forms if values}
+    return words
+
+
+def _cases(commands: _Words, action: str) -> str:
+    """Return the branches of a `case` over a command and the word before the current word."""
+    branches = [
+        (f'"{name} {option}"' if option else f'"{name} "*', words)
+        for name, options in commands.items()
+        for option, words in sorted(options.items(), reverse=True)  # first the options
+    ]
+    return "\n".join(f"    {pattern}) {action.format(' '.join(words))} ;;" for pattern, words in branches)
+
+
+def _bash(commands: _Words) -> str:
     return f"""\
 _cc_convert() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" words="{" ".join(commands)} --help --version"
   if (( COMP_CWORD > 1 )); then
-    case "${{COMP_WORDS[1]}}" in
-{cases}
+    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD - 1]}}" in
+{_cases(commands, 'words="{}"')}
     *) words="" ;;
     esac
   fi
@@ -34,8 +52,7 @@ _cc_convert() {{
 complete -o filenames -F _cc_convert cc-convert"""
 
 
-def _zsh(commands: dict[str, list[str]]) -> str:
-    cases = "\n".join(f"    {name}) compadd -- {' '.join(words)} ;;" for name, words in commands.items())
+def _zsh(commands: _Words) -> str:
     return f"""\
 #compdef cc-convert
 _cc_convert() {{
@@ -43,21 +60,20 @@ _cc_convert() {{
     compadd -- {" ".join(commands)} --help --version
     return
   fi
-  case "$words[2]" in
-{cases}
+  case "$words[2] $words[CURRENT - 1]" in
+{_cases(commands, "compadd -- {}")}
   esac
   _files
 }}
 compdef _cc_convert cc-convert"""
 
 
-def _fish(commands: dict[str, list[str]]) -> str:
+def _fish(commands: _Words) -> str:
     names = " ".join(commands)
     lines = [f'complete -c cc-convert -n "not __fish_seen_subcommand_from {names}" -f -a "{names}"']
-    for name, words in commands.items():
-        options = [word[2:] for word in words if word.startswith("--")]
-        fixed = [word for word in words if not word.startswith("--")]
-        lines += [f'complete -c cc-convert -n "__fish_seen_subcommand_from {name}" -l {option}' for option in options]
-        if fixed:
-            lines.append(f'complete -c cc-convert -n "__fish_seen_subcommand_from {name}" -a "{" ".join(fixed)}"')
+    for name, options in commands.items():
+        start = f'complete -c cc-convert -n "__fish_seen_subcommand_from {name}"'
+        for word in options[""]:
+            values = f' -x -a "{" ".join(options[word])}"' if word in options else ""
+            lines.append(f"{start} -l {word[2:]}{values}" if word.startswith("--") else f'{start} -a "{word}"')
     return "\n".join(lines)

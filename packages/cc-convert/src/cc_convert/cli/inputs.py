@@ -18,10 +18,11 @@ from ..log_files.sources import default_folders, find_logs, hosts_of
 from ..logs import Logs, read_log_files
 from ..prices import Prices
 from ..report.buckets import Bucket, fill_buckets
-from ..report.filters import Filter, FilterError, last_days, moment
+from ..report.filters import Filter, FilteredT, FilterError, last_days, moment
 from ..report.lines import Line, blocks, group
 from . import FINDINGS, OK
 from .output import RefusedError, say
+from .parser import did_you_mean
 
 # Seconds. Shorter work needs no progress line; it is redrawn at intervals.
 _PATIENCE = 1.0
@@ -77,12 +78,15 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
     """Return the time zone for days, `None` for the local zone; an unknown name raises `FilterError`."""
     if not options.tz:
         return None
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
     try:
         return ZoneInfo(options.tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise FilterError(f"{options.tz!r} is not a time zone; write a name such as Europe/Berlin or UTC") from None
+        hint = did_you_mean(options.tz, available_timezones())
+        raise FilterError(
+            f"{options.tz!r} is not a time zone; write a name such as Europe/Berlin or UTC{hint}"
+        ) from None
 
 
 def chosen_prices(options: Namespace) -> Prices:
@@ -155,7 +159,7 @@ def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
     """Return the priced rows that pass the filter, and their logs."""
     logs = load_logs(options)
     rows = logs.priced(chosen_prices(options), options.cost)
-    return chosen_filter(options).select(rows, lambda row: row.time), logs
+    return _select(chosen_filter(options), rows, lambda row: row.time), logs
 
 
 def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
@@ -177,7 +181,16 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         # A file that could not be opened may be readable the next time, without any other change.
         if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
             _LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
-    return chosen.select(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
+    return _select(chosen, buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
+
+
+def _select(chosen: Filter, rows: Sequence[FilteredT], time: Callable[[FilteredT], float | None]) -> list[FilteredT]:
+    """Return the rows that pass; if none does, tell which part of a name no row has."""
+    selected = chosen.select(rows, time)
+    if rows and not selected:
+        for name, part, known in chosen.unmatched(rows):
+            say(f"note: no request has the {name} {part!r}{did_you_mean(part, known)}")
+    return selected
 
 
 def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:

@@ -59,16 +59,15 @@ class CommandParser(argparse.ArgumentParser):
         if match := _UNKNOWN.search(message):
             # A command's unknown options are an error of the whole parser.
             parsers = (self, *self.commands.values()) if match[2] else (self,)
-            words = [word for parser in parsers for word in parser.words() if word.startswith("-") == bool(match[2])]
+            choices = [pair for parser in parsers for pair in parser.choices()]
+            words = [word for options, values in choices for word in (options if match[2] else values)]
             hint = did_you_mean(match[1] or match[2], words)
         super().error(f"{message}{hint}")
 
-    def words(self, *, choices: bool = True) -> Iterator[str]:
-        """Yield the options and the fixed words; with `choices`, also the options' choices."""
+    def choices(self) -> Iterator[tuple[Sequence[str], list[str]]]:
+        """Yield the forms of each option with the words that it takes; for words without an option, no forms."""
         for action in self._actions:
-            yield from action.option_strings
-            if choices or not action.option_strings:
-                yield from map(str, action.choices or ())
+            yield action.option_strings, [*map(str, action.choices or ())]
 
 
 def did_you_mean(word: str, words: Iterable[str], key: Callable[[str], str] = str) -> str:
@@ -156,12 +155,13 @@ def _origin(text: str) -> tuple[str, str]:
 
 
 def _alert(text: str) -> object:
-    from ..report.alerts import AlertError, parse_alert
+    from ..report.alerts import COSTS, WINDOWS, AlertError, parse_alert
 
     try:
         return parse_alert(text)
     except AlertError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        hint = did_you_mean(re.split(r"\W", text.strip())[0], [*WINDOWS, *COSTS])
+        raise argparse.ArgumentTypeError(f"{error}{hint}") from None
 
 
 class _Version(argparse.Action):

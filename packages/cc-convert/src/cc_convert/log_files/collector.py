@@ -5,7 +5,17 @@ from contextlib import suppress
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
-from .extract import LATEST, event_usage, model_totals, parts_beside, request_row, session_of, time_of, tool_calls
+from .extract import (
+    LATEST,
+    event_usage,
+    is_sdk_copy,
+    model_totals,
+    parts_beside,
+    request_row,
+    session_of,
+    time_of,
+    tool_calls,
+)
 from .fields import Record, clean_record, clean_totals, clean_usage, count
 from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in
@@ -36,7 +46,7 @@ class Collector:
         self.ledgers, self.problems = [*before.ledgers], [*before.problems]
         self.origins, self.compactions, self.project = {**before.origins}, {**before.compactions}, before.project
         self._version, self._began, self._time = before.version, before.began, before.last
-        self._set_back = before.set_back
+        self._set_back, self._is_sdk_fork = before.set_back, before.is_sdk_fork
         self._open_keys, self._limits = [*before.open_keys], [*before.limits]
         self._parent: str = next(reversed(before.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
@@ -49,7 +59,7 @@ class Collector:
             self.path, list(self.rows.values()), self.ledgers, self.problems, size, offset, unfinished,
             tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._time,
             tuple(self._limits), self._version, tuple(self._answering.items()),
-            tuple(self._tool_ids)[-_MOST_TOOL_IDS:], self._set_back,
+            tuple(self._tool_ids)[-_MOST_TOOL_IDS:], self._set_back, self._is_sdk_fork,
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
@@ -129,8 +139,8 @@ class Collector:
         if row is None:
             return False
         if row.session != session_of(record):
-            self.origins[row.key] = row.session
-            self._parent = row.session
+            self.origins[row.key] = self._parent = row.session
+            self._is_sdk_fork = is_sdk_copy(record)
         self.project = row.project
         if self._version and not row.version:
             row = row._replace(version=self._version)

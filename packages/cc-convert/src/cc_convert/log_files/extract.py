@@ -66,6 +66,12 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     )  # fmt: skip
 
 
+def is_sdk_copy(record: Record) -> bool:
+    """Return true if the SDK's `fork_session()` copied a record: the CLI's own forks keep its `uuid`."""
+    copied = record.get("forkedFrom") or _NO_FORK
+    return copied.get("messageUuid", record.get("uuid")) != record.get("uuid")
+
+
 def _agent(record: Record) -> tuple[str, str]:
     # Older stream-json has no agent id, only the call that started the agent.
     agent = record.get("agentId") or record.get("agent_id") or record.get("parent_tool_use_id") or ""

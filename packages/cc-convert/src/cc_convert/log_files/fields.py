@@ -34,7 +34,7 @@ TOTAL_COUNTS = (
     "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens",
     "cacheCreationEphemeral1hInputTokens", "thinkingTokens", "webSearchRequests",
 )  # fmt: skip
-_FORK_TEXTS = ("sessionId",)
+_FORK_TEXTS = ("sessionId", "messageUuid")
 _MESSAGE_TEXTS = ("id", "model", "stop_reason")
 _BLOCK_TEXTS = ("type", "name", "id")
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

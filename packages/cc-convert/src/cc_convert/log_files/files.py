@@ -6,9 +6,9 @@ from io import BytesIO, FileIO
 from ..forks import group_by_size, share_jobs
 from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
 from .fields import fast_decoder
-from .rows import FileScan, unreadable
+from .rows import FileScan, Row, unreadable
 from .scan import scan_stream
-from .sources import STDIN, open_log
+from .sources import STDIN, open_log, workflow_of
 
 Progress = Callable[[int, int], None]
 """Callback with bytes done and bytes in all."""
@@ -19,6 +19,8 @@ _WORTH_A_PROCESS = 16_000_000
 _FILE = 8_000
 # Small enough that all processes end at about the same time.
 _JOB = 2_000_000
+# The agent type that Claude Code gives to a workflow's agents that have no type of their own.
+_WORKFLOW_AGENT = "workflow-subagent"
 
 
 def read_file(path: str, *, before: FileScan | None = None, strict: bool = False, with_edges: bool = False) -> FileScan:
@@ -29,11 +31,17 @@ def read_file(path: str, *, before: FileScan | None = None, strict: bool = False
     try:
         with open_log(path, before.offset if before else 0) as stream:
             scan = scan_stream(stream, path, before=before, strict=strict)
+            if workflow := workflow_of(path):
+                scan = scan._replace(rows=[_of_workflow(row, workflow) for row in scan.rows])
             if with_edges and isinstance(stream, FileIO | BytesIO):
                 return scan._replace(edges=edges_in(stream, scan.offset))
             return scan
     except OSError as error:
         return unreadable(path, error)
+
+
+def _of_workflow(row: Row, workflow: str) -> Row:
+    return row._replace(agent_type=f"workflow {workflow}") if row.agent_type == _WORKFLOW_AGENT else row
 
 
 def read_files(

@@ -43,7 +43,7 @@ class Row(NamedTuple):
     agent: str
     """The sub-agent's id; empty for the main thread."""
     agent_type: str
-    """The kind of sub-agent, such as `general-purpose`."""
+    """The kind of sub-agent, such as `general-purpose`, or `workflow` and the workflow's name."""
     model: str
     """The model that answered; empty for an error message by the CLI itself, which no model wrote."""
     input: int
@@ -230,6 +230,8 @@ class FileScan(NamedTuple):
     """The last tool calls' ids, which the log may repeat."""
     set_back: bool = False
     """True if times fell since the last total."""
+    is_sdk_fork: bool = False
+    """True if the SDK's `fork_session()` wrote the last copies: it copies no total."""
     edges: tuple[int, int] = (0, 0)
     """Checksums of the file's beginning, and of the end before `offset`; zeros for a packed file."""
 

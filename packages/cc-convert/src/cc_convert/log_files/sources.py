@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
 from io import BytesIO, FileIO
 
 from .streams import MAGICS, Blocks, Readable, begins_packed, open_packed
@@ -15,6 +15,7 @@ STDIN = "-"
 ENDINGS = tuple(f"{name}{packed}" for packed in ("", ".gz", ".zst", ".bz2", ".xz") for name in (".jsonl", ".ndjson"))
 """File name endings for logs in a folder."""
 
+_AGENTS = os.path.join(os.sep, "subagents", "workflows")
 # A larger log is read in pieces.
 _SMALL = 32_768
 
@@ -127,6 +128,21 @@ def _files_below(folder: str) -> Iterator[tuple[str, str]]:
                 waiting.append(entry.path)
             elif entry.name.endswith(ENDINGS) and entry.is_file():
                 yield entry.path, os.path.realpath(entry.path) if entry.is_symlink() else beside + entry.name
+
+
+def workflow_of(path: str) -> str:
+    """Return the name of the workflow that an agent's transcript belongs to; empty if unknown.
+
+    Claude Code has the transcripts in `SESSION/subagents/workflows/RUN`, and the script in
+    `SESSION/workflows/scripts/NAME-RUN.js`.
+    """
+    folder, run = os.path.split(os.path.dirname(path))
+    session, below = folder[: -len(_AGENTS)], folder[-len(_AGENTS) :]
+    if below != _AGENTS:
+        return ""
+    ending = f"-{run}.js"
+    scripts = glob(os.path.join(escape(session), "workflows", "scripts", f"*{escape(ending)}"))
+    return os.path.basename(scripts[0]).removesuffix(ending) if scripts else ""
 
 
 def is_packed(path: str) -> bool:

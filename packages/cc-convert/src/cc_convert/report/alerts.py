@@ -12,7 +12,8 @@ WINDOWS = {"5h": "five_hour", "7d": "seven_day"}
 """Subjects with a share of a plan's window, with their names in the API."""
 NAMED = ("session", "project", "model", "agent")
 """Subjects with a cost and a name; a name that no line has is probably a mistake."""
-_COSTS = ("day", "week", "month", "block", *NAMED, "total")
+COSTS = ("day", "week", "month", "block", *NAMED, "total")
+"""Subjects with a cost."""
 _FORM = re.compile(r"(?P<subject>\w+)(?::(?P<name>.+?))?\s*>\s*(?P<dollar>\$?)(?P<limit>\d+(?:\.\d+)?)(?P<percent>%?)")
 
 
@@ -51,10 +52,10 @@ def parse_alert(text: str) -> Alert:
     subject = match["subject"] if match else ""
     if match and subject in WINDOWS and match["percent"] and not match["name"] and not match["dollar"]:
         return Alert(text, subject, "", float(match["limit"]) / 100)
-    if match and subject in _COSTS and not match["percent"]:
+    if match and subject in COSTS and not match["percent"]:
         return Alert(text, subject, match["name"] or "", float(match["limit"]))
     raise AlertError(
-        f"{text!r} is not an alert: write a window with a share, such as '5h>80%', or one of {', '.join(_COSTS)} with "
+        f"{text!r} is not an alert: write a window with a share, such as '5h>80%', or one of {', '.join(COSTS)} with "
         "dollars, such as 'day>$20' or 'project:*/shop>$5'"
     )
 

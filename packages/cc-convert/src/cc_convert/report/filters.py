@@ -1,6 +1,7 @@
 """Filters that select a report's requests."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol, TypeVar
@@ -23,7 +24,7 @@ class _Filtered(Protocol):
     def model(self) -> str: ...
 
 
-_Any = TypeVar("_Any", bound=_Filtered)
+FilteredT = TypeVar("FilteredT", bound=_Filtered)
 
 
 class Filter(NamedTuple):
@@ -50,9 +51,19 @@ class Filter(NamedTuple):
         """Return true if the bounds are quarter-hours: then the filter can be applied to buckets."""
         return all(bound is None or bound % QUARTER == 0 for bound in (self.since, self.until))
 
-    def select(self, rows: Iterable[_Any], time: Callable[[_Any], float | None]) -> list[_Any]:
+    def select(self, rows: Iterable[FilteredT], time: Callable[[FilteredT], float | None]) -> list[FilteredT]:
         """Return the accepted rows. `time` gives a row's time; a row without a time passes only without bounds."""
         return [row for row in rows if self._passes(row, time(row))]
+
+    def unmatched(self, rows: Sequence[_Filtered]) -> Iterator[tuple[str, str, set[str]]]:
+        """Yield the name of each field with a text that no row has, the text, and texts that would match."""
+        texts = {name: text for name, text in self._asdict().items() if text and isinstance(text, str)}
+        for name, text in texts.items():
+            if not Filter()._replace(**{name: text}).select(rows, lambda _: None):
+                known = {getattr(row, name) for row in rows}
+                if name in ("project", "model"):
+                    known |= {part for whole in known for part in re.split(r"[/\\-]", whole) if len(part) > 2}
+                yield name, text, known - {""}
 
     def _passes(self, row: _Filtered, time: float | None) -> bool:
         if self.since is not None and (time is None or time < self.since):

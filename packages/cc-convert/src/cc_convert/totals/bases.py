@@ -1,7 +1,7 @@
 """The state from which a session's first process began: nothing, or the total of the forked session.
 
-A fork takes the parent's total over, if there was one at that time. Sums come first, then copies in the file, then
-times: the clock may have been behind at the fork.
+A fork by the CLI takes the parent's total over, if there was one at that time; a fork by the SDK takes none.
+Sums come first, then copies in the file, then times: the clock may have been behind at the fork.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 
 Lineages: TypeAlias = dict[float | str, list[State]]
-"""Totals by session, and by lineage start. A forked session without totals has an empty list, if its log is there."""
+"""Totals by session, by lineage start, and by compaction in the session's file. A forked session without totals has an empty list, if its log is there."""
 
 
 class Base(NamedTuple):
@@ -66,8 +66,10 @@ class Base(NamedTuple):
 
 def possible_parents(state: State, lineages: Lineages, *, doubtful: bool) -> list[State]:
     """Return the totals that a session's first process can have begun from."""
-    start, origins = state.ledger.start, dict.fromkeys(state.file.scan.origins.values())
-    parents = [parent for session in origins for parent in lineages.get(session, ())]
+    start, scan = state.ledger.start, state.file.scan
+    origins = dict.fromkeys(() if scan.is_sdk_fork else scan.origins.values())
+    # A copied compaction does not name the parent.
+    parents = [parent for key in (*origins, *scan.compactions) for parent in lineages.get(key, ())]
     if start is None:
         return parents
     # If the clock was behind at the fork, the start is earlier than the parent's.
@@ -86,10 +88,11 @@ def first_base(state: State, lineages: Lineages, pool: list[Row], *, doubtful: b
         if relative.ledger.session != ledger.session
         and _may_be_taken_over(relative.ledger, state)
         and (spent := difference(total, sums(relative.ledger.totals))) is not None
+        and (spent or _was_first(relative, state))
     ]
     others.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
     scan = state.file.scan
-    copied = tuple(row for row in scan.rows if row.key in scan.origins)
+    copied = tuple(row for row in scan.rows if row.key in scan.origins and not scan.is_sdk_fork)
     own = sums_of(pool) if others or copied else {}
     if own == total:
         return Base({}, 0.0)
@@ -123,6 +126,22 @@ def _may_be_taken_over(parent: Ledger, fork: State) -> bool:
     if ledger.start is None or ledger.start == parent.start:
         return True
     return first is None or ledger.start + (parent.duration or 0.0) <= first
+
+
+def _was_first(parent: State, fork: State) -> bool:
+    """Return true if a session had a total before another session noted the same total.
+
+    After a compaction, a fork has no copy of a request that names the parent.
+    """
+    if parent.ledger.session in fork.file.scan.origins.values():
+        return True
+    if fork.ledger.session in parent.file.scan.origins.values():
+        return False
+    first, second = [
+        (len(file.scan.rows) == len(file.scan.origins), ledger.duration or 0.0, ledger.session)
+        for ledger, file in (parent, fork)
+    ]
+    return first < second
 
 
 def _first_own_time(fork: State) -> float | None:

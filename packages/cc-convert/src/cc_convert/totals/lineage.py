@@ -70,7 +70,9 @@ def _set_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
             rows.append(row._replace(session=owner, parent=""))
         else:
             rows.append(row._replace(parent=row.parent or parent))
-    return scan._replace(rows=rows, origins=origins)
+    # Copies without a mark are by an older CLI, after those by the SDK.
+    is_sdk_fork = scan.is_sdk_fork and len(origins) == len(scan.origins)
+    return scan._replace(rows=rows, origins=origins, is_sdk_fork=is_sdk_fork)
 
 
 def places_of(scans: list[FileScan]) -> dict[str, list[str]]:

@@ -62,6 +62,8 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
         for state in session_states:
             if state.ledger.start is not None:
                 lineages[state.ledger.start].append(state)
+            for compaction in state.file.scan.compactions:
+                lineages[compaction].append(state)
     for session in _logged_parents(scans):
         lineages.setdefault(session, [])
     requests: dict[str, list[Row]] = {session: [] for session in states}
