@@ -49,7 +49,10 @@ class State(NamedTuple):
 
 
 Lineages: TypeAlias = dict[float | str, list[State]]
-"""Totals by session, by lineage start, and by compaction in the session's file. A forked session without totals has an empty list, if its log is there."""
+"""Totals by session, by lineage start, and by compaction in the session's file.
+
+A forked session without totals has an empty list, if its log is there.
+"""
 
 
 class Base(NamedTuple):
