@@ -4,7 +4,6 @@ The checks change nothing, and neither read nor show a secret. They call the API
 trip uses a scripted model on this machine.
 """
 
-import os
 import platform
 import shutil
 import socket
@@ -18,6 +17,7 @@ from importlib.metadata import version as version_of_package
 from pathlib import Path
 from typing import Literal
 
+import psutil
 from pydantic_ai import Agent
 
 import cc_compat
@@ -146,27 +146,11 @@ def _temporary_folder() -> Check:
 
 def _memory(pool: int) -> Check:
     idle, planned = _IDLE_MB + (pool - 1) * _OWN_MB, pool * _PLANNED_MB
-    free = _free_memory_mb()
+    free = psutil.virtual_memory().available // _MB
     need = f"{pool} processes take {idle} MB when idle, and up to {planned} MB with long conversations"
-    if free is None:
-        return Check("memory", "skipped", f"{need}; this system does not report free memory")
     outcome: Outcome = "problem" if free < idle else "warning" if free < planned else "ok"
     advice = "" if outcome == "ok" else f"Use ClaudeCodeProvider(pool={max(1, free // _PLANNED_MB)})."
     return Check("memory", outcome, f"{need}; {free} MB are free", advice)
-
-
-def _free_memory_mb() -> int | None:
-    try:
-        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
-        return int(fields["MemAvailable"].split()[0]) // 1024
-    except (OSError, KeyError, ValueError):
-        pass
-    if sys.platform == "win32":
-        return None
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MB
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 async def _cli(cli: str | None) -> Check:
