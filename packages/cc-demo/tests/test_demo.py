@@ -179,7 +179,7 @@ def test_a_refused_key_ends_with_advice(box: Box) -> None:
 
 
 def interrupt(process: subprocess.Popen[str]) -> None:
-    """Ctrl-C as in a terminal: Claude Code gets it too."""
+    """Ctrl-C as in a terminal."""
     assert sys.platform != "win32"
     os.killpg(process.pid, signal.SIGINT)
 

@@ -87,10 +87,7 @@ def answered(claude: Anthropic) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, make_api: MakeAPI) -> None:
-    """MSG-40, MSG-41, MSG-42, MSG-45: a running answer ends before the server.
-
-    A terminal sends the signal to Claude Code's processes as well.
-    """
+    """MSG-40, MSG-41, MSG-42, MSG-45: a running answer ends before the server, also in a terminal."""
     if sys.platform == "win32":
         raise pytest.skip.Exception("needs POSIX")
     slow = make_api(always("Good day."), event_delay=0.02)

@@ -25,7 +25,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Session, StdioServer, Timeouts
+from cc_session import Session, SessionPool, StdioServer, Timeouts
 from cc_types import ClaudeCodeError
 
 from .conftest import STDIO_SERVER, bash, calling, echo, folders_in, is_alive, process_of, until
@@ -226,6 +226,14 @@ time.sleep(60)
         script.end()
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups")
+async def test_a_terminal_s_signals_reach_no_process(shared_pool: SessionPool) -> None:
+    """SES-77: they go to Python's whole process group, as from a notebook that interrupts a cell."""
+    async with shared_pool.lease() as session:
+        assert session.pid is not None
+        assert os.getpgid(session.pid) == os.getsid(session.pid) == session.pid
 
 
 def test_importing_starts_nothing() -> None:

@@ -54,7 +54,7 @@ class Signals:
         try:
             return await task
         except (Exception, asyncio.CancelledError) as error:
-            # In a terminal the signal goes to Claude Code too, whose end may come first.
+            # The work may fail when it is cancelled.
             if self._received is None:
                 raise
             raise StoppedBySignal from error

@@ -24,6 +24,8 @@ from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
+from typing_extensions import override
+
 from cc_types import ClaudeCodeError
 
 P = ParamSpec("P")
@@ -39,40 +41,50 @@ _EXIT_SECONDS = 15.0
 # policy has none, so that processes could not be started any more.
 if sys.platform == "win32":
     BackgroundLoop = asyncio.ProactorEventLoop
-elif sys.version_info >= (3, 14):
-    BackgroundLoop = asyncio.SelectorEventLoop
 else:
     _unix: Any = asyncio.unix_events
 
     class BackgroundLoop(asyncio.SelectorEventLoop):
-        """asyncio's loop with a private child watcher, the default kind in this Python version.
+        """asyncio's loop, which starts each process in a POSIX session of its own.
 
-        The override replaces the only method that asks the policy. `tests/test_background.py` notices when it changes;
-        with a plain `SelectorEventLoop`, processes start under policies that have a watcher.
+        A terminal's Ctrl-C, and a notebook's, goes to a whole process group. It would end the processes that later
+        requests need, and the SDK has no option against it.
+
+        Before Python 3.14 it also has a private child watcher, the default kind in this Python version. The override
+        replaces the only method that asks the policy. `tests/test_background.py` notices when it changes; with a plain
+        `SelectorEventLoop`, processes start under policies that have a watcher.
         """
 
-        def __init__(self) -> None:
-            super().__init__()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self._watcher = asyncio.DefaultEventLoopPolicy().get_child_watcher()
+        @override
+        async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+            loop: Any = super()
+            return await loop.subprocess_exec(*args, **options | {"start_new_session": True})
 
-        async def _make_subprocess_transport(
-            self, protocol: Any, args: Any, shell: Any, stdin: Any, stdout: Any, stderr: Any, bufsize: Any, **more: Any
-        ) -> Any:
-            loop: Any = self
-            ready = self.create_future()
-            transport = _unix._UnixSubprocessTransport(
-                self, protocol, args, shell, stdin, stdout, stderr, bufsize, waiter=ready, **more
-            )
-            self._watcher.add_child_handler(transport.get_pid(), loop._child_watcher_callback, transport)
-            try:
-                await ready
-            except BaseException:
-                transport.close()
-                await transport._wait()
-                raise
-            return transport
+        if sys.version_info < (3, 14):
+
+            def __init__(self) -> None:
+                super().__init__()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    self._watcher = asyncio.DefaultEventLoopPolicy().get_child_watcher()
+
+            async def _make_subprocess_transport(
+                self, protocol: Any, args: Any, shell: Any, stdin: Any, stdout: Any, stderr: Any, bufsize: Any,
+                **more: Any,
+            ) -> Any:  # fmt: skip
+                loop: Any = self
+                ready = self.create_future()
+                transport = _unix._UnixSubprocessTransport(
+                    self, protocol, args, shell, stdin, stdout, stderr, bufsize, waiter=ready, **more
+                )
+                self._watcher.add_child_handler(transport.get_pid(), loop._child_watcher_callback, transport)
+                try:
+                    await ready
+                except BaseException:
+                    transport.close()
+                    await transport._wait()
+                    raise
+                return transport
 
 
 class _Background:

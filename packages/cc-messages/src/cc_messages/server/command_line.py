@@ -10,14 +10,13 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from cc_session import PoolLimits
-from cc_session.internals import find_cli, login_advice, on_background
+from cc_session.internals import find_cli, login_advice
 from cc_types import ClaudeCodeError
 
 from ..transport import ClaudeCodeTransport
@@ -108,7 +107,7 @@ def _serve(options: argparse.Namespace) -> int:
     from .connections import serve_until_signal
 
     async def run(listener: socket.socket) -> None:
-        async with _own_sessions(), transport:
+        async with transport:
             await serve_until_signal(app, listener, grace_seconds=options.grace_seconds)
 
     with _listen(options.host, options.port) as listener:
@@ -119,31 +118,6 @@ def _serve(options: argparse.Namespace) -> int:
         _announce(listener, app.state.token if token is None else None)
         asyncio.run(run(listener))
     return 0
-
-
-@asynccontextmanager
-async def _own_sessions() -> AsyncGenerator[None]:
-    """Start Claude Code's processes in their own POSIX sessions, out of reach of a terminal's Ctrl-C.
-
-    It goes to a whole process group, and would break off answers that still have time to end. The SDK, which starts the
-    processes, has no option for it, and blocking or ignoring the signal does not help: Claude Code has a handler, and a
-    thread that blocks nothing. So it is a default of the event loop that all these processes live on.
-    """
-
-    async def running_loop() -> asyncio.AbstractEventLoop:
-        return asyncio.get_running_loop()
-
-    loop: Any = await on_background(running_loop)
-    start = loop.subprocess_exec
-
-    def start_in_session(*arguments: Any, **options: Any) -> Any:
-        return start(*arguments, **{**options, "start_new_session": True})
-
-    loop.subprocess_exec = start_in_session
-    try:
-        yield
-    finally:
-        del loop.subprocess_exec  # the class still has the method
 
 
 def _token(options: argparse.Namespace) -> str | None:
