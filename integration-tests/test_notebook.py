@@ -45,15 +45,20 @@ def test_the_notebook_runs_in_a_kernel(loopback: LoopbackServer, tmp_path: Path)
     assert [len(body["messages"]) for body in loopback.requests] == [1, 3, 5, 7, 1, 1, 3]
 
 
-def test_run_sync_in_a_cell_fails_as_the_page_says(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """MODEL-113"""
+def test_run_sync_and_an_interrupt_do_as_the_page_says(loopback: LoopbackServer, tmp_path: Path) -> None:
+    """MODEL-113: an interrupt is a signal to the kernel's whole process group."""
     notebook = read_notebook()
-    notebook.cells = [notebook.cells[1], {**notebook.cells[1], "source": "agent.run_sync('Hello!')"}]
-    errors = run_cells(nbformat.from_dict(notebook), loopback, tmp_path, allow_errors=True)  # pyright: ignore[reportUnknownMemberType]
-    message = f"{errors[-1].ename}: {errors[-1].evalue}"
+    run = "await agent.run('Hello!')\nprint(sorted(child.pid for child in psutil.Process().children()))"
+    interrupt = "import os, signal\nos.killpg(os.getpgrp(), signal.SIGINT)"
+    sources = ["agent.run_sync('Hello!')", f"import psutil\n{run}", interrupt, run]
+    notebook.cells = [notebook.cells[1], *({**notebook.cells[1], "source": source} for source in sources)]
+    refused, before, interrupted, after = run_cells(nbformat.from_dict(notebook), loopback, tmp_path, allow_errors=True)  # pyright: ignore[reportUnknownMemberType]
+    message = f"{refused.ename}: {refused.evalue}"
     assert message == "RuntimeError: This event loop is already running"
     assert message in " ".join(PAGE.split())
-    assert not loopback.requests
+    assert interrupted.ename == "KeyboardInterrupt"
+    assert before.text == after.text != "[]\n"
+    assert len(loopback.requests) == 4
 
 
 def test_the_page_shows_cells_of_the_notebook() -> None:
