@@ -64,11 +64,12 @@ async def test_a_tool_runs_in_the_folder_and_is_reported_as_claude_codes(
     assert [message["role"] for message in warm] == ["user", "assistant", "user", "assistant", "user"]
 
 
-async def test_only_what_is_named_runs(several: Client, folder: Path) -> None:
-    """ARCH-27"""
+@pytest.mark.parametrize("policy", [None, Policy(default="allow")], ids=["no policy", "a policy that allows more"])
+async def test_only_what_is_named_runs(several: Client, folder: Path, policy: Policy | None) -> None:
+    """ARCH-27: a policy opens no more of a tool than its name does."""
     commands = ["git --version", "touch made", "git --version; touch made"]
     several.script(*([call("Bash", command=command)] for command in commands), "Done.")
-    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash(git *)"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash(git *)"], policy=policy, cwd=folder)):
         texts = results(await several.ask("Go."))
     assert "git version" in texts[0]
     assert not (folder / "made").exists()

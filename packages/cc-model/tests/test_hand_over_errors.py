@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from claude_agent_sdk import InMemorySessionStore
 from pydantic_ai.messages import (
     BinaryContent,
     DocumentUrl,
@@ -288,8 +289,9 @@ async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None
     with pytest.raises(HandOverError, match="is not a folder"):
         await to_claude_code(history, tmp_path / "missing")
     written = await to_claude_code(history, tmp_path, config_dir=tmp_path)
-    with pytest.raises(HandOverError, match="session_id='x' is not a UUID"):
-        await to_claude_code(history, tmp_path, session_id="x", config_dir=tmp_path)
+    for store in (None, InMemorySessionStore()):
+        with pytest.raises(HandOverError, match="session_id='x' is not a UUID"):
+            await to_claude_code(history, tmp_path, session_id="x", config_dir=tmp_path, store=store)
     with pytest.raises(HandOverError, match=f"session {written.session_id} exists"):
         await to_claude_code(history, tmp_path, session_id=written.session_id, config_dir=tmp_path)
 

@@ -163,10 +163,10 @@ def test_a_failure_is_reported_without_secrets(
     """MODEL-116"""
     monkeypatch.setenv("MY_GATEWAY_TOKEN", "hidden-value")
     secrets = ["ada@example.com", KEY, "hidden-value", "https://gateway.example.com/a?b=c", str(Path.home())]
-    secrets.append("0b1c2d3e-0000-4724-a7af-111260ba8285")
+    secrets += ["0b1c2d3e-0000-4724-a7af-111260ba8285", "req_011CSHoEeqs5C35K2UUqR7Fy"]
     message = f"not | allowed: {' '.join(secrets)}"
     text = scrub(message)
-    assert text == "not / allowed: <email> <secret> <secret> <address> ~ <id>"
+    assert text == "not / allowed: <email> <secret> <secret> <address> ~ <id> <id>"
     api.fail_next(403, message=message, times=2)
     assert live(report, "--yes", "--max-usd", "0.05") == 1
     written = report.read_text("utf-8")

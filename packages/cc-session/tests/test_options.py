@@ -8,7 +8,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, sealed_options
-from cc_session.internals import Login, api_address, login_of
+from cc_session.internals import Launch, Login, api_address, login_of
 
 from .conftest import ask
 
@@ -111,3 +111,13 @@ async def test_without_an_api_key_a_session_starts_as_well(server: LoopbackServe
 
     assert not server.requests[-1]["tools"]
     assert server.calls[-1].headers["authorization"] == "Bearer token"
+
+
+@pytest.mark.parametrize(
+    "name", ["ANTHROPIC_API_KEY", "CLOUD_ML_REGION", "VERTEX_REGION_CLAUDE_SONNET_5", "HTTPS_PROXY"]
+)
+def test_a_changed_login_or_address_needs_another_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-61."""
+    before = Launch(options=sealed_options()).key
+    monkeypatch.setenv(name, "another")
+    assert Launch(options=sealed_options()).key != before

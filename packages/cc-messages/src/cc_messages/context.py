@@ -48,8 +48,8 @@ class ClaudeCodeTools:
     """Claude Code's own tools that a request may use; by default it has none.
 
     All tools, folders, servers, sub-agents and skills that are not named are denied without asking, unless a policy
-    requires a question. Requests share processes if only the folder and the definitions of MCP servers differ, and
-    there are no skills. Policies and callbacks are compared by identity.
+    requires a question. Requests share processes if only the folder (not with a subscription) and the definitions of
+    MCP servers differ, and there are no skills. Policies and callbacks are compared by identity.
 
     Raises:
         ValueError: `tools` has an entry that is not a tool name, or that misspells one.
@@ -57,10 +57,11 @@ class ClaudeCodeTools:
     """
 
     tools: Sequence[str]
-    """Allowed tools, written like Claude Code's rules: `"Read"`, `"Bash(git *)"`. All others are denied, unless the
-    policy allows them."""
+    """Allowed tools, written like Claude Code's rules: `"Read"`, `"Bash(git *)"`. All others are missing, and other
+    calls of these are denied: a policy that allows them opens no more."""
     policy: Policy | None = None
-    """Additional policy for every call. Its callbacks run in the request's event loop."""
+    """Additional policy for every call. Its callbacks run in the request's event loop, which a function that is not a
+    coroutine function blocks."""
     defers: bool = False
     """True if a call that the policy asks about ends the answer, like a call to the caller's tools. Its result in a
     later request is then the decision: `cc_messages.APPROVED`, or the reason against it."""
@@ -72,7 +73,7 @@ class ClaudeCodeTools:
     """Skills by name, from `.claude/skills` in the folder or the user's configuration; no other file there is read.
     They add the tool `Skill`."""
     questions: Questions | None = None
-    """The answers to questions to the user, in the request's event loop. Without it they are refused."""
+    """The answers to questions to the user, likewise in the request's event loop. Without it they are refused."""
     cwd: str | Path | None = None
     """The tools' working folder; the transport's if None."""
     max_turns: int | None = None

@@ -112,8 +112,10 @@ def claude_code(
 
     Args:
         provider: Process pool; by default the pool that all models without a provider share.
-        tools: Claude Code's own tools, in Claude Code's rule syntax: `"Read"`, `"Bash(git *)"`. All others are denied.
-        policy: Further rules for every call, and the callback that approves calls.
+        tools: Claude Code's own tools, in Claude Code's rule syntax: `"Read"`, `"Bash(git *)"`. All others are denied,
+            also if the policy allows them.
+        policy: Further rules for every call, and the callback that approves calls. It runs in the run's event loop,
+            which a function that is not a coroutine function blocks; that of `questions` likewise.
         approvals: True if calls that the policy asks about become deferred approvals: the agent's run ends with
             `DeferredToolRequests`, and a run with the results continues, in any process. The model then repeats an
             approved call, which takes another API call, and the call runs. For `run_stream()`, name such a tool in

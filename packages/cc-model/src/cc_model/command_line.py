@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--live",
         action="store_true",
-        help="run a dozen scenarios on the API, which costs some cents, and write a report",
+        help="run eleven scenarios on the API, which costs some cents, and write a report",
     )
     doctor.add_argument("--yes", action="store_true", help="with --live: do not ask before it begins")
     doctor.add_argument(

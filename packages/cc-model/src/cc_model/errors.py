@@ -35,7 +35,6 @@ _FALLBACK = "FallbackModel can ask another model."
 _SHOULD_RETRY = "x-should-retry"
 # The client itself sends this header, which counts from 0.
 _RETRY_COUNT = "x-stainless-retry-count"
-_MESSAGE_CHARACTERS = 200
 
 
 class ToolsetNotRegisteredError(ClaudeCodeError):
@@ -151,6 +150,6 @@ def _is_repeated(response: httpx2.Response) -> bool:
 async def _reason(response: httpx2.Response) -> str:
     await response.aread()
     with suppress(ValueError, KeyError, TypeError, AttributeError):
-        error = response.json()["error"]
-        return f"{response.status_code} {error['type']}: {' '.join(error['message'].split())[:_MESSAGE_CHARACTERS]}"
+        # Not the message, which can quote the request.
+        return f"{response.status_code} {response.json()['error']['type']}"
     return f"status {response.status_code}"

@@ -254,10 +254,12 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> RequestUsage:
-        """Return the API's token count for a request, without Claude Code's additions. No process is used.
+        """Return the API's token count for a request, without Claude Code's additions.
+
+        A process is used only to find an alias's id, once.
 
         Raises:
-            ModelHTTPError: There is no API key (status 404), or the API refuses.
+            ModelHTTPError: There is no API key or gateway's token (status 404), or the API refuses.
         """
         return await super().count_tokens(
             with_own_parts(messages, self.system), model_settings, without_mcp_servers(model_request_parameters)

@@ -40,8 +40,9 @@ class ClaudeCodeProvider(AnthropicProvider):
         pool: Maximum number of Claude Code processes, and so of simultaneous requests; more wait. Or all limits, such
             as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready, from `async with`, `start()` or the
             first request on.
-        env: Environment variables for the processes, in addition to this process's environment. `ANTHROPIC_API_KEY`, if
-            set in either, is the login; otherwise the login is that of the `claude` command.
+        env: Environment variables for the processes, in addition to this process's environment. The login is the
+            first of these in either: a cloud provider, a subscription's token in `ANTHROPIC_AUTH_TOKEN`,
+            `ANTHROPIC_API_KEY`, a gateway's token in `ANTHROPIC_AUTH_TOKEN`, that of the `claude` command.
         cwd: Working directory for Claude Code's own tools; an empty private folder if None.
         cli_path: Claude Code CLI to run; the CLI in claude-agent-sdk if None.
         timeouts: Limits for the wait for a process (`queue`), a request (`turn`), silence (`silence`), and more.

@@ -54,8 +54,8 @@ _prices = cache(Prices)
 class RequestLog:
     """File with a line for each request: agent, model, tokens, cost, milliseconds, and whether a process was started.
 
-    The file is readable by this user only. `cc-convert report agent FILE` sums it up. A failed write is logged as a
-    warning, and fails no request.
+    A new file is readable by this user only. `cc-convert report agent FILE` sums it up. The first of failed writes
+    is logged as a warning, and none fails a request.
 
     Args:
         path: The file, created with the first line; its folder must exist.

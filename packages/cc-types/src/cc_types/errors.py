@@ -82,7 +82,7 @@ class ProcessExitedError(CLIConnectionError):
     stderr_tail: str
     """The last 4,000 characters in the process's stderr."""
     phase: str | None
-    """The phase in which the process exited, such as `initialize` or `turn`."""
+    """The phase in which the process exited, such as `connect` or `turn`."""
 
     def __init__(self, *, exit_code: int | None, stderr_tail: str = "", phase: str | None = None) -> None:
         self.exit_code = exit_code

@@ -18,7 +18,7 @@ from typing import Any, cast
 from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 from typing_extensions import override
 
-from cc_session import Content, McpServer, McpServerFailedError, Policy, Questions
+from cc_session import Ask, Content, McpServer, McpServerFailedError, Policy, Questions, Verdict
 from cc_session.internals import (
     PLAIN_NAMES_ENV,
     Launch,
@@ -47,6 +47,21 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 # The plugin's name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
+
+
+class _Narrowed(Policy):
+    """A policy that opens no more of a tool than its name with arguments does, such as `Bash(git *)`."""
+
+    def __init__(self, policy: Policy, ask: Ask | None, own_tools: ClaudeCodeTools) -> None:
+        super().__init__(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout)
+        self._policy, self._opened = policy, {*own_tools.tools}
+        self._limited = {*own_tools.names} - self._opened
+
+    @override
+    def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:
+        verdict = self._policy.verdict(tool, input)
+        is_limited = verdict.behavior == "allow" and tool in self._limited
+        return replace(verdict, behavior="pass") if is_limited else verdict
 
 
 class LoopPlan(RequestPlan):
@@ -141,8 +156,10 @@ class LoopPlan(RequestPlan):
     def _policy(self, own_tools: ClaudeCodeTools) -> Policy | None:
         """Return the tools' policy, which asks in the current caller's event loop, or by `Approvals`."""
         policy = own_tools.policy
-        if policy is None or (policy.ask is None and not own_tools.defers):
-            return policy
+        if policy is None:
+            return None
+        if policy.ask is None and not own_tools.defers:
+            return _Narrowed(policy, policy.ask, own_tools)
 
         async def answer(tool: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
             reading = self._reading
@@ -153,7 +170,7 @@ class LoopPlan(RequestPlan):
             assert policy.ask is not None  # noqa: S101  # a policy without it asks by `approvals`
             return await self._there(policy.ask, tool, arguments, context)
 
-        return Policy(policy.rules, default=policy.default, ask=answer, timeout=policy.timeout)
+        return _Narrowed(policy, answer, own_tools)
 
     async def _there(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function in the current caller's event loop."""

@@ -42,7 +42,7 @@ _LEAST_SECRET = 6
 _PATTERNS = (
     (re.compile(r"sk-[\w-]{4,}"), "<key>"),
     (re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"), "<email>"),
-    (re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<id>"),
+    (re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:msg|org|req|srvtoolu|toolu)[_-]\w{4,}"), "<id>"),
     (re.compile(r"https?://(?!api\.anthropic\.com)[^\s'\"]+"), "<address>"),
 )
 

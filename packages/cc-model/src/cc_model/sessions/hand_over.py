@@ -35,6 +35,7 @@ from .transcripts import (
     HandOverError,
     absolute_folder,
     as_the_model_sees,
+    checked_id,
     find_file,
     kinds_left_out,
     new_entries,
@@ -95,7 +96,7 @@ async def to_claude_code(
         HandOverError: The history is empty, it ends in calls without results, Claude cannot carry a part of it, or the
             session exists, or the id is not a UUID, or `cwd` is not a folder.
     """
-    folder, session_id = absolute_folder(cwd), session_id or str(uuid4())
+    folder, session_id = absolute_folder(cwd), checked_id(session_id or str(uuid4()))
     body = await APIMapper().request_body(messages)
     left_out = Counter[str]()
     history = _checked(unfolded_messages(body["messages"]), left_out)

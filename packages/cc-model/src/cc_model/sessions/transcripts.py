@@ -125,8 +125,7 @@ async def read_store(store: SessionStore, key: SessionKey) -> Entries:
 
 def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir: str | Path | None) -> Path:
     """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder."""
-    if not _is_id(session_id):
-        raise HandOverError(f"session_id={session_id!r} is not a UUID: use str(uuid4())")
+    checked_id(session_id)
     project = config_folder(config_dir) / "projects" / _project_folder(cwd)
     path = project / f"{session_id}.jsonl"
     if path.exists():
@@ -205,6 +204,13 @@ def _is_id(text: str) -> bool:
         return str(UUID(text)) == text.lower()
     except ValueError:
         return False
+
+
+def checked_id(session_id: str) -> str:
+    """Return a session id, which must have the form that the CLI takes."""
+    if not _is_id(session_id):
+        raise HandOverError(f"session_id={session_id!r} is not a UUID: use str(uuid4())")
+    return session_id
 
 
 def as_the_model_sees(entries: Iterable[SessionStoreEntry]) -> list[SessionStoreEntry]:

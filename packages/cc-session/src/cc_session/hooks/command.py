@@ -57,9 +57,9 @@ def command_hook(
     - Exit code 2: the event is blocked, with stderr as the reason.
     - Any other exit code: it is logged, without any effect.
 
-    A program fails if it cannot be started, takes too long, is killed by a signal, prints more than 1 MiB, or prints
-    JSON that is not an answer. At the timeout, and when the turn is interrupted, it is killed with the whole process
-    group; also when Python dies, on a system that has `/proc`.
+    A program fails if it cannot be started, takes too long, is killed by a signal, prints more than 1 MiB, or 64 KiB on
+    stderr, or prints JSON that is not an answer. At the timeout, and when the turn is interrupted, it is killed with
+    the whole process group; also when Python dies, on a system that has `/proc`.
 
     Args:
         event: A hook event, as for `hook()`.

@@ -63,7 +63,11 @@ _PYTHON_ONLY = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookResult:
-    """Result of a hook. With no field set it means no opinion. A field that the event does not use is a failure."""
+    """Result of a hook. With no field set it means no opinion.
+
+    A change of input, output or context that the event does not take is a failure; a decision that it does not take has
+    no effect.
+    """
 
     decision: Literal["allow", "deny", "ask"] | None = None
     """Decision on the event. Among several hooks, deny overrides ask, and ask overrides allow. On `Stop` and
@@ -117,7 +121,7 @@ class Hook(Generic[InputT]):
     matcher: str | None = None
     """Tools, or other subjects of the event; None is all."""
     timeout: float = 30.0
-    """Seconds until it is cancelled and has failed."""
+    """Seconds until it is cancelled and has failed; a function in a thread runs on, without effect."""
     on_error: OnError = "block"
     """Effect of a failure."""
     runs_here: bool = False
@@ -158,7 +162,7 @@ def hook(
     The function takes the event's input, for which the SDK has types. A coroutine function runs on the event loop of
     the turn's caller, any other function in a thread.
 
-    A hook fails when it raises, exceeds the timeout, or returns None or a field that the event does not use. The
+    A hook fails when it raises, exceeds the timeout, or returns None, or a change that the event does not take. The
     failure is logged and blocks the event: the tool does not run, the prompt is not sent. On `Stop`, `SubagentStop`,
     `StopFailure`, `SessionEnd` and other events that report a past action, there is nothing to block.
 
@@ -170,7 +174,7 @@ def hook(
             `,` only is a list of exact names, split at `|` or `,`, as in `"Edit|Write"`: `bash` and `Bas` do not match
             `Bash`. Anything else is a JavaScript regular expression that may match anywhere in a name, as in
             `mcp__.*__write` and `^Note`. An MCP tool's name is `mcp__server__tool`.
-        timeout: Seconds until it is cancelled and has failed.
+        timeout: Seconds until it is cancelled and has failed; a function in a thread runs on, without effect.
         on_error: `"continue"` to go on as if it had no opinion when it fails.
 
     Raises:

@@ -58,7 +58,8 @@ class Questions:
 
     answer: Answer
     """Returns the answer, or None to refuse. A coroutine function runs on the event loop of the turn's caller, any
-    other function in a thread. Cancelled when the turn ends, and after `Timeouts.question` seconds.
+    other function in a thread, where it runs on, without effect, when the turn ends or `Timeouts.question` seconds are
+    over; a coroutine is cancelled then.
 
     The answer to a question: for each question's text, a text, which need not be an option, or several in a list. To a
     form: its fields, and `{}` to agree to an address (mode `"url"`). To a dialog: the result, as the CLI defines it."""
@@ -99,6 +100,9 @@ class QuestionDesk:
             case {"subtype": "elicitation", "mcp_server_name": str(server), "message": str(text)}:
                 question = Question(kind="form", source=server, text=text, details=request)
                 content, refusal = await self._answer(None, question)
+                if not refusal and not isinstance(content, Mapping):
+                    logger.error("The answer to a form of %s is not used: it is %r, not a dict", server, type(content))
+                    refusal = "the program's answer has a wrong type"
                 response = {"action": "decline"} if refusal else {"action": "accept", "content": content}
             case {"subtype": "request_user_dialog", "dialog_kind": str(kind), "payload": {**payload}}:
                 question = Question(kind="dialog", source=kind, text="", details=payload)

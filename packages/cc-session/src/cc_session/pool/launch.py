@@ -31,8 +31,12 @@ from ..process.options import Login, is_sealed, login_of, sealed_options
 from ..process.transport import EXACT_MODES, SettingValues
 from ..session.extensions import SessionSetup
 
-# Beginnings of this process's environment variables that choose a login or an API. Others are read at the start.
-_LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
+# Beginnings of this process's environment variables that choose a login or an API, or the way to it. Others are read at
+# the start.
+_LOGIN = (
+    "ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "CLOUDSDK_", "CLOUD_ML_", "GCLOUD_", "GOOGLE_", "HOME", "HTTPS_PROXY",
+    "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "VERTEX_", "http_proxy", "https_proxy", "no_proxy",
+)  # fmt: skip
 
 # Options with which a conversation does not begin empty, belongs to a named session, or has a token budget that shrinks
 # with each lease.

@@ -72,7 +72,8 @@ class Session:
             mcp_servers: MCP servers by name, in addition to the servers in the options; `set_mcp_servers()` replaces
                 them. With sealed options their tools may be called unless there is a policy.
             require_mcp: If true, a server that does not start is an error. Otherwise the session lacks the tools.
-            questions: The answers to questions to the user. Without it they are refused, and Claude has no tool to ask.
+            questions: The answers to questions to the user. Without it they are refused, and Claude has no tool to ask,
+                unless the policy's `ask` or `can_use_tool` answers.
             timeouts: Limits on waits.
             transport: Connection to a CLI that is not a process on this machine; the transport applies `options`.
 
@@ -113,7 +114,7 @@ class Session:
 
     @property
     def death(self) -> Exception | None:
-        """Reason why the process ended, if it ended by itself."""
+        """Reason why the process ended by itself, or was discarded because it did not answer."""
         return None if self._term.is_over else self._core.connection.death
 
     @property
@@ -124,7 +125,7 @@ class Session:
 
     @property
     def last_user_uuid(self) -> str | None:
-        """Uuid of the last user message sent."""
+        """Uuid of the last user message sent to the process, perhaps in an earlier lease."""
         return None if self._term.is_over else self._core.history.last_sent
 
     @property

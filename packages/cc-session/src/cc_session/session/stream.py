@@ -102,7 +102,7 @@ class TurnStream(AsyncIterator[Message]):
             TurnError: The turn failed; comes after the result.
             TurnTimeoutError: The turn took too long.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
-            RuntimeError: The stream is read outside the `async with` block.
+            RuntimeError: The stream is read before the `async with` block; after it there are no more messages.
         """
         sent = self._sent
         if sent.is_read or self._is_over:
