@@ -45,7 +45,8 @@ class PoolStats:
     resets: int
     """Resets to an empty conversation."""
     recycled: Mapping[str, int]
-    """Number of ended processes per reason: see `SessionPool`."""
+    """Number of ended processes per reason: see `SessionPool`; a transport also has `"mixed"`, for a call with another
+    request's parameters."""
     start_seconds: tuple[float, ...]
     """Durations of the last starts, at most a hundred, in seconds."""
     memory_mb: float
