@@ -167,7 +167,7 @@ async def test_a_wait_that_the_api_requests_is_reported_before_it_begins(
     [record] = caplog.records
     assert (record.name, record.levelno) == ("cc_model.errors", logging.WARNING)
     assert "Waiting 120 seconds" in record.getMessage()
-    assert "429 rate_limit_error: Too many tokens." in record.getMessage()
+    assert record.getMessage().endswith(": 429 rate_limit_error")  # the text may quote the request
 
 
 @pytest.mark.parametrize("headers", [{"retry-after": "60"}, {"retry-after-ms": "60000"}])

@@ -45,10 +45,10 @@ else:
     _unix: Any = asyncio.unix_events
 
     class BackgroundLoop(asyncio.SelectorEventLoop):
-        """asyncio's loop, which starts each process in a POSIX session of its own.
+        """asyncio's loop, which starts each process in a process group of its own.
 
         A terminal's Ctrl-C, and a notebook's, goes to a whole process group. It would end the processes that later
-        requests need, and the SDK has no option against it.
+        requests need, and the SDK has no option against it. Not in a session of its own: Linux schedules these apart.
 
         Before Python 3.14 it also has a private child watcher, the default kind in this Python version. The override
         replaces the only method that asks the policy. `tests/test_background.py` notices when it changes; with a plain
@@ -58,7 +58,9 @@ else:
         @override
         async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
             loop: Any = super()
-            return await loop.subprocess_exec(*args, **options | {"start_new_session": True})
+            # A new session has a new group.
+            group = {} if options.get("start_new_session") else {"process_group": 0}
+            return await loop.subprocess_exec(*args, **options | group)
 
         if sys.version_info < (3, 14):
 

@@ -139,6 +139,8 @@ async def start_watchdog(pid: int, folder: Path) -> Callable[[], Awaitable[None]
             stderr=DEVNULL,
             # Nothing else: our environment may hold keys.
             env={"PATH": os.environ.get("PATH", os.defpath)},
+            # A signal to our session must not reach it.
+            start_new_session=True,
         )
     except BaseException:
         _stdins.discard(stdin_to_write)
