@@ -188,8 +188,8 @@ def _select(chosen: Filter, rows: Sequence[FilteredT], time: Callable[[FilteredT
     """Return the rows that pass; if none does, tell which part of a name no row has."""
     selected = chosen.select(rows, time)
     if rows and not selected:
-        for name, part, known in chosen.unmatched(rows):
-            say(f"note: no request has the {name} {part!r}{did_you_mean(part, known)}")
+        for name, part, matches in chosen.unmatched(rows):
+            say(f"note: no request has the {name} {part!r}{did_you_mean(part, matches)}")
     return selected
 
 

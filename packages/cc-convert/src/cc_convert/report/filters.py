@@ -60,10 +60,10 @@ class Filter(NamedTuple):
         texts = {name: text for name, text in self._asdict().items() if text and isinstance(text, str)}
         for name, text in texts.items():
             if not Filter()._replace(**{name: text}).select(rows, lambda _: None):
-                known = {getattr(row, name) for row in rows}
+                matches = {getattr(row, name) for row in rows}
                 if name in ("project", "model"):
-                    known |= {part for whole in known for part in re.split(r"[/\\-]", whole) if len(part) > 2}
-                yield name, text, known - {""}
+                    matches |= {part for whole in matches for part in re.split(r"[/\\-]", whole) if len(part) > 2}
+                yield name, text, matches - {""}
 
     def _passes(self, row: _Filtered, time: float | None) -> bool:
         if self.since is not None and (time is None or time < self.since):

@@ -54,8 +54,8 @@ class _Narrowed(Policy):
 
     def __init__(self, policy: Policy, ask: Ask | None, own_tools: ClaudeCodeTools) -> None:
         super().__init__(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout)
-        self._policy, self._opened = policy, {*own_tools.tools}
-        self._limited = {*own_tools.names} - self._opened
+        self._policy = policy
+        self._limited = {*own_tools.names} - {*own_tools.tools}
 
     @override
     def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:
@@ -159,7 +159,7 @@ class LoopPlan(RequestPlan):
         if policy is None:
             return None
         if policy.ask is None and not own_tools.defers:
-            return _Narrowed(policy, policy.ask, own_tools)
+            return _Narrowed(policy, None, own_tools)
 
         async def answer(tool: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
             reading = self._reading
