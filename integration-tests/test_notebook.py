@@ -1,5 +1,6 @@
 """The example notebook runs in a Jupyter kernel, and the page about Jupyter shows its cells."""
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +27,8 @@ def run_cells(notebook: Any, loopback: LoopbackServer, folder: Path, *, allow_er
         client = NotebookClient(
             notebook, timeout=50, allow_errors=allow_errors, resources={"metadata": {"path": str(folder)}}
         )
-        client.execute()  # pyright: ignore[reportUnknownMemberType]
+        # Not `execute()`, which leaves an event loop open.
+        asyncio.run(client.async_execute())  # pyright: ignore[reportUnknownMemberType]
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
