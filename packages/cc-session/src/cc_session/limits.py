@@ -7,9 +7,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from .identity import value_class
+
 _NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission", "question"})
 
 
+@value_class
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
     """Limits on a session's waits, in seconds. None, where allowed, means no limit.

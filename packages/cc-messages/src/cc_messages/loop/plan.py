@@ -7,7 +7,7 @@ variables and servers. So it gets a request's skills, by name, as a plugin: a fo
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -52,10 +52,13 @@ _PLUGIN = "skills"
 class _Narrowed(Policy):
     """A policy that opens no more of a tool than its name with arguments does, such as `Bash(git *)`."""
 
+    _policy: Policy
+    _limited: Set[str]
+
     def __init__(self, policy: Policy, ask: Ask | None, own_tools: ClaudeCodeTools) -> None:
         super().__init__(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout)
-        self._policy = policy
-        self._limited = {*own_tools.names} - {*own_tools.tools}
+        object.__setattr__(self, "_policy", policy)
+        object.__setattr__(self, "_limited", {*own_tools.names} - {*own_tools.tools})
 
     @override
     def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:

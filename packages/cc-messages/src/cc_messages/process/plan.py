@@ -20,7 +20,7 @@ request: of the CLI's messages, a reading takes only the events in the API's one
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -255,16 +255,16 @@ class Allowance:
         self._is_repeated = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestLaunch(Launch):
     """The launch of a process that answers Messages API requests."""
 
-    plan: Callable[[], RequestPlan] = field(compare=False)
+    plan: Callable[[], RequestPlan]
     tool_server: ToolServerKey | None = None
     """The caller's tools that the CLI calls; None if there are none."""
     loop_key: object = None
     """The key's part for the CLI's own loop."""
-    builder: "LaunchBuilder" = field(compare=False)
+    builder: "LaunchBuilder"
 
     @override
     def _companions(self) -> object:

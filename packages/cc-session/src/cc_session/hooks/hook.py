@@ -17,6 +17,7 @@ from claude_agent_sdk import HookJSONOutput
 
 from cc_types import JsonValue
 
+from ..identity import value_class
 from ..limits import checked_seconds
 
 OnError: TypeAlias = Literal["block", "continue"]
@@ -110,6 +111,7 @@ HookReturn: TypeAlias = HookResult | HookJSONOutput
 HookFunction: TypeAlias = Callable[[InputT], Awaitable[HookReturn] | HookReturn]
 
 
+@value_class
 @dataclass(frozen=True, slots=True, eq=False)
 class Hook(Generic[InputT]):
     """A hook for `Session.open(hooks=…)`, made by `hook()` or `command_hook()`. A call to it calls the function."""

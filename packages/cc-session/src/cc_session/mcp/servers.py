@@ -18,6 +18,7 @@ from mcp.types import ContentBlock, TextContent
 
 from cc_types import JsonValue
 
+from ..identity import value_class
 from ..process.options import without_login
 
 PLAIN_NAMES_ENV: Final[Mapping[str, str]] = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
@@ -52,6 +53,7 @@ InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
 """A server object as the `mcp` package has it."""
 
 
+@value_class
 @dataclass(frozen=True, slots=True)
 class StdioServer:
     """Server that is a program, used over stdin and stdout. The CLI starts and ends it.
@@ -109,6 +111,7 @@ class _UrlServer:
         return {"type": self._kind, "url": self.url, "headers": {**self.headers}}
 
 
+@value_class
 @dataclass(frozen=True, slots=True, repr=False)
 class SSEServer(_UrlServer):
     """A server at a URL, with the older transport of server-sent events.
@@ -121,6 +124,7 @@ class SSEServer(_UrlServer):
     _kind = "sse"
 
 
+@value_class
 @dataclass(frozen=True, slots=True, repr=False)
 class HTTPServer(_UrlServer):
     """A server at a URL, with the streamable HTTP transport.

@@ -151,6 +151,7 @@ class Verdict:
     """The reason, for the model or the asked callback."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Policy:
     """Rules for all tool calls in a session, for `Session.open(policy=…)`.
 
@@ -172,24 +173,20 @@ class Policy:
         ValueError: The default is unknown.
     """
 
-    def __init__(
-        self,
-        rules: Sequence[Rule] = (),
-        *,
-        default: Default = "pass",
-        ask: Ask | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        if default not in ("pass", "allow", "ask", "deny"):
-            raise ValueError(f"the default is 'pass', 'allow', 'ask' or 'deny', not {default!r}")
-        if timeout is not None:
-            checked_seconds(timeout, "policy")
-        self.rules = tuple(rules)
+    rules: Sequence[Rule] = ()
+    _: KW_ONLY
+    default: Default = "pass"
+    ask: Ask | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.default not in ("pass", "allow", "ask", "deny"):
+            raise ValueError(f"the default is 'pass', 'allow', 'ask' or 'deny', not {self.default!r}")
+        if self.timeout is not None:
+            checked_seconds(self.timeout, "policy")
+        object.__setattr__(self, "rules", tuple(self.rules))
         if not_rules := [rule for rule in self.rules if type(rule) is not Rule]:
             raise TypeError(f"the rules of a policy are a sequence of Rule, not of {type(not_rules[0]).__name__}")
-        self.default: Default = default
-        self.ask = ask
-        self.timeout = timeout
 
     @classmethod
     def read_only(cls) -> Self:

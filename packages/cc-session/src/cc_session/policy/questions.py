@@ -15,6 +15,7 @@ from claude_agent_sdk import HookContext, HookJSONOutput, PermissionResult, Perm
 from cc_types import JsonValue
 
 from ..hooks.calls import CallbackRunner
+from ..identity import value_class
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Question:
 Answer: TypeAlias = Callable[[Question], Awaitable[JsonValue] | JsonValue]
 
 
+@value_class
 @dataclass(frozen=True, slots=True)
 class Questions:
     """The program's answers to questions to the user, for `Session.open(questions=…)`.
@@ -71,6 +73,7 @@ class Questions:
             raise TypeError(f"Questions() takes the function that answers, not {self.answer!r}")
         if isinstance(self.dialogs, str):
             raise ValueError(f"dialogs is a sequence of names, not a text: write dialogs=[{self.dialogs!r}]")
+        object.__setattr__(self, "dialogs", tuple(self.dialogs))
 
 
 class QuestionDesk:

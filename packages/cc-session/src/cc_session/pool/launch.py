@@ -14,15 +14,18 @@ Settings that the CLI can change on a warm process without a trace in its reques
 """
 
 import os
-from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromptPreset, ToolsPreset
+from typing_extensions import override
 
 from ..hooks.hook import Hook
+from ..identity import identity
 from ..limits import Timeouts
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
@@ -71,13 +74,13 @@ class LeaseOverrides(TypedDict, total=False):
     timeouts: Timeouts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Launch(SessionSetup):
-    """Arguments of `Session.open()`, copied, so that later changes by the caller have no effect."""
+    """Arguments of `Session.open()`, and what a process for them has in common with others."""
 
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
-    settings: SettingValues = field(init=False, repr=False, compare=False)
+    settings: SettingValues = field(init=False, repr=False)
     """Settings that a process must have for this launch. The system prompt is one that the process can change; None if
     there is none, or if it is fixed at the start."""
 
@@ -90,12 +93,13 @@ class Launch(SessionSetup):
         """
         changes: dict[str, Any] = {**values}
         session = {name: changes.pop(name) for name in ("policy", "questions", "timeouts") if name in changes}
-        hooks, servers = tuple(changes.pop("hooks", ())), changes.pop("mcp_servers", None)
-        servers = None if servers is None else dict(servers)
+        hooks, servers = changes.pop("hooks", ()), changes.pop("mcp_servers", None)
         options = _overridden(options, changes)
         return Launch(options=options, hooks=hooks, mcp_servers=servers, require_mcp=require_mcp, **session)
 
+    @override
     def __post_init__(self) -> None:
+        SessionSetup.__post_init__(self)  # `super()` fails in a dataclass with slots
         options, prompt, mode = self.options, self.options.system_prompt, self.options.permission_mode
         # Without the user's configuration, in which the CLI records a folder, a process can change its working folder.
         can_move = options.cwd is not None and is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION
@@ -108,7 +112,8 @@ class Launch(SessionSetup):
         )
         setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
         environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
-        object.__setattr__(self, "key", (*map(_frozen, (fixed, *setup, self._companions())), *environment))
+        key = identity((fixed, *setup, self._companions(), _files(options), environment))
+        object.__setattr__(self, "key", key)
         prompt = (prompt or None) if isinstance(prompt, str) else None
         settings: dict[str, object] = {"model": options.model, "permission_mode": mode, "system_prompt": prompt}
         if can_move:
@@ -126,49 +131,8 @@ def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -
     env = {**(options.env if options is not None else {}), **overrides.get("env", {})}
     # The login, which `env` may choose, decides which options are sealed.
     options = options if options is not None else sealed_options(env=env)
-    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
-    values |= overrides | {"env": {**options.env, **env}}
-    changed = ClaudeAgentOptions(**{name: _copy(value) for name, value in values.items()})
+    changed = replace(options, **overrides | {"env": {**options.env, **env}})
     return changed if changed.cwd is None else replace(changed, cwd=os.path.abspath(changed.cwd))
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
-    return [_copy(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
-
-
-class _Same:
-    """Wrapper for an object that is equal only to itself. Keeps the object alive, so that its id stays unique."""
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other._value is self._value
-
-    def __hash__(self) -> int:
-        return id(self._value)
-
-
-def _frozen(value: object) -> Hashable:
-    """Return a hashable copy: containers and dataclasses by content, other objects by identity."""
-    match value:
-        case None | int() | float() | str() | bytes():
-            return value
-        case Path():
-            return str(value)
-        case Mapping():
-            items = cast("Mapping[Hashable, object]", value)
-            return ("mapping", *zip(items, map(_frozen, items.values()), strict=True))
-        case Sequence():
-            return ("sequence", *map(_frozen, cast("Sequence[object]", value)))
-        case Set():
-            return frozenset(map(_frozen, cast("Set[object]", value)))
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return (type(value), *(_frozen(getattr(value, entry.name)) for entry in fields(value)))
-        case _:
-            return _Same(value)
 
 
 def _model_is_fixed(options: ClaudeAgentOptions) -> bool:
@@ -177,6 +141,27 @@ def _model_is_fixed(options: ClaudeAgentOptions) -> bool:
     # Settings can name a model for processes without `model`; after a failure a fallback model may stay.
     has_settings = options.setting_sources != [] or options.settings is not None
     return not has_own_prompt or has_settings or options.fallback_model is not None
+
+
+def _files(options: ClaudeAgentOptions) -> tuple[object, ...]:
+    """Return the state of the files that a process reads only at its start."""
+    return tuple(map(_file_state, _file_paths(options)))
+
+
+def _file_paths(options: ClaudeAgentOptions) -> Iterator[str]:
+    prompt = options.system_prompt
+    if isinstance(prompt, Mapping) and "path" in prompt:
+        yield str(prompt["path"])
+    for option in (options.settings, options.mcp_servers):
+        if isinstance(option, (str, Path)) and not str(option).lstrip().startswith("{"):  # else JSON text
+            yield str(option)
+
+
+def _file_state(path: str) -> tuple[int, ...] | None:
+    with suppress(OSError, ValueError):
+        status = os.stat(path)
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 def serves_once(options: ClaudeAgentOptions) -> bool:

@@ -9,13 +9,14 @@ import asyncio
 import functools
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Never, Self, Unpack
 
 from claude_agent_sdk import ClaudeAgentOptions
 
 from ..background import at_exit, in_forked_child, on_background, run_on_background, tell_background
 from ..hooks.hook import Hook
+from ..identity import owned
 from ..limits import PoolLimits, Timeouts, refuse_keywords
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
@@ -100,9 +101,16 @@ class SessionPool:
         self._limits = limits or PoolLimits()
         if options is not None:
             check_paths(options.cwd, options.cli_path)
-        values = LeaseOverrides(
-            policy=policy, hooks=hooks, mcp_servers=mcp_servers, questions=questions, timeouts=timeouts or Timeouts()
-        )
+        options, values = owned((
+            options,
+            LeaseOverrides(
+                policy=policy,
+                hooks=tuple(hooks),
+                mcp_servers=mcp_servers,
+                questions=questions,
+                timeouts=timeouts or Timeouts(),
+            ),
+        ))
 
         def launch(other: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
             return Launch.of(other or options, values | overrides, require_mcp=require_mcp)
@@ -110,10 +118,9 @@ class SessionPool:
         self._launch = launch
         self._owner = PoolOwner(self, functools.partial(PoolCore, lambda: launch(None, {}), self._limits))
 
-    @asynccontextmanager
-    async def lease(
+    def lease(
         self, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
-    ) -> AsyncGenerator[Session]:
+    ) -> AbstractAsyncContextManager[Session]:
         """Lease a session with an empty conversation for the duration of an `async with` block.
 
         Waits while all processes are in use; leases are served in order of arrival. Even if the session is left in a
@@ -127,7 +134,10 @@ class SessionPool:
             QueueTimeoutError: No process became free within `Timeouts.queue`.
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
-        lease = Lease(self._launch(options, overrides))
+        return self._lend(Lease(self._launch(options, overrides)))
+
+    @asynccontextmanager
+    async def _lend(self, lease: Lease) -> AsyncGenerator[Session]:
         core = self._owner.core
         try:
             yield await on_background(core.lend, lease)

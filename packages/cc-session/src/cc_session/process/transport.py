@@ -28,6 +28,7 @@ from typing_extensions import override
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 from ..background import time_limit
+from ..identity import identity, owned
 
 # Sent for every queued message; the SDK does not know this type and would log that each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
@@ -91,7 +92,7 @@ class Settings:
 
     def sent(self, request_id: str, request: Mapping[str, JsonValue]) -> None:
         """Record a control request that is about to be written."""
-        values = settings_in(request)
+        values = owned(settings_in(request))
         self.unknown |= values.keys()
         for other in self._requests.values():
             # With two requests at the same time, neither answer proves the value of a setting that both change.
@@ -116,7 +117,11 @@ class Settings:
 
     def missing(self, wanted: SettingValues) -> dict[str, object]:
         """Return the wanted settings that are not confirmed."""
-        return {name: value for name, value in wanted.items() if name in self.unknown or self[name] != value}
+        return {
+            name: value
+            for name, value in wanted.items()
+            if name in self.unknown or identity(self[name]) != identity(value)
+        }
 
     def at_start(self) -> dict[str, object]:
         """Return the start values of all settings that have changed since, or may have changed."""

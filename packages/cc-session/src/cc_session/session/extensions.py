@@ -25,6 +25,7 @@ from cc_types import ControlRequestError, JsonValue
 from ..errors import HooksDisabledError
 from ..hooks.calls import CallbackRunner, for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
+from ..identity import owned
 from ..limits import Timeouts
 from ..mcp.control import McpControl
 from ..mcp.servers import McpServer, wire_servers
@@ -91,7 +92,7 @@ def _in_memory(callback: CanUseTool) -> CanUseTool:
     return can_use_tool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SessionSetup:
     """Arguments of `Session.open()`."""
 
@@ -102,6 +103,12 @@ class SessionSetup:
     require_mcp: bool = True
     questions: Questions | None = None
     timeouts: Timeouts = field(default_factory=Timeouts)
+
+    def __post_init__(self) -> None:
+        # Copies, so that the caller's later changes have no effect.
+        object.__setattr__(self, "options", owned(self.options))
+        object.__setattr__(self, "hooks", tuple(self.hooks))
+        object.__setattr__(self, "mcp_servers", owned(self.mcp_servers))
 
 
 class Extensions:
@@ -185,8 +192,9 @@ class Extensions:
         With `require`, a server that is not ready is an error; None takes the value for the first servers.
         """
         require = self._setup.require_mcp if require is None else require
+        servers = owned(servers)
         checked = wire_servers(servers, taken=self._initial_servers.keys())
-        with self.settings.changing("mcp_servers", dict(servers)):
+        with self.settings.changing("mcp_servers", servers):
             return await self.mcp.replace(checked, require=require, loop=loop)
 
     async def unpack(self, connection: CLIConnection) -> None:
