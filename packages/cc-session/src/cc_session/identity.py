@@ -51,7 +51,8 @@ def _owned(value: Any) -> object:
         return value
     if kind in _DEFINITIONS or isinstance(value, ClaudeAgentOptions):
         kind = ClaudeAgentOptions if isinstance(value, ClaudeAgentOptions) else kind
-        return kind(**{entry.name: _owned(getattr(value, entry.name)) for entry in fields(kind) if entry.init})
+        make = cast("Callable[..., object]", kind)
+        return make(**{entry.name: _owned(getattr(value, entry.name)) for entry in fields(kind) if entry.init})
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):

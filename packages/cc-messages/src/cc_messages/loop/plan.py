@@ -88,7 +88,7 @@ class LoopPlan(RequestPlan):
         if self._key is not None:
             options = calling_freely(options, self._key.name)
         # The servers come with the first request.
-        launch = replace(launch, mcp_servers={})
+        launch = replace(launch, mcp_servers={}, describes_tools=self._own_tools is not None)
         if (own_tools := self._own_tools) is not None:
             questions = own_tools.questions and Questions(partial(self._there, own_tools.questions.answer))
             launch = replace(launch, policy=self._policy(own_tools), questions=questions)
@@ -207,8 +207,8 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
         options = logged(options)
     else:  # not logged: programs that its tools start would have the variables, too
         options = _opened(replace(options, cwd=builder.cwd), own_tools)
-    # The caller's tools under their own names stay in the CLI's list, so they belong to the key.
-    key_server = server if server is None or server.is_plain else replace(server, tools="")
+    # Beside its own tools the CLI describes the caller's, and keeps their first texts; else the request describes them.
+    key_server = server if server is None or own_tools is not None else replace(server, tools="")
     return replace(
         builder.launch(options, partial(LoopPlan, server, own_tools, builder.abilities)),
         tool_server=server,

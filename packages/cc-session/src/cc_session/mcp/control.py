@@ -9,7 +9,7 @@ the class of the entries, are private; `tests/test_sdk_internals.py` fails when 
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import McpServerStatus
@@ -22,6 +22,7 @@ from cc_types import ControlRequestError, JsonValue
 from ..background import await_on
 from ..errors import McpServerFailedError
 from .servers import WireServers, mcp_name, server_rule
+from .tool_texts import ToolTexts, kept_texts
 
 if TYPE_CHECKING:
     from ..process.connection import CLIConnection
@@ -41,8 +42,10 @@ _REASONS: Mapping[str, str] = {
 class McpControl:
     """Control of one CLI's MCP servers: `initial` in-process servers in the options, and others, which it replaces."""
 
-    def __init__(self, connection: "CLIConnection", *, initial: Iterable[str], allows_tools: bool) -> None:
-        self._connection = connection
+    def __init__(
+        self, connection: "CLIConnection", *, initial: Iterable[str], allows_tools: bool, texts: ToolTexts | None
+    ) -> None:
+        self._connection, self._texts = connection, texts
         # The CLI would drop them with the replaced set, but not the programs and URLs that it began with.
         self._initial: dict[str, dict[str, JsonValue]] = {name: {"type": "sdk", "name": name} for name in initial}
         self._allows_tools = allows_tools
@@ -56,19 +59,20 @@ class McpControl:
         """Replace the servers that were sent before, and wait until the new ones are ready."""
         deadline = time.monotonic() + self._connection.timeouts.mcp
         async with self._lock:
-            stale = {name for name, server in self._in_process.items() if servers.in_process.get(name) is not server}
-            if stale & servers.configs.keys():
-                # The CLI would take another server with the same name for the same server.
-                await self._send({name: config for name, config in servers.configs.items() if name not in stale})
-            for name in stale:
-                del self._in_process[name]
-                if (bridge := self._bridges.pop(name, None)) is not None:
-                    await bridge.aclose()  # the SDK limits the time
+            if self._texts is not None:
+                if others := self._texts.others(servers.configs):
+                    raise kept_texts(others)
+                self._texts.add(servers.configs)
+            replaced = {name for name, server in self._in_process.items() if servers.in_process.get(name) is not server}
+            await self._remove(replaced, servers.configs)
             for name in servers.in_process.keys() - self._in_process.keys():
                 self._in_process[name] = server = servers.in_process[name]
-                self._bridges[name] = _Bridge(name, server, loop)
+                self._bridges[name] = _Bridge(name, server, loop, self._texts)
             await self._send(servers.configs)
             statuses = await self.wait([*servers.configs], seconds=max(deadline - time.monotonic(), 0), require=False)
+            if self._texts is not None and (stale := self._texts.stale & servers.in_process.keys()):
+                await self._remove(stale, servers.configs)
+                raise kept_texts(stale)
             if gone := self._no_longer_offered(statuses):
                 await self._send(servers.configs, denied=gone)
             if self._allows_tools and servers.configs:
@@ -77,6 +81,19 @@ class McpControl:
         if require:
             _check(statuses, is_named=True)
         return statuses
+
+    def has_other_texts(self, servers: WireServers) -> bool:
+        """Return true if the CLI may keep other texts of these servers."""
+        return self._texts is not None and bool(self._texts.others(servers.configs))
+
+    async def _remove(self, names: Set[str], configs: Mapping[str, dict[str, JsonValue]]) -> None:
+        """Remove in-process servers, before others with the same names: the CLI would take these for the same."""
+        if names & configs.keys():
+            await self._send({name: config for name, config in configs.items() if name not in names})
+        for name in names:
+            del self._in_process[name]
+            if (bridge := self._bridges.pop(name, None)) is not None:
+                await bridge.aclose()  # the SDK limits the time
 
     async def wait(self, names: Collection[str] | None, *, seconds: float, require: bool) -> list[McpServerStatus]:
         """Wait until servers are connected, or have failed."""
@@ -160,9 +177,11 @@ def _without_secrets(status: dict[str, Any]) -> McpServerStatus:
 class _Bridge(SdkMcpBridge):
     """Bridge that runs a server on the owner's loop, or on the calling loop if that has been closed."""
 
-    def __init__(self, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(
+        self, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None, texts: ToolTexts | None
+    ) -> None:
         super().__init__(name, server)
-        self._loop = loop
+        self._loop, self._texts = loop, texts
         self._greetings: list[dict[str, Any]] = []
 
     @override
@@ -177,7 +196,10 @@ class _Bridge(SdkMcpBridge):
             self._greetings.clear()
         if message.get("method") in ("initialize", "notifications/initialized"):
             self._greetings.append(message)
-        return await await_on(self._loop, super().handle(message))
+        answer = await await_on(self._loop, super().handle(message))
+        if self._texts is not None and answer is not None:
+            self._texts.listed(self.name, message.get("method"), answer)
+        return answer
 
     @override
     async def aclose(self) -> None:

@@ -101,16 +101,18 @@ class SessionPool:
         self._limits = limits or PoolLimits()
         if options is not None:
             check_paths(options.cwd, options.cli_path)
-        options, values = owned((
-            options,
-            LeaseOverrides(
-                policy=policy,
-                hooks=tuple(hooks),
-                mcp_servers=mcp_servers,
-                questions=questions,
-                timeouts=timeouts or Timeouts(),
-            ),
-        ))
+        options, values = owned(
+            (
+                options,
+                LeaseOverrides(
+                    policy=policy,
+                    hooks=tuple(hooks),
+                    mcp_servers=mcp_servers,
+                    questions=questions,
+                    timeouts=timeouts or Timeouts(),
+                ),
+            )
+        )
 
         def launch(other: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
             return Launch.of(other or options, values | overrides, require_mcp=require_mcp)

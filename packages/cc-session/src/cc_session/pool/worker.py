@@ -9,6 +9,7 @@ import functools
 import logging
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias, cast
@@ -19,6 +20,7 @@ from claude_agent_sdk.types import SystemPromptCustom
 
 from cc_types import CLIConnectionError, ControlRequestError
 
+from ..mcp.servers import McpServer
 from ..process.cli_process import Memory
 from ..process.options import find_cli
 from ..process.transport import Settings, SettingValues, SideEffects
@@ -58,6 +60,10 @@ class PooledSession(Session):
     async def drop_messages(self) -> None:
         """Drop the conversation from the first user message on."""
         await self._core.drop_messages()
+
+    def has_other_texts(self, servers: Mapping[str, McpServer]) -> bool:
+        """Return true if the CLI may keep other texts of these MCP servers' tools than they have now."""
+        return self._core.extensions.has_other_texts(servers)
 
     def lent_for(self, term: LeaseTerm) -> Session:
         """Return a session for the same process that is valid until `term` ends."""
@@ -188,6 +194,8 @@ class Worker:
             return False
         changes = self.session.settings.missing(launch.settings)
         if "cwd" in changes and not self._changes.of_folder:
+            return False
+        if self.session.has_other_texts(cast("Mapping[str, McpServer]", changes.get("mcp_servers") or {})):
             return False
         if "system_prompt" not in changes:
             return True

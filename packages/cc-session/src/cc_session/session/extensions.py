@@ -5,6 +5,7 @@ They are checked and put into the options before the process starts; other setti
 
 import asyncio
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
@@ -28,7 +29,8 @@ from ..hooks.hook import Hook
 from ..identity import owned
 from ..limits import Timeouts
 from ..mcp.control import McpControl
-from ..mcp.servers import McpServer, wire_servers
+from ..mcp.servers import PLAIN_NAMES_ENV, McpServer, wire_servers
+from ..mcp.tool_texts import ToolTexts
 from ..policy.gate import PolicyGate, in_memory_only
 from ..policy.policy import Policy
 from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
@@ -103,6 +105,8 @@ class SessionSetup:
     require_mcp: bool = True
     questions: Questions | None = None
     timeouts: Timeouts = field(default_factory=Timeouts)
+    describes_tools: bool = True
+    """False if requests describe MCP tools, so that no text that the CLI keeps reaches the API."""
 
     def __post_init__(self) -> None:
         # Copies, so that the caller's later changes have no effect.
@@ -197,6 +201,10 @@ class Extensions:
         with self.settings.changing("mcp_servers", servers):
             return await self.mcp.replace(checked, require=require, loop=loop)
 
+    def has_other_texts(self, servers: Mapping[str, McpServer]) -> bool:
+        """Return true if the CLI may keep other texts of these MCP servers' tools."""
+        return self.mcp.has_other_texts(wire_servers(servers, taken=frozenset()))
+
     async def unpack(self, connection: CLIConnection) -> None:
         """Send the running CLI the settings that are not options."""
         if connection.process is not None:
@@ -205,7 +213,10 @@ class Extensions:
         has_policy = self._setup.policy is not None
         allows_tools = self._breaks_seal and not has_policy
         in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
-        self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools)
+        names_env = {**os.environ, **self.options.env}
+        texts = ToolTexts(has_plain_names=PLAIN_NAMES_ENV.items() <= names_env.items())
+        kept = texts if self._setup.describes_tools else None
+        self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools, texts=kept)
         if self._has_hooks:
             await _turn_hooks_on(connection, has_policy=has_policy)
         self.settings = connection.transport.settings
