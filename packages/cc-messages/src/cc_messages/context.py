@@ -25,8 +25,8 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from claude_agent_sdk import AgentDefinition, Message
 
 from cc_ipc import ToolSchema
-from cc_session import McpServer, Policy, Questions, Rule
-from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name
+from cc_session import McpServer, Policy, Questions
+from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name, owned
 from cc_types import JsonValue, LimitWindow, RateLimits
 
 logger = logging.getLogger(__name__)
@@ -84,6 +84,8 @@ class ClaudeCodeTools:
             if isinstance(text := getattr(self, option), str):
                 raise ValueError(f"{option} is a sequence of names, not a text: write {option}=[{text!r}]")
         check_paths(self.cwd, None)
+        for option in ("mcp_servers", "agents", "skills"):  # copies, which the caller cannot change
+            object.__setattr__(self, option, owned(getattr(self, option)))
         if self.defers and self.policy is None:
             raise ValueError("approvals need a policy that says which calls to ask about")
         policy = self.policy or Policy()
@@ -94,9 +96,7 @@ class ClaudeCodeTools:
         for tool in self.tools:
             if _ALLOWED.fullmatch(tool) is None:
                 raise ValueError(f"{tool!r} is not a tool: write a name like 'Read', or a rule like 'Bash(git *)'")
-            name = tool.partition("(")[0]
-            Rule(name, "allow")  # raises if a tool name is misspelled
-            is_known_tool(name)
+            is_known_tool(tool.partition("(")[0])  # raises if a tool name is misspelled
         implied = [name for name, users in (("Agent", self.agents), ("Skill", self.skills)) if users]
         object.__setattr__(self, "tools", (*self.tools, *(name for name in implied if name not in self.names)))
 
@@ -236,7 +236,7 @@ class RequestContext:
         if self.on_usage is not None and message:
             try:
                 self.on_usage(message)
-            except Exception:
+            except BaseException:  # it must not end the loop of all processes
                 logger.exception("The callback for usage failed")
 
     async def call(self, call: CLICall) -> Mapping[str, object]:

@@ -1,6 +1,7 @@
 """Parts of sessions and pools for packages on top, such as cc-messages. Not public: names may change in any release."""
 
 from .background import on_background, run_on_background, start_on_background, tell_background
+from .identity import owned
 from .limits import refuse_keywords
 from .mcp.servers import (
     PLAIN_NAMES_ENV,
@@ -39,7 +40,7 @@ __all__ = [
     "CLOUD_VARIABLES", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "LoginResult",
     "PoolCore", "PoolOwner", "PooledSession", "SettingValues", "Worker", "api_address", "api_origin", "api_url",
     "bundled_cli", "calling_freely", "check_length", "check_paths", "check_server_name", "find_cli", "is_known_tool",
-    "is_mcp_name", "login_advice", "login_of", "mcp_name", "on_background", "refuse_keywords", "run_on_background",
-    "server_rule", "split_mcp_name", "start_on_background", "tell_background", "unreachable", "variable",
-    "without_login",
+    "is_mcp_name", "login_advice", "login_of", "mcp_name", "on_background", "owned", "refuse_keywords",
+    "run_on_background", "server_rule", "split_mcp_name", "start_on_background", "tell_background", "unreachable",
+    "variable", "without_login",
 ]  # fmt: skip

@@ -32,9 +32,6 @@ T = TypeVar("T")
 mark_of_programs: ContextVar[Mapping[str, str]] = ContextVar("mark_of_programs", default=MappingProxyType({}))
 """Environment variables for a hook program, so that it ends with the session that calls it."""
 
-# Exceptions that would stop the background loop, or that a future does not accept.
-_NOT_FOR_US = (asyncio.CancelledError, SystemExit, KeyboardInterrupt, StopIteration)
-
 # A turn's hooks are called during the turn, or shortly after an abandoned turn.
 _TURNS_REMEMBERED = 100
 
@@ -65,7 +62,10 @@ _DECISIONS = frozenset({"allow", "ask", "defer", "deny"})
 
 
 class QuitError(RuntimeError):
-    """A callback raised an exception in `_NOT_FOR_US`."""
+    """A callback raised an exception that is not an `Exception`, or one that a future does not accept.
+
+    Raised in its place: it would stop the background loop, or leave the CLI without an answer.
+    """
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"it raised {error!r}")
@@ -102,11 +102,13 @@ async def call_on(
         return result
 
     async def run() -> T:
+        task = asyncio.current_task()
         try:
             return await (cast("Awaitable[T]", function(*args)) if is_async else result)
-        except _NOT_FOR_US as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        except BaseException as error:
+            is_cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
+            is_closed = asyncio.current_task() is not task  # with its event loop
+            if is_cancelled or is_closed or _is_harmless(error):
                 raise
             raise QuitError(error) from error
 
@@ -122,13 +124,15 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     def run() -> None:
         try:
             outcome.set_result(context.run(function, *args))
-        except _NOT_FOR_US as error:
-            outcome.set_exception(QuitError(error))
         except BaseException as error:
-            outcome.set_exception(error)
+            outcome.set_exception(error if _is_harmless(error) else QuitError(error))
 
     threading.Thread(target=run, name="claude-code-callback", daemon=True).start()
     return await asyncio.wrap_future(outcome)
+
+
+def _is_harmless(error: BaseException) -> bool:
+    return isinstance(error, Exception) and not isinstance(error, StopIteration)
 
 
 def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher:
@@ -160,17 +164,15 @@ def denied(event: str, reason: str) -> HookJSONOutput:
 
 
 def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
-    """Return a hook that writes no permission to a settings file."""
-    if event != "PermissionRequest":
-        return callback
+    """Return a hook that writes no permission to a settings file, and is answered whatever it raises."""
 
     async def keeping(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
-        output: Any = await callback(input, tool_use_id, context)
+        output: Any = await call_on(None, callback, input, tool_use_id, context)
         match output:
             case {
                 "hookSpecificOutput": {"decision": {"updatedPermissions": [*updates], **decision}, **specific},
                 **top,
-            }:
+            } if event == "PermissionRequest":
                 in_memory = [{**update, "destination": "session"} for update in updates]
                 specific["decision"] = {**decision, "updatedPermissions": in_memory}
                 return cast(HookJSONOutput, {**top, "hookSpecificOutput": specific})

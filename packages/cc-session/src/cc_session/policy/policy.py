@@ -35,6 +35,10 @@ _RENAMED: Mapping[str, str] = {
     "ReadMcpResourceDir": "ReadMcpResourceDirTool", "ProposeGoal": "SetGoal",
 }  # fmt: skip
 
+# Tools of older CLIs, and the CLI's tool for a structured answer.
+_OTHERS = ("LS", "MultiEdit", "NotebookRead", "StructuredOutput")
+_KNOWN = (*_TOOLS, *_RENAMED, *_OTHERS)
+
 _NAME = re.compile(r"[A-Za-z0-9_*-]+")
 
 
@@ -47,10 +51,17 @@ def _checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
             f"{tool!r} is not a tool name. Use * in a name for any characters, re.compile() for a regular expression, "
             "and when=… for a condition on a command or a path."
         )
-    name = _BY_LOWER_CASE.get(tool.lower(), tool)
-    if name != tool:
-        raise ValueError(f"{tool!r} would match no call: the tool is called {name!r}")
+    beginning, star, _ = tool.partition("*")
+    if star and ("mcp__".startswith(beginning) or any(_matches(tool, name) for name in _KNOWN)):
+        return tool
+    if star or not (is_known_tool(tool) or tool in _OTHERS):
+        raise ValueError(f"Claude Code has no tool {tool!r}; for a newer version's, write re.compile({tool!r})")
     return _RENAMED.get(tool, tool)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Return true if a tool name matches a name with `*`."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None
 
 
 def is_known_tool(name: str) -> bool:
@@ -60,8 +71,10 @@ def is_known_tool(name: str) -> bool:
     """
     if name in _TOOLS or name in _RENAMED or is_mcp_name(name) or "*" in name:
         return True
-    if near := get_close_matches(name, [*_TOOLS, *_RENAMED], n=1, cutoff=0.7):
-        raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {near[0]!r}?")
+    if similar_name := _BY_LOWER_CASE.get(name.lower()):
+        raise ValueError(f"{name!r} would match no call: the tool is called {similar_name!r}")
+    if name not in _OTHERS and (similar := get_close_matches(name, _KNOWN, n=1, cutoff=0.7)):
+        raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {similar[0]!r}?")
     return False
 
 
@@ -96,8 +109,8 @@ class Rule:
     ```
 
     Raises:
-        ValueError: The tool is not a name, such as the CLI's rule `Bash(git *)`; or differs from a CLI tool only in
-            case.
+        ValueError: The tool is not a name, such as the CLI's rule `Bash(git *)`; or no tested CLI has a tool with that
+            name. `re.compile()` takes any name.
         TypeError: The predicate is a coroutine function.
     """
 
@@ -123,7 +136,7 @@ class Rule:
     def matches(self, tool: str, input: Mapping[str, Any]) -> bool:
         """Return true if the rule matches this call. Predicate errors propagate."""
         if isinstance(self.tool, str):
-            if not re.fullmatch(".*".join(map(re.escape, self.tool.split("*"))), tool, re.DOTALL):
+            if not _matches(self.tool, tool):
                 return False
         elif not self.tool.fullmatch(tool):
             return False
@@ -235,7 +248,7 @@ class Policy:
                     continue
                 try:
                     is_match = rule.matches(tool, input)
-                except Exception as error:
+                except BaseException as error:  # else a condition could end the loop of the CLI's processes
                     return Verdict("deny", f"A rule about {tool} could not be applied: {type(error).__name__}.")
                 if is_match:
                     return Verdict(behavior, rule.reason or _REASONS[behavior].format(tool=tool))

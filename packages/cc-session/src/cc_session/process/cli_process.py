@@ -6,6 +6,7 @@ command line and also gives the process id, the exit code and a way to end the p
 """
 
 import json
+import logging
 import os
 import re
 import signal
@@ -32,6 +33,8 @@ from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError,
 from .options import check_paths, cli_advice, wait_for_renewal
 from .private_folder import PrivateFolder
 from .process_tree import MARK, descendants, end_all, set_limit, start_watchdog
+
+logger = logging.getLogger(__name__)
 
 Phase = Literal["connect", "turn", "control"] | None
 """A process's activity, for errors: starting, answering a prompt or a control request; None if idle."""
@@ -322,7 +325,10 @@ class CLIProcess(subprocess_cli.SubprocessCLITransport):
         self._stderr.append(line)
         self.last_words.take(line)
         if self._caller_stderr is not None:
-            self._caller_stderr(line)
+            try:
+                self._caller_stderr(line)
+            except BaseException:  # else the SDK would read no more of it
+                logger.exception("The callback for stderr failed")
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from claude_agent_sdk.types import HookEvent
 from cc_types import ControlRequestError, JsonValue
 
 from ..errors import HooksDisabledError
-from ..hooks.calls import CallbackRunner, for_the_cli, keeping_in_memory
+from ..hooks.calls import CallbackRunner, call_on, for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
 from ..identity import owned
 from ..limits import Timeouts
@@ -89,7 +89,7 @@ async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None
 
 def _in_memory(callback: CanUseTool) -> CanUseTool:
     async def can_use_tool(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        return in_memory_only(await callback(tool, input, context))
+        return in_memory_only(await call_on(None, callback, tool, input, context))
 
     return can_use_tool
 

@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 from uuid import uuid4
 
 from claude_agent_sdk import Message, ResultMessage
@@ -101,6 +101,7 @@ class SentMessage:
     """
 
     def __init__(self, content: Content, *, asks: bool, verbatim: bool = True) -> None:
+        _check_content(content)
         self.uuid = str(uuid4())
         flags = {"client_composed": True} if verbatim else dict[str, bool]()
         if not asks:
@@ -320,6 +321,31 @@ def assistant_line(uuid: str, content: Content, *, model: str, input_tokens: int
 def _line(kind: str, uuid: str, message: Mapping[str, object], flags: Mapping[str, bool] | None = None) -> str:
     frame = {"type": kind, "message": message, "parent_tool_use_id": None, "session_id": "default", "uuid": uuid}
     return json.dumps(frame | dict(flags or {})) + "\n"
+
+
+def _check_content(content: object) -> None:
+    """Raise if the CLI would ignore a message, drop a part of it, or answer it without the model.
+
+    Raises:
+        TypeError: It is neither a text nor content blocks.
+        ValueError: It has no text, or a text without a visible character.
+    """
+    if not isinstance(content, (str, list)):
+        raise TypeError(f"a prompt is a text or a list of content blocks, not {content!r}")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else cast("list[object]", content)
+    if not blocks:
+        raise ValueError("the prompt has no content blocks")
+    for index, block in enumerate(blocks):
+        if not isinstance(block, dict) or not isinstance(cast("dict[str, object]", block).get("type"), str):
+            raise TypeError(f"a content block is a dict with a 'type', not {block!r}, in place {index} of the prompt")
+        match cast("dict[str, object]", block):
+            case {"type": "text", "text": str(text)}:
+                if "".join(text.split()).strip("\ufeff") == "":
+                    raise ValueError(f"a prompt must say something: the text {text!r} has only white space")
+            case {"type": "text", **others}:
+                raise TypeError(f"a block of text has a 'text' of type str, not {others.get('text')!r}")
+            case _:
+                pass
 
 
 def _is_command(content: Content) -> bool:

@@ -128,7 +128,8 @@ class TurnStream(AsyncIterator[Message]):
             await on_background(self._leave)
 
     def _checked_turn(self) -> Turn:
-        if (error := turn_error(self.turn, max_cost_usd=self._max_cost_usd)) is not None:
+        error = turn_error(self.turn, max_cost_usd=self._max_cost_usd, is_command=self._sent.is_command)
+        if error is not None:
             raise error
         return self.turn
 

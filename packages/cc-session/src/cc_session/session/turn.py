@@ -36,6 +36,9 @@ TurnErrorKind: TypeAlias = FailureKind
 # Words with which the CLI reports that the context window has no room for an answer.
 _NO_ROOM = "context window limit"
 
+# Words with which the CLI reports a prompt that a hook has blocked, also by its time limit.
+_BLOCKED = "operation blocked by hook"
+
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -84,6 +87,11 @@ class Turn:
     def session_id(self) -> str:
         """The CLI's id for the conversation."""
         return self.result.session_id
+
+    @property
+    def asked_model(self) -> bool:
+        """True if Claude Code has asked the model; else `text` is the CLI's, such as the output of a slash command."""
+        return self.result.num_turns > 0
 
     @property
     def structured_output(self) -> JsonValue:
@@ -172,21 +180,21 @@ class TurnError(ClaudeCodeError, ResultError):
         return f"TurnError(kind={self.kind!r}, status={self.status}, message={str(self)!r})"
 
 
-def turn_error(turn: Turn, *, max_cost_usd: float | None = None) -> TurnError | None:
-    """Return the error if a turn failed or exceeded the cost limit."""
+def turn_error(turn: Turn, *, max_cost_usd: float | None = None, is_command: bool = False) -> TurnError | None:
+    """Return the error if a turn failed or exceeded the cost limit. The CLI answers commands without the model."""
     if max_cost_usd is not None and turn.cost_usd > max_cost_usd:
         return TurnError(kind="budget", turn=turn)
-    kind = _kind(turn)
+    kind = _kind(turn, is_command=is_command)
     return None if kind is None else TurnError(kind=kind, turn=turn)
 
 
-def _kind(turn: Turn) -> TurnErrorKind | None:
+def _kind(turn: Turn, *, is_command: bool) -> TurnErrorKind | None:
     result = turn.result
     failure = BY_CLI_NAME.get(result.subtype) or BY_CLI_NAME.get(result.terminal_reason or "")
     if failure is not None:
         return failure.kind
     if not result.is_error:
-        return _hook_kind(turn)
+        return _kind_without_answer(turn, is_command=is_command)
     if result.stop_reason == "refusal":
         return "refusal"
     if _NO_ROOM in turn.text:
@@ -199,15 +207,17 @@ def _kind(turn: Turn) -> TurnErrorKind | None:
     return "other" if failure is None else failure.kind
 
 
-def _hook_kind(turn: Turn) -> TurnErrorKind | None:
-    """Return the kind if a hook stopped the prompt, which the CLI does not count as an error."""
-    if turn.result.num_turns > 0:
+def _kind_without_answer(turn: Turn, *, is_command: bool) -> TurnErrorKind | None:
+    """Return the kind if the model was not asked, which the CLI does not count as an error: its text is the CLI's."""
+    if turn.asked_model:
         return None
     outcomes = [m.data.get("prompt_submit_outcome") for m in turn.messages if isinstance(m, SystemMessage)]
     kinds = [str(cast("dict[str, object]", outcome).get("kind")) for outcome in outcomes if isinstance(outcome, dict)]
-    if "blocked_by_hook" in kinds:
+    if "blocked_by_hook" in kinds or _BLOCKED in (turn.result.result or ""):
         return "prompt_blocked"
-    return "hook_stopped" if any("hook" in kind for kind in kinds) else None
+    if any("hook" in kind for kind in kinds):
+        return "hook_stopped"
+    return None if is_command else "other"
 
 
 def _advice(kind: TurnErrorKind, turn: Turn) -> str:
