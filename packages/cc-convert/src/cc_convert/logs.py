@@ -12,12 +12,12 @@ from .garbage import no_collections
 from .log_files.cache import Cache, Identity
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
-from .log_files.model_names import canonical_model
 from .log_files.rows import LABELS, FileScan, Kind, Problem, Row, make_row
 from .log_files.sources import LogsNotFoundError, hosts_of
 from .prices import Prices
 from .totals.lineage import assign_sessions, places_of
 from .totals.remainders import SessionTotal, find_unlogged
+from .totals.sums import billed_model
 
 __all__ = [
     "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_log_files",
@@ -180,7 +180,7 @@ def _logged_costs(rows: list[Row], totals: dict[str, SessionTotal], prices: Pric
     """Yield logged costs: a session has only a total, which its rows share in proportion to calculated cost."""
     owners = {key: session for session, total in totals.items() for key in total.covered or ()}
     sessions = [_total_of(row, totals, owners) for row in rows]
-    models = [canonical_model(row.model) for row in rows]
+    models = [billed_model(row) for row in rows]
     weights = [float(row.tokens) if (cost := prices.cost(row)) is None else cost for row in rows]
     sums: dict[tuple[str, str], float] = {}
     for session, model, weight in zip(sessions, models, weights, strict=True):

@@ -94,7 +94,9 @@ class Prices:
         if row.kind == "error":
             return 0.0
         # Fields by position: their names take longer, and this runs for each row.
-        return self.cost_of(row[9:16], row.model, row[16:19], row.steps)
+        cost = self.cost_of(row[9:16], row.model, row[16:19], row.steps)
+        # A gateway's name for a model has no price; the requested model has.
+        return self.cost_of(row[9:16], row.requested, row[16:19]) if cost is None and row.requested else cost
 
     def cost_of(
         self, counts: Counts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()

@@ -61,9 +61,16 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             "" if usage.model == SYNTHETIC else usage.model, *(NO_COUNTS if failed else usage.counts), *usage.traits,
             tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             () if failed else usage.steps, get("costUSD"), final, message_id, request_id, uuid,
-            get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "", None,
+            get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "",
+            _requested(get("requestedModel") or "", message, usage.model), None,
         )
     )  # fmt: skip
+
+
+def _requested(requested: str, message: Record, model: str) -> str:
+    if not requested or requested == model or canonical_model(requested) == canonical_model(model):
+        return ""
+    return "" if answering_model(message["usage"].get("iterations") or ()) else requested
 
 
 def is_sdk_copy(record: Record) -> bool:

@@ -88,6 +88,9 @@ class Row(NamedTuple):
     """Start mode, such as `cli` or `sdk-py`."""
     version: str = ""
     """Version of the Claude Code that wrote the record."""
+    requested: str = ""
+    """The requested model, if the answer names another model that did not finish the request for it, as behind
+    gateways: the CLI's totals count the request under this name."""
     cost: float | None = None
     """The cost in US dollars; `None` before prices were applied, and for a model without a price."""
 
