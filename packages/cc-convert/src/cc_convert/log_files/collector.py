@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from itertools import islice
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
@@ -17,6 +18,7 @@ from .extract import (
     tool_calls,
 )
 from .fields import Record, clean_record, clean_totals, clean_usage, count
+from .identity import is_same_answer, key_beside
 from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in
 
@@ -29,6 +31,8 @@ _WHOLE = frozenset({"result", "stream_event", "system", "rate_limit_event", ARCH
 _MOST_LIMITS = 1000
 # A repeated call stands near the first call.
 _MOST_TOOL_IDS = 100
+# Records of an answer stand near each other.
+_MOST_BACK = 100
 # Seconds. Processes and threads write their records a little later than they note the time.
 _DISORDER = 0.5
 # A request's records may differ in these fields: some lack them.
@@ -138,6 +142,7 @@ class Collector:
         row = request_row(record, self.project, self._parent)
         if row is None:
             return False
+        row, earlier = self._identified(row, record.get("parentUuid"))
         if row.session != session_of(record):
             self.origins[row.key] = self._parent = row.session
             self._is_sdk_fork = is_sdk_copy(record)
@@ -146,7 +151,6 @@ class Collector:
             row = row._replace(version=self._version)
         if row.tools:
             row = row._replace(tools=self._new_tools(record["message"]))
-        earlier = self.rows.get(row.key)
         if earlier is None:
             self._open_keys.append(row.key)
             if self._undated and row.time is not None and not row.agent:
@@ -155,6 +159,28 @@ class Collector:
             self.rows |= {part.key: part for part in parts_beside(record, row)}
         self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
         return True
+
+    def _identified(self, row: Row, parent: str | None) -> tuple[Row, Row | None]:
+        """Return a row with its key in this file, and the row of the answer's earlier records."""
+        earlier = self.rows.get(row.key)
+        if earlier is None:
+            last = self._last
+            # Without any id, a block follows the block before it, whose `uuid` the row has.
+            if last and parent and parent == last.uuid and not last.message_id and counts_of(last) == counts_of(row):
+                if not (row.message_id or row.request_id):
+                    return row._replace(key=last.key), last._replace(uuid=row.uuid)
+        elif not is_same_answer(earlier, row):
+            key = key_beside(row)
+            earlier = self._latest(row.message_id, row) or self.rows.get(key)
+            return row._replace(key=earlier.key if earlier else key), earlier
+        return row, earlier
+
+    def _latest(self, message_id: str, like: Row | None = None) -> Row | None:
+        """Return the last row with a message id, which several answers may have; `like` is about the same answer."""
+        for row in islice(reversed(self.rows.values()), _MOST_BACK):
+            if row.message_id == message_id and row.kind == "request" and (not like or is_same_answer(row, like)):
+                return row
+        return None
 
     def _take_nameless(self, record: Record, offset: int) -> None:
         """Take a request without an id: in a transcript, its position identifies it; a stream repeats it per block."""
@@ -185,7 +211,8 @@ class Collector:
         if key:
             self._answering[thread] = key
             return
-        row = self.rows.get(self._answering.get(thread, ""))
+        answering = self._answering.get(thread, "")
+        row = self._latest(answering) or self.rows.get(answering)
         if row is not None:
             self.rows[row.key] = _with_final(row, counts)
 
