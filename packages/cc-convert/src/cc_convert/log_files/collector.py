@@ -142,7 +142,9 @@ class Collector:
         row = request_row(record, self.project, self._parent)
         if row is None:
             return False
-        row, earlier = self._identified(row, record.get("parentUuid"))
+        earlier = self.rows.get(row.key)
+        if earlier is not None or not row.message_id:
+            row, earlier = self._identified(row, earlier, record.get("parentUuid"))
         if row.session != session_of(record):
             self.origins[row.key] = self._parent = row.session
             self._is_sdk_fork = is_sdk_copy(record)
@@ -160,9 +162,8 @@ class Collector:
         self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
         return True
 
-    def _identified(self, row: Row, parent: str | None) -> tuple[Row, Row | None]:
+    def _identified(self, row: Row, earlier: Row | None, parent: str | None) -> tuple[Row, Row | None]:
         """Return a row with its key in this file, and the row of the answer's earlier records."""
-        earlier = self.rows.get(row.key)
         if earlier is None:
             last = self._last
             # Without any id, a block follows the block before it, whose `uuid` the row has.

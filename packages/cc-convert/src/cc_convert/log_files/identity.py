@@ -72,7 +72,7 @@ def _clashing_ids(scans: Iterable[FileScan]) -> set[str]:
             if _is_whole(new[key]) and not is_same_answer(seen[key], new[key])
         }
         clashing |= {row.message_id for key, row in new.items() if key != row.message_id and _is_whole(row)}
-        seen = {**new, **seen} if len(new) > len(seen) else seen | {key: new[key] for key in new.keys() - seen.keys()}
+        seen |= new
     return clashing - {""}
 
 

@@ -30,14 +30,19 @@ def bill_requests(scans: Iterable[FileScan], rows: dict[str, Row]) -> None:
                     add_to(session, model, counts, cost)
                 elif sum(counts) >= sum(earlier[0]):
                     session[model] = (counts, cost)
+    names = {(row.session, row.model, row.requested) for row in rows.values()}
+    others = {
+        session
+        for session, model, requested in names
+        if session in stated and canonical_model(requested or model) not in stated[session]
+    }
     # Rows by the model in the totals, by session.
-    grouped: dict[str, dict[str, list[Row]]] = {session: defaultdict(list) for session in stated}
-    for row in rows.values():
-        if row.session in grouped and row.kind in ("request", "advice"):
+    grouped: dict[str, dict[str, list[Row]]] = {session: defaultdict(list) for session in others}
+    for row in rows.values() if others else ():
+        if row.session in others and row.kind in ("request", "advice"):
             grouped[row.session][billed_model(row)].append(row)
     for session, groups in grouped.items():
-        if not groups.keys() <= stated[session].keys():
-            rows |= {row.key: row for row in _billed(groups, stated[session])}
+        rows |= {row.key: row for row in _billed(groups, stated[session])}
 
 
 def _billed(groups: Mapping[str, list[Row]], totals: Totals) -> Iterator[Row]:
