@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..log_files.cache import Cache, Identity, Packed
 from ..log_files.files import Progress, identities_of, read_files
+from ..log_files.model_names import canonical_model
 from ..log_files.rows import FileScan, Row
 from ..log_files.sources import default_folders, find_logs, hosts_of
 from ..logs import Logs, read_log_files
@@ -91,7 +92,7 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
 
 def chosen_prices(options: Namespace) -> Prices:
     """Return the price list."""
-    return Prices.from_file(options.prices) if options.prices else Prices()
+    return Prices.from_file(options.prices, replaces=options.only_prices) if options.prices else Prices()
 
 
 def chosen_filter(options: Namespace) -> Filter:
@@ -263,5 +264,15 @@ def mention(summary: Overview) -> int:
     elif summary.odd:
         say(f"note: lines that are damaged but were read: {summary.odd:,}; cc-convert doctor lists them")
     for model, tokens in sorted(summary.unpriced.items()):
-        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; add one with --prices FILE")
+        hint = _similar_price(model)
+        say(
+            f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; add one with --prices FILE{hint}"
+        )
     return FINDINGS if summary.lost else OK
+
+
+def _similar_price(model: str) -> str:
+    from difflib import get_close_matches  # slow to import
+
+    similar = get_close_matches(canonical_model(model), Prices().models, 1)
+    return f"; the most similar model with a price is {similar[0]}" if similar else ""

@@ -212,7 +212,7 @@ def _add_conversions(add: _Add) -> None:
 
     compare = add("reconcile", "compare requests with the CLI's own totals")
     _add_sources(compare)
-    compare.add_argument("--prices", metavar="FILE", help="a price list in JSON")
+    _add_price_file(compare)
     compare.add_argument("--all", action="store_true", help="show the sessions that agree, too")
     compare.add_argument("--format", choices=_TABLES, default="table")
     _add_reading(compare)
@@ -239,7 +239,7 @@ def _add_questions(add: _Add) -> None:
     _add_sources(doctor)
     doctor.add_argument("--all", action="store_true", help="list every defect, not only the first ones")
     doctor.add_argument("--clear-cache", action="store_true", help="clear the cache first")
-    doctor.add_argument("--prices", metavar="FILE", help="a price list in JSON")
+    _add_price_file(doctor)
     doctor.add_argument("--jobs", type=_number_from(1), metavar="N", help=argparse.SUPPRESS)
 
     sql = add("sql", "ask the table `requests` in SQL")
@@ -308,7 +308,12 @@ def _add_prices(parser: argparse.ArgumentParser) -> None:
         "--cost", choices=("auto", "calculate", "logged"), default="auto",
         help="calculate: by the price list; logged: the CLI's own figures; auto: logged where a request has one",
     )  # fmt: skip
-    prices.add_argument("--prices", metavar="FILE", help="a price list in JSON, in place of the built-in one")
+    _add_price_file(prices)
+
+
+def _add_price_file(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--prices", metavar="FILE", help="prices in JSON, added to the built-in list")
+    parser.add_argument("--only-prices", action="store_true", help="with --prices: the file replaces the built-in list")
 
 
 def _add_reading(parser: argparse.ArgumentParser, *, strict: bool = True) -> None:
