@@ -265,9 +265,8 @@ def mention(summary: Overview) -> int:
         say(f"note: lines that are damaged but were read: {summary.odd:,}; cc-convert doctor lists them")
     for model, tokens in sorted(summary.unpriced.items()):
         hint = _similar_price(model)
-        say(
-            f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; add one with --prices FILE{hint}"
-        )
+        add = f"add one with --prices FILE{hint}"
+        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; {add}")
     return FINDINGS if summary.lost else OK
 
 

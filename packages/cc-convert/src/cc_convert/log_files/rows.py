@@ -235,8 +235,8 @@ class FileScan(NamedTuple):
     """True if times fell since the last total."""
     is_sdk_fork: bool = False
     """True if the SDK's `fork_session()` wrote the last copies: it copies no total."""
-    edges: tuple[int, int] = (0, 0)
-    """Checksums of the file's beginning, and of the end before `offset`; zeros for a packed file."""
+    checksum: int = 0
+    """Checksum of the file's bytes before `offset`; 0 if none was made, as for a packed file."""
 
 
 def empty_scan(path: str, *problems: Problem) -> FileScan:
