@@ -51,6 +51,39 @@ def test_files_folders_and_patterns_are_read_each_once(tree: Path) -> None:
     assert len(read_logs(tree).rows) == 3
 
 
+def test_linked_folders_and_files_are_read_each_once(maker: Maker, run: Any, tmp_path: Path) -> None:
+    """LOG-02: with two links to a folder, a link in a circle, and links that lead nowhere, which are told."""
+    projects, outside = tmp_path / "claude" / "projects", tmp_path / "outside"
+    projects.mkdir(parents=True)
+    for number, path in enumerate((outside / "a.jsonl", outside / "a" / "subagents" / "agent-1.jsonl", tmp_path / "f")):
+        log = maker(f"s{number}")
+        log.answer()
+        log.write(path)
+    (projects / "-w-shop").symlink_to(outside)
+    (projects / "-w-again").symlink_to(outside)
+    (outside / "circle").symlink_to(projects)
+    (projects / "b.jsonl").symlink_to(tmp_path / "f")
+
+    assert sorted(row.session for row in read_logs().rows) == ["s0", "s1", "s2"]
+    (projects / "-w-gone").symlink_to(tmp_path / "nowhere")
+    report = run("report", "--format", "json")
+    assert (report.code, report.json["total"]["requests"]) == (1, 3)
+    assert "-w-gone: No such file" in report.err
+
+
+def test_a_missing_folder_in_the_environment_is_told(
+    tree: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-95: and `projects/` with a slash is a place."""
+    tree.rename(tree.parent / "projects")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tree.parent}/projects/,{tree.parent}/gone")
+
+    report = run("report", "--format", "json")
+
+    assert report.json["total"]["requests"] == 3
+    assert f"not there: {tree.parent}/gone/projects" in report.err
+
+
 def test_transcripts_are_found_where_the_cli_keeps_them(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-02"""
     (tree.parent / "one" / "projects").mkdir(parents=True)

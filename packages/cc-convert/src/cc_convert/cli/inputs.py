@@ -15,7 +15,7 @@ from ..log_files.cache import Cache, Identity, Packed
 from ..log_files.files import Progress, identities_of, read_files
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import FileScan, Row
-from ..log_files.sources import default_folders, find_logs, hosts_of
+from ..log_files.sources import default_folders, find_logs, hosts_of, missing_places
 from ..logs import Logs, read_log_files
 from ..prices import Prices
 from ..report.buckets import Bucket, fill_buckets
@@ -232,6 +232,8 @@ def load_titles(options: Namespace) -> dict[str, str]:
 
 def _find_files(options: Namespace) -> _LogFiles:
     files = hosts_of(options.sources, options.hosts)
+    for place in missing_places() if not options.sources else ():
+        say(f"note: CLAUDE_CONFIG_DIR names a folder that is not there: {place}")
     return files, identities_of(files)
 
 

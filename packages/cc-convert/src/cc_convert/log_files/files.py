@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO, FileIO
 
 from ..forks import group_by_size, share_jobs
-from .cache import Cache, Identity, dump_scan, checksum_in, identity_of, load_scan
+from .cache import Cache, Identity, checksum_in, dump_scan, identity_of, load_scan
 from .fields import fast_decoder
 from .rows import FileScan, Row, unreadable
 from .scan import scan_stream
