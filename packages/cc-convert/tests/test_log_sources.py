@@ -71,9 +71,7 @@ def test_linked_folders_and_files_are_read_each_once(maker: Maker, run: Any, tmp
     assert "-w-gone: No such file" in report.err
 
 
-def test_a_missing_folder_in_the_environment_is_told(
-    tree: Path, run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_folder_in_the_environment_is_told(tree: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-95: and `projects/` with a slash is a place."""
     tree.rename(tree.parent / "projects")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tree.parent}/projects/,{tree.parent}/gone")

@@ -54,9 +54,9 @@ def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
     rows, logs = load_rows(options)
     if not getattr(options, "redact", False):
         return rows, logs, str
-    clean = Redaction({row.project for row in rows})
+    clean = Redaction({folder for row in rows for folder in (row.project, row.folder)})
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
-    texts = ("key", "uuid", "project", "branch", "agent_type")
+    texts = ("key", "uuid", "project", "folder", "branch", "agent_type")
     return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
 
 

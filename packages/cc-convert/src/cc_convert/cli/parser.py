@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, NoReturn, TypeAlias
 
 BY = (
-    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version", "block",
+    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version", "folder", "block",
     "tool",
 )  # fmt: skip
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

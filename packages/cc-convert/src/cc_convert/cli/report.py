@@ -11,7 +11,7 @@ from ..log_files.rows import LABELS
 from ..log_files.sources import default_folders
 from ..report.alerts import WINDOWS, excesses
 from ..report.buckets import Bucket
-from ..report.lines import GAP, GroupBy, Line, blocks, group, spell_cost, total
+from ..report.lines import GAP, GroupBy, Line, blocks, group, spell_cost, total, without_future
 from . import FINDINGS
 from .alerts import say_alerts, unmatched
 from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, load_titles, mention, overview
@@ -61,6 +61,8 @@ def run(options: Namespace) -> int:
         return _tools(options)
     zone = chosen_zone(options)
     buckets, summary = load_buckets(options)
+    if future := without_future(buckets, time.time())[1]:
+        say(future)
     lines = _lines(options.by, buckets, options, zone)
     if options.by == "session":
         titles = load_titles(options)

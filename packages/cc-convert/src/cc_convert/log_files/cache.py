@@ -2,8 +2,8 @@
 
 An entry is valid for an unchanged file. If a file only grew, reading continues at the old end; after any other change
 it starts again. A checksum over all that was read proves that. It is made when a file has changed for the first time,
-so that a file which grows is read as a whole twice, and no other file takes longer. Entries for reports hold rows: ids, counts, folder names, and
-session titles; entries for a search hold a log's texts.
+so that a file which grows is read as a whole twice, and no other file takes longer. Entries for reports hold rows: ids,
+counts, folder names, and session titles; entries for a search hold a log's texts.
 """
 
 import marshal

@@ -36,7 +36,7 @@ _MOST_BACK = 100
 # Seconds. Processes and threads write their records a little later than they note the time.
 _DISORDER = 0.5
 # A request's records may differ in these fields: some lack them.
-_FILLED = ("project", "parent", "agent", "agent_type", "request_id", "requested", *LABELS)
+_FILLED = ("project", "parent", "agent", "agent_type", "request_id", "requested", "folder", *LABELS)
 _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 

@@ -63,7 +63,8 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             () if failed else usage.steps, get("costUSD"), final, message_id, request_id, uuid,
             get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "",
-            _requested(requested, message, usage.model) if requested != message.get("model") else "", None,
+            _requested(requested, message, usage.model) if requested != message.get("model") else "",
+            get("cwd") or project, None,
         )
     )  # fmt: skip
 

@@ -39,7 +39,7 @@ class Row(NamedTuple):
     parent: str
     """The session that a fork came from; empty for other sessions."""
     project: str
-    """The session's working folder."""
+    """The session's project: the folder of its first request, in one form. Each work tree is a project of its own."""
     agent: str
     """The sub-agent's id; empty for the main thread."""
     agent_type: str
@@ -91,6 +91,8 @@ class Row(NamedTuple):
     requested: str = ""
     """The requested model, if the answer names another model that did not finish the request for it, as behind
     gateways: the CLI's totals count the request under this name."""
+    folder: str = ""
+    """The working folder at the request, which `cd` changes within a session."""
     cost: float | None = None
     """The cost in US dollars; `None` before prices were applied, and for a model without a price."""
 
