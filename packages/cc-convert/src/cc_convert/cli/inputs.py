@@ -163,12 +163,12 @@ def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
     return _select(chosen_filter(options), rows, lambda row: row.time), logs
 
 
-def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
-    """Return the buckets that pass the filter, from the cache if no log has changed."""
+def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview, list[Bucket]]:
+    """Return the buckets that pass the filter, facts, and all buckets, from the cache if no log has changed."""
     chosen = chosen_filter(options)
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
-        return fill_buckets(rows), overview(logs, rows)
+        return fill_buckets(rows), overview(logs, rows), fill_buckets(logs.rows, [0.0] * len(logs.rows))
     log_files = None if options.no_cache or options.strict or options.dask else _find_files(options)
     facts = log_files and _facts(log_files)
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
@@ -182,7 +182,8 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         # A file that could not be opened may be readable the next time, without any other change.
         if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
             _LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
-    return _select(chosen, buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
+    selected = _select(chosen, buckets, lambda bucket: bucket.first if bucket.quarter is not None else None)
+    return selected, summary, buckets
 
 
 def _select(chosen: Filter, rows: Sequence[FilteredT], time: Callable[[FilteredT], float | None]) -> list[FilteredT]:

@@ -60,7 +60,7 @@ def run(options: Namespace) -> int:
     if options.by == "tool":
         return _tools(options)
     zone = chosen_zone(options)
-    buckets, summary = load_buckets(options)
+    buckets, summary, all_buckets = load_buckets(options)
     if future := without_future(buckets, time.time())[1]:
         say(future)
     lines = _lines(options.by, buckets, options, zone)
@@ -76,10 +76,12 @@ def run(options: Namespace) -> int:
 
     above = excesses(options.alerts, lines_of)
     say_alerts(above)
-    for note in unmatched(options.alerts, lines_of):
+    # A name that is in the logs, but not in the chosen part of them, has spent nothing there.
+    notes = list(unmatched(options.alerts, lambda subject: _lines(subject, all_buckets, options, zone)))
+    for note in notes:
         say(note)
     code = mention(summary)
-    return FINDINGS if above else code
+    return FINDINGS if above or notes else code
 
 
 def _lines(by: str, buckets: list[Bucket], options: Namespace, zone: tzinfo | None) -> list[Line]:

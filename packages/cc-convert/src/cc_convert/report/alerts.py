@@ -63,7 +63,7 @@ def parse_alert(text: str) -> Alert:
 def excesses(
     alerts: Iterable[Alert], lines: Callable[[str], Iterable[Line]], windows: Iterable[WindowUse] = ()
 ) -> list[Excess]:
-    """Return the values above the alerts' limits, among the lines for a subject and the windows' newest uses."""
+    """Return the values above the alerts' limits, or perhaps above them, among the lines for a subject and the windows' newest uses."""
     used = {use.kind: use.used for use in windows}
     result: list[Excess] = []
     for alert in alerts:
@@ -75,9 +75,12 @@ def excesses(
                 result.append(Excess(alert, "", f"{alert.subject}: {used_share} is more than {limit}"))
             continue
         for line in lines(alert.subject):
+            name = line.key if line.key == alert.subject else f"{alert.subject} {line.key}"
             if line.cost > alert.limit and alert.matches(line.key):
-                name = line.key if line.key == alert.subject else f"{alert.subject} {line.key}"
                 result.append(Excess(alert, line.key, f"{name}: {_amounts(line, alert.limit)}"))
+            elif line.unpriced and alert.matches(line.key):
+                reason = f"{spell_cost(line.cost, line.unpriced)}, and {line.unpriced:,} tokens have no price"
+                result.append(Excess(alert, line.key, f"{name}: cannot be judged: {reason}"))
     return result
 
 
