@@ -26,7 +26,7 @@ Taken: TypeAlias = Literal["request", "whole", "other"]
 """Outcome for a record: a row, nothing yet because all its fields are needed, or neither."""
 
 _TOOLS = Row._fields.index("tools")
-_WHOLE = frozenset({"result", "stream_event", "system", "rate_limit_event", ARCHIVED})
+_WHOLE = frozenset({"result", "stream_event", "system", "rate_limit_event", "progress", ARCHIVED})
 # Newer ones replace older ones: a stream can run for weeks.
 _MOST_LIMITS = 1000
 # A repeated call stands near the first call.
@@ -81,7 +81,7 @@ class Collector:
         if kind == "cost-state":
             self._take_state(record)
             return "other"
-        return "whole" if kind in _WHOLE else "other"
+        return "whole" if kind in _WHOLE or (kind != "user" and _has_usage(record)) else "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record with any content and all fields."""
@@ -109,6 +109,10 @@ class Collector:
             self._take_limits(cast("Record", limits))
         elif kind == ARCHIVED:
             self._take_archived(record, offset)
+        elif kind == "progress":
+            self._take_progress(record, offset)
+        elif kind != "user" and _has_usage(clean):
+            self.report(offset, f"usage in a record of the unknown type {kind[:40]!r}", lost=True)
 
     def note_time(self, timestamp: str | None) -> None:
         """Note a record's time, for totals that have none."""
@@ -128,6 +132,15 @@ class Collector:
             self.report(offset, "a row of an archive that cannot be read", lost=True)
         else:
             self.rows[row.key] = row
+
+    def _take_progress(self, record: Record, offset: int) -> None:
+        """Take a sub-agent's answer, which older versions note in the parent's file."""
+        data = record.get("data")
+        inner = cast("Record", data).get("message") if isinstance(data, dict) else None
+        if isinstance(inner, dict) and cast("Record", inner).get("type") == "assistant":
+            agent = cast("Record", data).get("agentId") or record.get("parentToolUseID")
+            own = {name: record[name] for name in ("sessionId", "cwd", "gitBranch", "version") if name in record}
+            self.take_whole({"agentId": agent, **own, **cast("Record", inner)}, offset)
 
     # --- requests
 

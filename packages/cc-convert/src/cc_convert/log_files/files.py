@@ -8,7 +8,7 @@ from .cache import Cache, Identity, checksum_in, dump_scan, identity_of, load_sc
 from .fields import fast_decoder
 from .rows import FileScan, Row, unreadable
 from .scan import scan_stream
-from .sources import STDIN, is_packed, open_log, workflow_of
+from .sources import STDIN, agent_type_of, is_packed, open_log, workflow_of
 
 Progress = Callable[[int, int], None]
 """Callback with bytes done and bytes in all."""
@@ -33,6 +33,8 @@ def read_file(
     try:
         with open_log(path, before.offset if before else 0) as stream:
             scan = scan_stream(stream, path, before=before, strict=strict)
+            if any(row.agent and not row.agent_type for row in scan.rows) and (kind := agent_type_of(path)):
+                scan = scan._replace(rows=[row._replace(agent_type=row.agent_type or kind) for row in scan.rows])
             if workflow := workflow_of(path):
                 scan = scan._replace(rows=[_of_workflow(row, workflow) for row in scan.rows])
             if with_checksum and isinstance(stream, FileIO | BytesIO):

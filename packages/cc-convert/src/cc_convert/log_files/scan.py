@@ -39,7 +39,7 @@ _MARKS = (b'_tokens"', b'Tokens"', b"\0")
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _ATTACHMENT = b'"attachment":{"type":'
 _NAMED = b'{"type":"'
-_KINDS = b"assistant user stream_event result system cost-state cc-convert-row rate_limit_event"
+_KINDS = b"assistant user stream_event result system cost-state cc-convert-row rate_limit_event progress"
 _COUNTING = tuple(b'{"type":"%s"' % kind for kind in _KINDS.split())
 """Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
 _MESSAGE = b'"message":{"'

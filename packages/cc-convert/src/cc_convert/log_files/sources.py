@@ -1,5 +1,6 @@
 """Find and open log files."""
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -145,6 +146,19 @@ def _files_below(folder: str) -> Iterator[tuple[str, str]]:
                     yield entry.path, os.path.realpath(entry.path)
             elif entry.name.endswith(ENDINGS) and entry.is_file():
                 yield entry.path, os.path.realpath(entry.path) if entry.is_symlink() else beside + entry.name
+
+
+def agent_type_of(path: str) -> str:
+    """Return the sub-agent's type that the CLI notes beside its transcript; empty if it notes none."""
+    name, ending = os.path.splitext(path)
+    if ending != ".jsonl" or not os.path.basename(path).startswith("agent-"):
+        return ""
+    try:
+        with open(f"{name}.meta.json", "rb") as file:
+            kind = json.loads(file.read(_SMALL)).get("agentType")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""
+    return kind if isinstance(kind, str) else ""
 
 
 def workflow_of(path: str) -> str:
