@@ -280,7 +280,9 @@ def _add_sources(parser: _Options, metavar: str = "PATH", help: str = _SOURCES_H
 
 def _add_output(parser: _Options, help: str = _OUTPUT_HELP, default: str | None = None) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", default=default, help=help)
-    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite an existing file, also an archive, which otherwise is added to"
+    )
 
 
 def _add_alerts(parser: _Options, help: str) -> None:
