@@ -1,7 +1,7 @@
 """Sums when the clock was set, on transcripts recorded with libfaketime, and on older copies."""
 
-import os
 import json
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from itertools import chain

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any, NoReturn, TypeAlias
 
 BY = (
-    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version", "folder", "block",
-    "tool",
+    "day", "week", "month", "session", "model", "project", "folder", "agent", "branch", "host", "entrypoint", "version",
+    "block", "tool",
 )  # fmt: skip
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _TABLES = ("table", "json", "csv", "md")
