@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 
 from ..log_files.cache import MemoryCache
 from ..log_files.rows import FileScan
+from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
 from ..prices import Prices
 from ..report.alerts import NAMED, Excess, excesses
@@ -49,7 +50,15 @@ def run(options: Namespace) -> int:
     try:
         while True:
             columns, lines = terminal_size() if sys.stdout.isatty() else (None, None)
-            text, above = picture(recent_scans(options.sources, cache), options, prices, zone, columns)
+            try:
+                scans, problem = recent_scans(options.sources, cache), ""
+            except LogsNotFoundError as error:
+                # A folder may be away for a while, and there is none before the first session.
+                if options.once or (options.sources and not shown):
+                    raise
+                scans, problem = [], f"note: {error}\n"
+            text, above = picture(scans, options, prices, zone, columns)
+            text += problem
             command.update(above)
             if text != shown:
                 shown = text
