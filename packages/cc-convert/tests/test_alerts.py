@@ -55,6 +55,7 @@ def test_alerts_on_windows_and_costs_are_parsed() -> None:
     assert [excess.message for excess in above] == [
         "5h: 83% is more than 80%",
         "day 2026-11-23: $21.00* is more than $20.00",
+        "day 2026-11-23: cannot be judged: $21.00*, and 3 tokens have no price",
         "day 2026-11-23: $21.00* is more than $20.50",
     ]
     share = [WindowUse("five_hour", 0.0, 0.804, None)]
@@ -79,7 +80,7 @@ def test_an_alert_for_nothing_names_the_probable_project(run: Run, log: Any) -> 
                         ("model:claude-sonet-5>$5", "claude-sonnet-5")):  # fmt: skip
         note = f"note: the alert {alert!r} matches no {alert.partition(':')[0]}; did you mean {name}?\n"
         done = run("report", path, "--alert", alert)
-        assert (done.code, done.err) == (0, note)
+        assert (done.code, done.err) == (1, note)
         assert run("watch", path, "--once", "--alert", alert).out.endswith(f"{note}\n")
     assert run("report", path, "--alert", "agent:qq>1").err == "note: the alert 'agent:qq>1' matches no agent\n"
     for alert in ("project:*/shop>$5", "day:2020-01-01>$1", "total>$5"):
@@ -133,3 +134,19 @@ def test_a_command_runs_once_until_the_value_was_below(tmp_path: Path) -> None:
         command.update(now_above)
         command.wait()
     assert output.read_text() == "x\nx\n"
+
+
+def test_a_budget_that_cannot_be_judged_is_a_finding(run: Run, log: Any) -> None:
+    """LOG-98, LOG-100: with tokens that have no price, or a name that is nowhere in the logs."""
+    log.answer(usage={"input_tokens": 1_000_000, "output_tokens": 0})
+    log.answer(model="house-model", usage={"input_tokens": 50_000_000, "output_tokens": 0})
+    path = log.write()
+
+    unpriced = run("report", path, "--alert", "total>$6")
+    misspelt = run("report", path, "--alert", "session:9999>$1")
+    elsewhere = run("report", path, "--since", "2027-01-01", "--alert", "session:s1>$1")
+
+    assert (unpriced.code, misspelt.code, elsewhere.code) == (1, 1, 0)
+    assert "alert: total: cannot be judged: $2.00*, and 50,000,000 tokens have no price\n" in unpriced.err
+    assert "matches no session" in misspelt.err
+    assert run("report", path, "--alert", "model:claude-sonnet-5>$6").code == 0

@@ -162,3 +162,29 @@ def test_a_stream_without_a_result_is_a_finding(run: Run, tmp_path: Path) -> Non
     assert run("responses", tmp_path / "cut.jsonl").code == 1
     odd = run("responses", tmp_path / "odd.jsonl")
     assert (odd.code, odd.out.count("\n")) == (1, 1)
+
+
+def test_an_archive_keeps_what_the_cli_has_deleted(run: Run, maker: Any, tmp_path: Path) -> None:
+    """LOG-44: also with a filter, and without counting a request twice; `--force` begins anew."""
+    archive, folder = tmp_path / "archive.jsonl", tmp_path / "logs"
+
+    def archived() -> list[str]:
+        return sorted(line["key"] for line in run("report", "session", archive, "--format", "json").json["lines"])
+
+    for number, options in enumerate(([], [], ["--session", "s2"], ["--session", "nothing"])):
+        log = maker(f"s{number}")
+        log.answer(f"msg_{number}")
+        log.state({"claude-sonnet-5": (200, 40, 2000, 400, 200, 0.003)})
+        path = log.write(folder / f"s{number}.jsonl")
+        assert run("convert", folder, "-o", archive, *options).code == 0
+        assert run("convert", folder, "-o", archive, *options).code == 0
+        path.unlink()
+
+    assert archived() == ["s0", "s1", "s2"]
+    assert run("report", archive, "--format", "json").json["total"]["input"] == 600
+    log.write(path)
+    assert run("convert", folder, "-o", archive, "--force").code == 0
+    assert archived() == ["s3"]
+    other = tmp_path / "other.jsonl"
+    other.write_text("{}\n", "utf-8")
+    assert run("convert", folder, "-o", other).code == 2

@@ -2,11 +2,14 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -282,3 +285,36 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(short_log: Path) 
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*COMMAND, "report", short_log], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "cc-convert: No space left on device\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no POSIX shell")
+@pytest.mark.parametrize("words", ["report {log} >&-", "report - <&-", "statusline <&-", "report {log} 2>&-"])
+def test_a_closed_stream_is_no_crash(short_log: Path, words: str) -> None:
+    """LOG-47"""
+    command = f"{shlex.join(COMMAND)} {words.format(log=shlex.quote(str(short_log)))}"
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_watch_goes_on_while_its_folder_is_away(maker: Maker, tmp_path: Path) -> None:
+    """LOG-46: and begins before the first session."""
+    places = tmp_path / "claude" / "projects"
+    with subprocess.Popen(
+        [*COMMAND, "watch", "--interval", "0.2", "--tz", "UTC"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        watchdog = threading.Timer(PATIENCE, process.kill)
+        watchdog.start()
+        try:
+            assert process.stdout
+            lines = iter(process.stdout)
+            for _ in range(2):
+                assert any("no folder with transcripts" in line for line in lines)
+                log = maker("s1", start=datetime.now(UTC).isoformat())
+                log.answer("msg_1")
+                log.write(places / "p" / "s1.jsonl")
+                assert any("claude-sonnet-5" in line for line in lines)
+                places.rename(tmp_path / f"away{time.monotonic_ns()}")
+        finally:
+            process.kill()
+            watchdog.cancel()

@@ -269,3 +269,24 @@ def test_the_page_names_sessions_by_their_titles(run: Run, log: Any, tmp_path: P
         '<a href="#s0">Mend &lt;b&gt;the pool&lt;/b&gt;</a><div class="dim">s1 · main · sdk-py · 2.1.329</div>' in page
     )
     assert "<h1>Mend &lt;b&gt;the pool&lt;/b&gt;</h1>" in page
+
+
+def test_a_session_has_one_project_and_several_folders(run: Any, maker: Any, tmp_path: Path) -> None:
+    """LOG-74: also for its budget, and on Windows and macOS."""
+    log = maker("s1", project="/w/shop")
+    for folder in ("/w/shop", "/w/shop/api", "/w/shop"):
+        log.answer(cwd=folder)
+    log.write(tmp_path / "logs" / "a.jsonl")
+    for number, folder in enumerate(("C:\\w\\caf\u00e9", "c:\\w\\cafe\u0301")):
+        log = maker(f"w{number}", project=folder)
+        log.answer()
+        log.write(tmp_path / "logs" / f"w{number}.jsonl")
+
+    def requests(by: str, *options: str) -> dict[str, int]:
+        lines = run("report", by, tmp_path / "logs", "--format", "json", *options).json["lines"]
+        return {line["key"]: line["requests"] for line in lines}
+
+    assert requests("project") == {"/w/shop": 3, "C:\\w\\caf\u00e9": 2}
+    assert requests("folder", "--project", "shop") == {"/w/shop": 2, "/w/shop/api": 1}
+    limit = ("--alert", "project:/w/shop>$0.004")
+    assert "/w/shop: $0.0" in run("report", "day", tmp_path / "logs", *limit).err

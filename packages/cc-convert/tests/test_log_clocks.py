@@ -1,8 +1,9 @@
 """Sums when the clock was set, on transcripts recorded with libfaketime, and on older copies."""
 
 import json
+import os
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -228,3 +229,25 @@ def test_an_older_copy_beside_the_live_logs_changes_no_sum(tmp_path: Path, copy:
     logs = read_logs(live, older, hosts={str(older): host} if host else {})
 
     assert (sums(logs), doubts(logs)) == (served(live), [])
+
+
+def test_a_clock_that_is_ahead_hides_no_block(run: Any, maker: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """LOG-62: in the blocks' report, in `watch` with its alerts, and in the status line."""
+    now = datetime.now(UTC)
+    log = maker("s1")
+    for moment in (now - timedelta(minutes=4), now - timedelta(minutes=2), now + timedelta(days=30)):
+        usage = {"input_tokens": 1_000_000, "output_tokens": 0}
+        log.answer(usage=usage, timestamp=moment.isoformat())
+    log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
+
+    blocks = run("report", "block", "--format", "json")
+    watch = run("watch", "--once", "--alert", "block>$3")
+    with open(os.devnull, encoding="utf-8") as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        line = run("statusline")
+
+    assert [one["requests"] for one in blocks.json["lines"] if one["kind"] == "active"] == [2]
+    assert watch.code == 1
+    assert "ALERT block" in watch.out
+    assert all("1 requests have times in the future" in text for text in (blocks.err, watch.out, line.err))
+    assert "block $4.00, 4h" in line.out or "block $4.00, 5h" in line.out

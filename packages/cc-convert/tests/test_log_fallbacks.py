@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cc_convert.logs import Logs, Row, read_logs
+from cc_convert.logs import Logs, Prices, Row, read_logs
 from cc_convert.reconcile import reconcile
 
 RECORD = Path(__file__).parent / "transcripts" / "fallback"
@@ -147,3 +147,49 @@ def test_an_archive_and_a_second_reading_keep_the_parts(log: Any, run: Any, tmp_
     run("convert", log.path, "-o", tmp_path / "old.jsonl")
 
     assert costs(read_logs(tmp_path / "old.jsonl", log.path)) == costs(whole)
+
+
+@pytest.mark.parametrize("answered", ["claude-sonnet-5-eu-gw", "gpt-9", "claude-haiku-4-5", "claude-opus-5"])
+@pytest.mark.parametrize("requested", [{}, {"requestedModel": "claude-sonnet-5"}])
+def test_a_request_answered_under_another_name_counts_once(log: Any, answered: str, requested: dict[str, str]) -> None:
+    """LOG-39: with a compaction in the total, and a model that is in it under its own name."""
+    log.answer("msg_1", model=answered, **requested)
+    log.answer("msg_2", model="claude-opus-5")
+    log.compaction(8000)
+    log.answer("msg_3", model=answered, **requested)
+    is_told = bool(requested) or answered != "claude-opus-5"
+    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 0.0045), "claude-opus-5": (*ONE, 0.003)})
+
+    logs = read_logs(log.write())
+
+    if is_told:
+        assert tokens(logs.rows) == [4 * count for count in ONE]
+        assert [(row.kind, row.model) for row in logs.rows if row.kind != "request"] == [
+            ("unlogged", "claude-sonnet-5")
+        ]
+    assert all(not any(one.difference) for one in reconcile(logs)) == is_told
+    if answered not in ("claude-haiku-4-5", "claude-opus-5"):
+        price = Prices().cost_of((*ONE, 0, 0), "claude-sonnet-5")
+        assert [row.cost for row in logs.priced() if row.model == answered] == [price, price]
+
+
+@pytest.mark.parametrize("kind", ["delta", "sum"])
+def test_a_stream_answered_under_another_name_counts_once(log: Any, kind: str) -> None:
+    """LOG-39: a stream has no requested model, and only the first counts."""
+    log.stream("msg_1", model="claude-sonnet-5-eu-gw")
+    log.result("r1", (*ONE, 0.0015), (*ONE, 0.0015) if kind == "delta" else None)
+
+    logs = read_logs(log.write())
+
+    assert [(row.kind, row[9:14]) for row in logs.rows] == [("request", ONE)]
+    assert all(one.agrees for one in reconcile(logs))
+
+
+def test_an_older_total_by_the_answering_model_stays(log: Any) -> None:
+    """LOG-39"""
+    log.answer("msg_1", model="gateway-model", requestedModel="claude-sonnet-5")
+    log.state({"gateway-model": (*ONE, 0.0015)})
+
+    logs = read_logs(log.write())
+
+    assert (tokens(logs.rows), [one.agrees for one in reconcile(logs)]) == ([*ONE], [True])

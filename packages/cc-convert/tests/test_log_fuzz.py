@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from cc_convert.cli import main
 from cc_convert.log_files.archive import to_archive
 from cc_convert.log_files.events import read_events
+from cc_convert.log_files.fields import COUNTS
 from cc_convert.log_files.rows import FileScan, Row
 from cc_convert.log_files.scan import LONGEST_LINE, scan_stream
 from cc_convert.logs import merge
@@ -83,6 +84,65 @@ def damaged(draw: st.DrawFn, line: bytes) -> bytes:
             case _:
                 del broken[at : at + draw(st.integers(1, 300))]
     return bytes(broken)
+
+
+_NAMES = st.sampled_from(["x", "usage", "input_tokens", "iterations ", "id", "note", "cache"])
+_UNKNOWN = st.recursive(
+    st.none() | st.integers(0, 10**9) | st.sampled_from(['}"{', "{", "}", '"usage":{', "\\", "text " * 300]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_NAMES, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@st.composite
+def shuffled(draw: st.DrawFn, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields in any order, with unknown fields between them."""
+    unknown = draw(st.dictionaries(st.sampled_from(["new", "Other", "later"]), _UNKNOWN, max_size=2))
+    items = draw(st.permutations([*fields.items(), *unknown.items()]))
+    return dict(items)
+
+
+@st.composite
+def blocks_of_answers(draw: st.DrawFn) -> list[bytes]:
+    """Return the lines of a few answers, each with blocks whose counts may grow, in any form of writing."""
+    lines: list[bytes] = []
+    size = st.integers(0, 9) | st.integers(10**8, 10**11)
+    for number in range(draw(st.integers(1, 2))):
+        counts = {name: draw(size) for name in COUNTS if name != "output_tokens"}
+        for output in sorted(draw(st.lists(size, min_size=1, max_size=3))):
+            usage = draw(shuffled({**counts, "output_tokens": output, "service_tier": "standard"}))
+            content = [{"type": "tool_use", "id": f"t{len(lines)}", "name": "Read", "input": draw(_UNKNOWN)}]
+            content = draw(st.sampled_from([content, [{"type": "text", "text": "Hello. " * 200}]]))
+            message = {"id": f"msg_{number}", "model": "claude-sonnet-5", "role": "assistant"}
+            message = draw(shuffled(message | {"content": content, "usage": usage}))
+            record = {"type": "assistant", "sessionId": "s", "requestId": f"req_{number}", "message": message}
+            record = draw(shuffled(record | {"uuid": f"u{len(lines)}", "timestamp": "2026-11-20T10:00:00.000Z"}))
+            separators = draw(st.sampled_from([(",", ":"), (", ", ": ")]))
+            lines.append(json.dumps(record, separators=separators).encode() + b"\n")
+    return lines
+
+
+@given(blocks_of_answers())
+def test_the_fast_path_finds_the_counts_of_the_strict_one(lines: list[bytes]) -> None:
+    """LOG-12, LOG-20: with fields of any size in any order, and unknown fields between them."""
+    text = b"".join(lines)
+
+    fast, strict = (scan(text, strict=strict) for strict in (False, True))
+
+    assert [row[:17] for row in fast.rows] == [row[:17] for row in strict.rows]
+    assert [row.tools for row in fast.rows] == [row.tools for row in strict.rows]
+
+
+@pytest.mark.parametrize("output", [7, 98_765])
+def test_final_counts_behind_large_cache_counts_count(maker: Maker, output: int) -> None:
+    """LOG-20: the output begins after the 200th byte of the usage."""
+    log = maker()
+    large = {"input_tokens": 120_000, "cache_creation_input_tokens": 200_000, "cache_read_input_tokens": 500_000}
+    for count in (1, 1, output):
+        log.answer("msg_1", usage={**large, "cache_creation": {"ephemeral_5m_input_tokens": 200_000,
+                   "ephemeral_1h_input_tokens": 0}, "service_tier": "standard", "output_tokens": count})  # fmt: skip
+
+    assert [row.output for row in scan(log.text()).rows] == [output]
 
 
 @given(st.data())

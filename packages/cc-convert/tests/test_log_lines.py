@@ -308,3 +308,31 @@ def test_a_cost_that_is_a_text_is_no_cost(strict: bool) -> None:
     [row] = scan_stream(BytesIO(f"{line}\n".encode()), "log.jsonl", strict=strict).rows
 
     assert row.logged_cost is None
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_subagent_in_progress_records_counts(maker: Any, tmp_path: Path, strict: bool) -> None:
+    """LOG-24: in each block once, and once beside the sub-agent's own file; usage in unknown records is told."""
+    log, agent = maker(), maker()
+    log.answer("msg_1")
+    for _ in range(2):
+        line = agent.answer("msg_2", agentId="a1", uuid="u2")
+        inner = {name: line[name] for name in ("type", "message", "requestId", "uuid", "timestamp")}
+        progress = {"type": "agent_progress", "agentId": "a1", "message": inner}
+        common = {"sessionId": "s1", "cwd": "/w", "uuid": f"p{len(log.lines)}", "timestamp": log.time()}
+        log.lines.append({"parentUuid": "p", "type": "progress", "data": progress, **common})
+        log.lines.append({"type": "progress", "data": progress, **common})
+    log.lines.append({"type": "novelty", "message": line["message"], "sessionId": "s1"})
+    path = log.write()
+
+    logs = read_logs(path, strict=strict)
+
+    assert [(row.key, row.agent, row.session, row.input) for row in logs.rows] == [
+        ("msg_1", "", "s1", 100), ("msg_2", "a1", "s1", 100)
+    ]  # fmt: skip
+    assert [problem.reason for problem in logs.lost] == ["usage in a record of the unknown type 'novelty'"]
+    own = agent.write(tmp_path / "s1" / "subagents" / "agent-a1.jsonl")
+    own.with_suffix(".meta.json").write_text(json.dumps({"agentType": "explorer"}), "utf-8")
+    assert {row.key: row.agent_type for row in read_logs(path, own, strict=strict).rows} == {
+        "msg_1": "", "msg_2": "explorer"
+    }  # fmt: skip

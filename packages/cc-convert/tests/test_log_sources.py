@@ -51,6 +51,37 @@ def test_files_folders_and_patterns_are_read_each_once(tree: Path) -> None:
     assert len(read_logs(tree).rows) == 3
 
 
+def test_linked_folders_and_files_are_read_each_once(maker: Maker, run: Any, tmp_path: Path) -> None:
+    """LOG-02: with two links to a folder, a link in a circle, and links that lead nowhere, which are told."""
+    projects, outside = tmp_path / "claude" / "projects", tmp_path / "outside"
+    projects.mkdir(parents=True)
+    for number, path in enumerate((outside / "a.jsonl", outside / "a" / "subagents" / "agent-1.jsonl", tmp_path / "f")):
+        log = maker(f"s{number}")
+        log.answer()
+        log.write(path)
+    (projects / "-w-shop").symlink_to(outside)
+    (projects / "-w-again").symlink_to(outside)
+    (outside / "circle").symlink_to(projects)
+    (projects / "b.jsonl").symlink_to(tmp_path / "f")
+
+    assert sorted(row.session for row in read_logs().rows) == ["s0", "s1", "s2"]
+    (projects / "-w-gone").symlink_to(tmp_path / "nowhere")
+    report = run("report", "--format", "json")
+    assert (report.code, report.json["total"]["requests"]) == (1, 3)
+    assert "-w-gone: No such file" in report.err
+
+
+def test_a_missing_folder_in_the_environment_is_told(tree: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-95: and `projects/` with a slash is a place."""
+    tree.rename(tree.parent / "projects")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tree.parent}/projects/,{tree.parent}/gone")
+
+    report = run("report", "--format", "json")
+
+    assert report.json["total"]["requests"] == 3
+    assert f"not there: {tree.parent}/gone/projects" in report.err
+
+
 def test_transcripts_are_found_where_the_cli_keeps_them(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-02"""
     (tree.parent / "one" / "projects").mkdir(parents=True)
@@ -240,24 +271,38 @@ def test_a_stream_read_in_two_steps_gives_the_same_as_at_once(tmp_path: Path, at
 
 
 def test_what_was_read_before_is_not_read_again(log: Any) -> None:
-    """LOG-06"""
-    cache = Cache()
-    log.answer("msg_1")
-    path = log.write()
-    first = read_logs(path, cache=cache)
-    with path.open("r+b") as file:
-        # In the middle of the part that was read: neither the edges nor the file's metadata show the change.
-        file.seek(300)
-        file.write(b"\n")
-    os.utime(path, ns=(0, 0))
-    log.answer("msg_2")
-    with path.open("ab") as file:
-        file.write(log.text().splitlines(keepends=True)[1])
+    """LOG-06: from the second time on that a log has grown."""
+    cache, read = Cache(), list[int]()
+    for number in range(4):
+        log.answer(f"msg_{number}")
+        path = log.write()
+        logs = read_logs(path, cache=cache, progress=lambda _, total: read.append(total))
 
-    again = read_logs(path, cache=cache)
+        assert [row.key for row in logs.rows] == [f"msg_{one}" for one in range(number + 1)]
 
-    assert [row.key for row in first.rows] == ["msg_1"]
-    assert [row.key for row in again.rows] == ["msg_1", "msg_2"]
+    line = len(json.dumps(log.lines[-1], separators=(",", ":"))) + 1
+    assert read == [line, 2 * line, line, line]
+
+
+@pytest.mark.parametrize("added", [0, 1])
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_log_that_was_changed_in_its_middle_is_read_anew(run: Any, log: Any, added: int, times: int) -> None:
+    """LOG-06: a count corrected, and a key masked, also if the log grew before and after."""
+    log.user("my key is sk-secret")
+    path = log.path
+    for number in range(times):
+        log.answer(f"msg_{number}", usage={"input_tokens": 9999, "output_tokens": 1})
+        log.write()
+        assert run("report", path, "--format", "json").json["total"]["input"] > 0
+        assert run("search", "sk-secret", path).code == 0
+    for _ in range(added):
+        log.answer("msg_new", usage={"input_tokens": 9999, "output_tokens": 1})
+    path.write_bytes(log.text().replace(b"9999", b"1234", 1).replace(b"sk-secret", b"sk-******"))
+
+    total = run("report", path, "--format", "json").json["total"]["input"]
+
+    assert total == 1234 + 9999 * (times + added - 1)
+    assert run("search", "sk-secret", path).code == 1
 
 
 @pytest.mark.parametrize("change", ["shorter", "other", "replaced"])

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from cc_convert.log_files.model_names import canonical_model
 from cc_convert.logs import Prices, Row, read_logs
 from cc_convert.prices import PriceFileError
 
@@ -103,7 +104,7 @@ def test_a_file_replaces_the_list(row: Make, tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"as_of": "2030-01-01", "models": {"claude-opus-9": [1, 2, 3, 4, 5]}, "geo": {"us": 2}}))
 
-    prices = Prices.from_file(path)
+    prices = Prices.from_file(path, replaces=True)
 
     assert prices.cost(row("claude-opus-9", inference_geo="us")) == pytest.approx(
         2 * (100 * 1 + 20 * 2 + 1000 * 3 + 200 * 4 + 100 * 5) / 1e6
@@ -150,3 +151,49 @@ def test_the_logged_cost_of_a_session_is_shared_out(log: Any) -> None:
 
     assert [row.cost for row in logs.priced(mode="logged")] == [0.5, 0.25]
     assert [row.cost for row in logs.priced(mode="calculate")] == [pytest.approx(SONNET), None]
+
+
+NAMES = {
+    "claude-sonnet-4-5": [
+        "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0", "bedrock/us-east-1/anthropic.claude-sonnet-4-5",
+        "bedrock/converse/eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "vertex_ai/claude-sonnet-4-5@20250929",
+        "databricks-claude-sonnet-4-5", "databricks/databricks-claude-sonnet-4-5", "anthropic/claude-sonnet-4.5",
+        "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "arn:aws:bedrock:us-west-2::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0:200k",
+        "openrouter/anthropic/claude-sonnet-4.5:thinking", "Claude-4.5-Sonnet", "azure_ai/claude-sonnet-4-5",
+        "projects/p/locations/l/publishers/anthropic/models/claude-sonnet-4-5@20250929", "claude-sonnet-4-5[1m]",
+    ],
+    "claude-sonnet-4-0": ["claude-4-sonnet-20250514", "snowflake/claude-4-sonnet", "anthropic/claude-sonnet-4"],
+    "claude-opus-4-0": ["databricks-claude-opus-4", "vercel_ai_gateway/anthropic/claude-4-opus"],
+    "claude-3-7-sonnet": ["anthropic/claude-3.7-sonnet:beta", "us.anthropic.claude-3-7-sonnet-20250219-v1:0"],
+    "claude-3-5-sonnet": ["claude-3-5-sonnet-v2@20241022", "claude-sonnet-3.5", "claude-3-5-sonnet-latest"],
+    "gpt-5": ["gpt-5"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "written"), [(name, written) for name in NAMES for written in NAMES[name]])
+def test_a_model_has_its_price_under_each_name(name: str, written: str) -> None:
+    """LOG-29"""
+    assert canonical_model(written) == name
+    assert Prices().knows(written) == (name != "gpt-5")
+
+
+def test_a_file_with_prices_adds_to_the_list_or_replaces_it(run: Any, log: Any, tmp_path: Path) -> None:
+    """LOG-29: a model in the file has only the file's prices."""
+    log.answer(model="house-model")
+    log.answer(model="claude-sonnet-5")
+    log.answer(model="claude-opus-5", usage=log.usage(speed="fast"))
+    log.answer(model="claude-sonet-5")
+    path, prices = log.write(), tmp_path / "prices.json"
+    prices.write_text(json.dumps({"models": {"house-model": [1, 0, 0, 0, 0], "claude-opus-5": [2, 0, 0, 0, 0]}}))
+
+    added = run("report", "model", path, "--format", "json", "--prices", prices)
+    alone = run("report", "model", path, "--format", "json", "--prices", prices, "--only-prices")
+
+    costs = {line["key"]: round(line["cost"] * 1e6) for line in added.json["lines"]}
+    assert costs == {
+        "claude-sonnet-5": round(SONNET * 1e6), "house-model": 100, "claude-opus-5": 200, "claude-sonet-5": 0
+    }  # fmt: skip
+    assert "claude-sonet-5': 1,420 tokens" in added.err
+    assert "similar model with a price is claude-sonnet-5" in added.err
+    assert set(alone.json["unpriced"]) == {"claude-sonnet-5", "claude-sonet-5"}

@@ -99,9 +99,9 @@ def test_columns_are_aligned_below_wide_characters(run: Run, maker: Maker, tmp_p
         log = maker(f"s{number}", project=project)
         log.answer()
         log.write(tmp_path / f"{number}.jsonl")
-    lines = run("report", "project", tmp_path).out.splitlines()
+    lines = run("report", "folder", tmp_path).out.splitlines()
     starts = {line.split()[0]: line.index("1 ") for line in lines[2:5]}
-    assert starts == {"\u65e5\u672c\u8a9e": 16 - 3, "ascii": 16, "e\u0301t\u00e9": 16 + 1}
+    assert starts == {"\u65e5\u672c\u8a9e": 15 - 3, "ascii": 15, "e\u0301t\u00e9": 15 + 1}
 
 
 def test_every_report_marks_costs_that_lack_a_price(run: Run, log: Any) -> None:

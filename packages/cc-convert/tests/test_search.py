@@ -216,3 +216,22 @@ def test_a_match_in_a_workflow_has_the_title_of_its_session(run: Run, session: P
     [match] = run("search", "chaff", session, "--format", "json").json
 
     assert match["title"] == "Pool repair"
+
+
+@pytest.mark.parametrize(
+    ("written", "sought"),
+    [
+        ("caf\u00e9", "cafe\u0301"), ("cafe\u0301", "CAF\u00c9"), ("Stra\u00dfe", "STRASSE"),
+        ("\u0130stanbul", "istanbul"), ("istanbul", "\u0130STANBUL"),
+    ],
+)  # fmt: skip
+def test_one_text_in_two_forms_is_one(run: Any, log: Any, written: str, sought: str) -> None:
+    """LOG-80, LOG-74: in search, filters and alerts."""
+    log.project = f"/w/{written}"
+    log.user(f"we meet at {written}")
+    log.answer()
+    path = log.write()
+
+    assert run("search", sought, path).code == 0
+    assert run("report", path, "--project", sought, "--format", "json").json["total"]["requests"] == 1
+    assert "is more than" in run("report", path, "--alert", f"project:*/{sought}>$0.0001").err

@@ -5,6 +5,7 @@ once. Reading knows no prices; `Logs.priced` applies them.
 """
 
 import os
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -12,12 +13,12 @@ from .garbage import no_collections
 from .log_files.cache import Cache, Identity
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
-from .log_files.model_names import canonical_model
 from .log_files.rows import LABELS, FileScan, Kind, Problem, Row, make_row
 from .log_files.sources import LogsNotFoundError, hosts_of
 from .prices import Prices
 from .totals.lineage import assign_sessions, places_of
 from .totals.remainders import SessionTotal, find_unlogged
+from .totals.sums import billed_model
 
 __all__ = [
     "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_log_files",
@@ -156,8 +157,9 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
     missing, totals = find_unlogged(scans, rows)
     if missing := [row for row in missing if row.key not in rows]:
         missing = _copy_labels(missing, rows)
+    ordered = sorted([*rows.values(), *missing], key=lambda row: (row.time is None, row.time or 0.0))
     return Logs(
-        rows=sorted([*rows.values(), *missing], key=lambda row: (row.time is None, row.time or 0.0)),
+        rows=_with_projects(ordered),
         problems=[problem for scan in scans for problem in scan.problems],
         totals=totals,
         files=[scan.path for scan in scans],
@@ -165,6 +167,24 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         unfinished=[scan.path for scan in scans if scan.unfinished],
         size=sum(scan.size for scan in scans),
     )
+
+
+def _with_projects(rows: list[Row]) -> list[Row]:
+    """Give each session the folder of its first request as the project."""
+    names: dict[str, str] = {}
+    projects: dict[str, str] = {}
+    for row in rows:
+        if row.project and row.session not in projects:
+            projects[row.session] = names.get(row.project) or names.setdefault(row.project, _one_form(row.project))
+    return [
+        row if (project := projects.get(row.session, row.project)) == row.project else row._replace(project=project)
+        for row in rows
+    ]
+
+
+def _one_form(folder: str) -> str:
+    """Return a folder's name in one form: accents as one character, a Windows drive in upper case."""
+    return unicodedata.normalize("NFC", folder[:1].upper() + folder[1:] if folder[1:2] == ":" else folder)
 
 
 def _copy_labels(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
@@ -180,7 +200,7 @@ def _logged_costs(rows: list[Row], totals: dict[str, SessionTotal], prices: Pric
     """Yield logged costs: a session has only a total, which its rows share in proportion to calculated cost."""
     owners = {key: session for session, total in totals.items() for key in total.covered or ()}
     sessions = [_total_of(row, totals, owners) for row in rows]
-    models = [canonical_model(row.model) for row in rows]
+    models = [billed_model(row) for row in rows]
     weights = [float(row.tokens) if (cost := prices.cost(row)) is None else cost for row in rows]
     sums: dict[tuple[str, str], float] = {}
     for session, model, weight in zip(sessions, models, weights, strict=True):

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from operator import mul
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from . import price_table
 from .log_files.model_names import canonical_model
@@ -13,6 +13,7 @@ from .log_files.rows import Counts, Row, Steps
 __all__ = ["PriceFileError", "Prices"]
 
 Rates: TypeAlias = tuple[float, float, float, float, float]
+_ValueT = TypeVar("_ValueT")
 _MILLION = 1_000_000
 
 
@@ -49,14 +50,15 @@ class Prices:
         self._geo, self._tiers, self._web_search = geo, tiers, web_search
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> "Prices":
-        """Read a price list from JSON.
+    def from_file(cls, path: str | os.PathLike[str], *, replaces: bool = False) -> "Prices":
+        """Read prices from JSON.
 
         Args:
             path: An object with `models`, and optionally `fast`, `long`, `geo`, `tiers`, `web_search`, `as_of`.
+            replaces: True if the file replaces the built-in list completely; else it is added, and has precedence.
 
         Returns:
-            The list, which replaces the built-in list completely.
+            The list.
 
         Raises:
             PriceFileError: The file does not hold such a list.
@@ -68,12 +70,19 @@ class Prices:
             if not isinstance(table, dict):
                 raise TypeError("not an object")
             fields = cast("dict[str, Any]", table)
+            models = _all_rates(fields["models"])
+
+            def with_built_in(own: dict[str, _ValueT], built_in: Mapping[str, _ValueT]) -> dict[str, _ValueT]:
+                # A model in the file has no other prices of the built-in list.
+                return own if replaces else {name: built_in[name] for name in built_in.keys() - models.keys()} | own
+
+            long = {name: (int(above), _rates(rates)) for name, (above, rates) in fields.get("long", {}).items()}
             return cls(
-                _all_rates(fields["models"]),
-                fast=_all_rates(fields.get("fast", {})),
-                long={name: (int(above), _rates(rates)) for name, (above, rates) in fields.get("long", {}).items()},
-                geo={name: float(factor) for name, factor in fields.get("geo", {}).items()},
-                tiers={name: float(factor) for name, factor in fields.get("tiers", {}).items()},
+                with_built_in(models, price_table.MODELS),
+                fast=with_built_in(_all_rates(fields.get("fast", {})), price_table.FAST),
+                long=with_built_in(long, price_table.LONG),
+                geo=with_built_in(_factors(fields.get("geo", {})), price_table.GEO),
+                tiers=with_built_in(_factors(fields.get("tiers", {})), price_table.TIERS),
                 web_search=float(fields.get("web_search", price_table.WEB_SEARCH)),
                 as_of=str(fields.get("as_of", os.path.basename(path))),
             )
@@ -89,12 +98,19 @@ class Prices:
         """Return true if a model has a price."""
         return self._name(model) in self._models
 
+    @property
+    def models(self) -> list[str]:
+        """Return the models that have a price."""
+        return list(self._models)
+
     def cost(self, row: Row) -> float | None:
         """Return a row's cost in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
         # Fields by position: their names take longer, and this runs for each row.
-        return self.cost_of(row[9:16], row.model, row[16:19], row.steps)
+        cost = self.cost_of(row[9:16], row.model, row[16:19], row.steps)
+        # A gateway's name for a model has no price; the requested model has.
+        return self.cost_of(row[9:16], row.requested, row[16:19]) if cost is None and row.requested else cost
 
     def cost_of(
         self, counts: Counts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
@@ -133,6 +149,10 @@ class Prices:
 
 def _all_rates(table: dict[str, object]) -> dict[str, Rates]:
     return {name: _rates(rates) for name, rates in table.items()}
+
+
+def _factors(table: dict[str, float]) -> dict[str, float]:
+    return {name: float(factor) for name, factor in table.items()}
 
 
 def _rates(rates: object) -> Rates:

@@ -25,11 +25,20 @@ INTERRUPTED = 130
 
 def run() -> NoReturn:
     """Run this process's command line, and end the process."""
+    _open_closed_streams()
     code = main()
     with suppress(OSError, ValueError):  # already reported
         sys.stdout.flush()
     # Freeing hundreds of thousands of rows takes as long as reading some megabytes.
     os._exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Read nothing from a standard stream that was closed, and write to it without effect."""
+    # In order: each takes the lowest free number, which is the closed stream's own.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

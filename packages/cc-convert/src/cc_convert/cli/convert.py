@@ -3,20 +3,22 @@
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TextIO
 
-from ..log_files.archive import to_archive
+from ..log_files.archive import ARCHIVED, to_archive
 from ..log_files.events import KIND_NAMES, Event, read_events
 from ..log_files.rows import Row
-from ..logs import Logs
+from ..log_files.sources import default_folders
+from ..logs import Logs, read_logs
 from ..redaction import Redaction
 from ..table import COLUMNS, duckdb_with, values_of
-from .inputs import chosen_zone, load_rows, load_titles, mention, overview
+from .inputs import chosen_prices, chosen_zone, load_rows, load_titles, mention, overview
 from .output import RefusedError, check_free, is_device, say, write_output, write_records
 
+_ARCHIVE = b'{"type":"%s"' % ARCHIVED.encode()
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "html", ".htm": "html", ".md": "md"}
 
 
@@ -28,7 +30,11 @@ def run(options: Namespace) -> int:
         raise RefusedError(f"no format has the ending of {options.output}; use {', '.join(_ENDINGS)} or --format")
     if form == "html":
         return write_page(options, transcripts=True)
-    rows, logs, clean = _load(options)
+    kept = _rows_to_keep(options) if form == "jsonl" else []
+    if kept:
+        # Read together, so that a request in both counts once.
+        options.sources = [*(options.sources or default_folders()), options.output]
+    rows, logs, clean = _load(options, kept)
     if form == "md":
         with write_output(options.output, force=options.force) as file:
             _write_markdown(file, logs.files, {row.session for row in rows}, clean)
@@ -37,7 +43,7 @@ def run(options: Namespace) -> int:
     else:
         # Read before the file is opened, which may be among the logs.
         titles = load_titles(options) if form == "jsonl" else {}
-        with write_output(options.output, force=options.force) as file:
+        with write_output(options.output, force=options.force or bool(kept)) as file:
             if form == "csv":
                 records = [dict(zip(COLUMNS, values_of(row), strict=True)) for row in rows]
                 write_records(file, records, "csv", COLUMNS)
@@ -49,15 +55,44 @@ def run(options: Namespace) -> int:
     return mention(overview(logs, rows))
 
 
-def _load(options: Namespace) -> tuple[list[Row], Logs, Callable[[str], str]]:
-    """Return the rows and logs, and the function that redacts texts; it returns them as they are without `--redact`."""
+def _rows_to_keep(options: Namespace) -> list[Row]:
+    """Return the rows of an archive that the output adds to; none for a new file, and with `--force`."""
+    if options.force or options.output == "-" or not os.path.isfile(options.output):
+        return []
+    with open(options.output, "rb") as file:
+        is_archive = file.read(len(_ARCHIVE)) == _ARCHIVE
+    archive = read_logs(options.output) if is_archive else None
+    if archive is None or archive.problems:
+        raise RefusedError(f"{options.output} exists, and is no archive that can be added to; --force overwrites it")
+    return archive.rows
+
+
+def _load(options: Namespace, kept: Sequence[Row] = ()) -> tuple[list[Row], Logs, Callable[[str], str]]:
+    """Return the rows and logs, and the function that redacts texts; it returns them as they are without `--redact`.
+
+    Rows to keep are in the result whatever the filter.
+    """
     rows, logs = load_rows(options)
+    if kept:
+        selected = {row.key for row in rows}
+        identities = {_identity_of(row) for row in kept}
+        rows = [
+            row
+            for row in logs.priced(chosen_prices(options), options.cost)
+            if row.key in selected or _identity_of(row) in identities
+        ]
     if not getattr(options, "redact", False):
         return rows, logs, str
-    clean = Redaction({row.project for row in rows})
+    clean = Redaction({folder for row in rows for folder in (row.project, row.folder)})
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
-    texts = ("key", "uuid", "project", "branch", "agent_type")
+    texts = ("key", "uuid", "project", "folder", "branch", "agent_type")
     return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
+
+
+def _identity_of(row: Row) -> tuple[str, ...]:
+    # A key may change when more logs are read.
+    ids = (row.message_id, row.request_id, row.uuid)
+    return (row.kind, row.model, *ids) if any(ids) else (row.key,)
 
 
 def _write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str], clean: Callable[[str], str]) -> None:

@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeAlias
 
 from ..log_files.cache import Cache, Identity, Packed
 from ..log_files.files import Progress, identities_of, read_files
+from ..log_files.model_names import canonical_model
 from ..log_files.rows import FileScan, Row
-from ..log_files.sources import default_folders, find_logs, hosts_of
+from ..log_files.sources import default_folders, find_logs, hosts_of, missing_places
 from ..logs import Logs, read_log_files
 from ..prices import Prices
 from ..report.buckets import Bucket, fill_buckets
@@ -91,7 +92,7 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
 
 def chosen_prices(options: Namespace) -> Prices:
     """Return the price list."""
-    return Prices.from_file(options.prices) if options.prices else Prices()
+    return Prices.from_file(options.prices, replaces=options.only_prices) if options.prices else Prices()
 
 
 def chosen_filter(options: Namespace) -> Filter:
@@ -162,12 +163,12 @@ def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
     return _select(chosen_filter(options), rows, lambda row: row.time), logs
 
 
-def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
-    """Return the buckets that pass the filter, from the cache if no log has changed."""
+def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview, list[Bucket]]:
+    """Return the buckets that pass the filter, facts, and all buckets, from the cache if no log has changed."""
     chosen = chosen_filter(options)
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
-        return fill_buckets(rows), overview(logs, rows)
+        return fill_buckets(rows), overview(logs, rows), fill_buckets(logs.rows, [0.0] * len(logs.rows))
     log_files = None if options.no_cache or options.strict or options.dask else _find_files(options)
     facts = log_files and _facts(log_files)
     name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
@@ -181,7 +182,8 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         # A file that could not be opened may be readable the next time, without any other change.
         if facts and not summary.unfinished and all(problem.offset >= 0 for problem in logs.problems):
             _LateCache().store(name, (facts, list(map(tuple, buckets)), tuple(summary)))
-    return _select(chosen, buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), summary
+    selected = _select(chosen, buckets, lambda bucket: bucket.first if bucket.quarter is not None else None)
+    return selected, summary, buckets
 
 
 def _select(chosen: Filter, rows: Sequence[FilteredT], time: Callable[[FilteredT], float | None]) -> list[FilteredT]:
@@ -231,6 +233,8 @@ def load_titles(options: Namespace) -> dict[str, str]:
 
 def _find_files(options: Namespace) -> _LogFiles:
     files = hosts_of(options.sources, options.hosts)
+    for place in missing_places() if not options.sources else ():
+        say(f"note: CLAUDE_CONFIG_DIR names a folder that is not there: {place}")
     return files, identities_of(files)
 
 
@@ -263,5 +267,14 @@ def mention(summary: Overview) -> int:
     elif summary.odd:
         say(f"note: lines that are damaged but were read: {summary.odd:,}; cc-convert doctor lists them")
     for model, tokens in sorted(summary.unpriced.items()):
-        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; add one with --prices FILE")
+        hint = _similar_price(model)
+        add = f"add one with --prices FILE{hint}"
+        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; {add}")
     return FINDINGS if summary.lost else OK
+
+
+def _similar_price(model: str) -> str:
+    from difflib import get_close_matches  # slow to import
+
+    similar = get_close_matches(canonical_model(model), Prices().models, 1)
+    return f"; the most similar model with a price is {similar[0]}" if similar else ""

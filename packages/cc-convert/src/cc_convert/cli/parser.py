@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any, NoReturn, TypeAlias
 
 BY = (
-    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version", "block",
-    "tool",
+    "day", "week", "month", "session", "model", "project", "folder", "agent", "branch", "host", "entrypoint", "version",
+    "block", "tool",
 )  # fmt: skip
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _TABLES = ("table", "json", "csv", "md")
@@ -212,7 +212,7 @@ def _add_conversions(add: _Add) -> None:
 
     compare = add("reconcile", "compare requests with the CLI's own totals")
     _add_sources(compare)
-    compare.add_argument("--prices", metavar="FILE", help="a price list in JSON")
+    _add_price_file(compare)
     compare.add_argument("--all", action="store_true", help="show the sessions that agree, too")
     compare.add_argument("--format", choices=_TABLES, default="table")
     _add_reading(compare)
@@ -239,7 +239,7 @@ def _add_questions(add: _Add) -> None:
     _add_sources(doctor)
     doctor.add_argument("--all", action="store_true", help="list every defect, not only the first ones")
     doctor.add_argument("--clear-cache", action="store_true", help="clear the cache first")
-    doctor.add_argument("--prices", metavar="FILE", help="a price list in JSON")
+    _add_price_file(doctor)
     doctor.add_argument("--jobs", type=_number_from(1), metavar="N", help=argparse.SUPPRESS)
 
     sql = add("sql", "ask the table `requests` in SQL")
@@ -280,7 +280,9 @@ def _add_sources(parser: _Options, metavar: str = "PATH", help: str = _SOURCES_H
 
 def _add_output(parser: _Options, help: str = _OUTPUT_HELP, default: str | None = None) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", default=default, help=help)
-    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite an existing file, also an archive, which otherwise is added to"
+    )
 
 
 def _add_alerts(parser: _Options, help: str) -> None:
@@ -308,7 +310,12 @@ def _add_prices(parser: argparse.ArgumentParser) -> None:
         "--cost", choices=("auto", "calculate", "logged"), default="auto",
         help="calculate: by the price list; logged: the CLI's own figures; auto: logged where a request has one",
     )  # fmt: skip
-    prices.add_argument("--prices", metavar="FILE", help="a price list in JSON, in place of the built-in one")
+    _add_price_file(prices)
+
+
+def _add_price_file(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--prices", metavar="FILE", help="prices in JSON, added to the built-in list")
+    parser.add_argument("--only-prices", action="store_true", help="with --prices: the file replaces the built-in list")
 
 
 def _add_reading(parser: argparse.ArgumentParser, *, strict: bool = True) -> None:

@@ -3,6 +3,7 @@
 import json
 import time
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -11,7 +12,7 @@ from ..log_files.rows import LABELS
 from ..log_files.sources import default_folders
 from ..report.alerts import WINDOWS, excesses
 from ..report.buckets import Bucket
-from ..report.lines import GAP, GroupBy, Line, blocks, group, spell_cost, total
+from ..report.lines import GAP, GroupBy, Line, blocks, group, spell_cost, total, without_future
 from . import FINDINGS
 from .alerts import say_alerts, unmatched
 from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, load_titles, mention, overview
@@ -60,7 +61,9 @@ def run(options: Namespace) -> int:
     if options.by == "tool":
         return _tools(options)
     zone = chosen_zone(options)
-    buckets, summary = load_buckets(options)
+    buckets, summary, all_buckets = load_buckets(options)
+    if future := without_future(buckets, time.time())[1]:
+        say(future)
     lines = _lines(options.by, buckets, options, zone)
     if options.by == "session":
         titles = load_titles(options)
@@ -74,10 +77,12 @@ def run(options: Namespace) -> int:
 
     above = excesses(options.alerts, lines_of)
     say_alerts(above)
-    for note in unmatched(options.alerts, lines_of):
+    # A name that is in the logs, but not in the chosen part of them, has spent nothing there.
+    notes = list(unmatched(options.alerts, lambda subject: _lines(subject, all_buckets, options, zone)))
+    for note in notes:
         say(note)
     code = mention(summary)
-    return FINDINGS if above else code
+    return FINDINGS if above or notes else code
 
 
 def _lines(by: str, buckets: list[Bucket], options: Namespace, zone: tzinfo | None) -> list[Line]:
@@ -136,13 +141,16 @@ def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, shor
     models = [] if by == "model" or short else ["Models"]
     sums = ["Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", "Unlogged"]
     table = [[_TITLES.get(by, by.capitalize()), *extra, *sums, *models]]
+    parts = _Parts(lines) if short else None
     for line in [*lines, whole]:
         if line.about.get("kind") == GAP:
             table.append([line.key, line.about["ends"], *[""] * 7, "gap", "", *[""] * len(models)])
             continue
         names = [line.key, *([""] * len(extra) if line is whole else _more(line, by, zone, short=short))]
         numbers = _numbers(line, spell_short if short else "{:,}".format)
-        table.append([*map(_part if short else str, names), *numbers, *(_models(line.models) for _ in models)])
+        if parts:
+            names = [parts.of(heading, name) for heading, name in zip(table[0], names, strict=False)]
+        table.append([*names, *numbers, *(_models(line.models) for _ in models)])
     table = without_empty(table, "Errors", "Unlogged", *extra)
     if short:
         table[0] = [_SHORT.get(heading, heading) for heading in table[0]]
@@ -157,12 +165,26 @@ def _more(line: Line, by: str, zone: tzinfo | None, *, short: bool) -> list[str]
     return [line.about["ends"] + (" (now)" if line.about["kind"] == "active" else "")] if by == "block" else []
 
 
-def _part(name: str) -> str:
-    """Return a name's distinctive part: last folder, an id's first part, time without year."""
-    last = name.rstrip("/").rpartition("/")[2]
-    if len(last) == len("2026-11-20 14:00") and last[10] == " ":
-        return last[5:]
-    return last[:8] if len(last) == len("01234567-0123-0123-0123-0123456789ab") else last
+class _Parts:
+    """Shortens names in a table to their distinctive parts: a last folder, an id's first part, a time without year."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        folders = {folder for line in lines for folder in (line.key, line.about.get("project", ""))}
+        last_folders = Counter(map(_last_folder, folders))
+        self._shared = {name for name, number in last_folders.items() if number > 1}
+
+    def of(self, heading: str, name: str) -> str:
+        """Return the part of a name in a column. Two folders with the same last part keep their full names."""
+        if heading in ("Project", "Folder") and _last_folder(name) not in self._shared:
+            return _last_folder(name)
+        if heading in ("Block", "Until", "Last"):
+            return name[5:] if name[10:11] == " " else name
+        is_id = heading == "Session" and len(name) == len("01234567-0123-0123-0123-0123456789ab")
+        return name[:8] if is_id else name
+
+
+def _last_folder(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2]
 
 
 def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:

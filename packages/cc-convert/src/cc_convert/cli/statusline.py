@@ -15,8 +15,9 @@ from ..log_files.cache import Cache
 from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
 from ..report.buckets import Bucket, fill_buckets
-from ..report.lines import BLOCK, spell_cost
+from ..report.lines import BLOCK, spell_cost, without_future
 from .inputs import chosen_prices, chosen_zone, current_lines, recent_scans
+from .output import say
 from .plan_limits import spell_windows, status_line_uses, store_uses, stored_uses
 
 
@@ -29,7 +30,8 @@ def run(options: Namespace) -> int:
     except LogsNotFoundError:
         buckets = []
     zone, now = chosen_zone(options), time.time()
-    day, block = current_lines(buckets, zone, now)
+    past, future = without_future(buckets, now)
+    day, block = current_lines(past, zone, now)
     context = _value(payload, "context_window", "used_percentage")
     parts = [
         _text(payload, "model", "display_name"),
@@ -40,6 +42,9 @@ def run(options: Namespace) -> int:
     if block:
         minutes = int(block.first // 3600 * 3600 + BLOCK - now) // 60
         parts.append(f"block {spell_cost(block.cost, block.unpriced)}, {minutes // 60}h{minutes % 60:02} left")
+    if future:
+        say(future)
+        parts.append("times in the future left out")
     moment = datetime.now(UTC)
     if uses := status_line_uses(_value(payload, "rate_limits"), moment):
         earlier = stored_uses()

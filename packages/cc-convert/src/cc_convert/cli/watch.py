@@ -11,12 +11,13 @@ from typing import NamedTuple, cast
 
 from ..log_files.cache import MemoryCache
 from ..log_files.rows import FileScan
+from ..log_files.sources import LogsNotFoundError
 from ..logs import merge
 from ..prices import Prices
 from ..report.alerts import NAMED, Excess, excesses
 from ..report.buckets import fill_buckets
 from ..report.forecast import WindowUse
-from ..report.lines import GroupBy, Line, burn_rate, group, spell_cost, total
+from ..report.lines import GroupBy, Line, burn_rate, group, spell_cost, total, without_future
 from . import FINDINGS, OK
 from .alerts import AlertCommand, say_alerts, unmatched
 from .inputs import buckets_of_day, chosen_prices, chosen_zone, current_lines, recent_scans
@@ -49,7 +50,15 @@ def run(options: Namespace) -> int:
     try:
         while True:
             columns, lines = terminal_size() if sys.stdout.isatty() else (None, None)
-            text, above = picture(recent_scans(options.sources, cache), options, prices, zone, columns)
+            try:
+                scans, problem = recent_scans(options.sources, cache), ""
+            except LogsNotFoundError as error:
+                # A folder may be away for a while, and there is none before the first session.
+                if options.once or (options.sources and not shown):
+                    raise
+                scans, problem = [], f"note: {error}\n"
+            text, above = picture(scans, options, prices, zone, columns)
+            text += problem
             command.update(above)
             if text != shown:
                 shown = text
@@ -81,6 +90,7 @@ def picture(
     """Return the text to display, at most `columns` wide if given, and the values above their limits."""
     now = time.time()
     buckets = fill_buckets(merge(scans).priced(prices, options.cost))
+    buckets, future = without_future(buckets, now)
     day, block = current_lines(buckets, zone, now)
     today = buckets_of_day(buckets, zone, now)
     uses = [*(stored := stored_uses()), *logged_uses(scans)]
@@ -94,7 +104,8 @@ def picture(
     lines = {"day": [day], "block": [block] if block else [], "total": [total([day])]}
     lines |= {subject: group(today, cast("GroupBy", subject), zone) for subject in NAMED}
     above = excesses(options.alerts, lines.__getitem__, windows)
-    notes = unmatched(options.alerts, lambda subject: group(buckets, cast("GroupBy", subject), zone))
+    notes = [*unmatched(options.alerts, lambda subject: group(buckets, cast("GroupBy", subject), zone))]
+    notes += [future] * bool(future)
     parts += [f"{visible(line)}\n" for line in (*(f"ALERT {excess.message}" for excess in above), *notes)]
     return Picture("".join(parts), above)
 

@@ -1,8 +1,9 @@
 """Cache scans in a private folder, so that only new lines have to be read.
 
-An entry is valid for a file with the same inode and an unchanged beginning. If the file only grew, reading continues
-at the old end; after any other change it starts again. Entries for reports hold rows: ids, counts, folder names, and
-session titles; entries for a search hold a log's texts.
+An entry is valid for an unchanged file. If a file only grew, reading continues at the old end; after any other change
+it starts again. A checksum over all that was read proves that. It is made when a file has changed for the first time,
+so that a file which grows is read as a whole twice, and no other file takes longer. Entries for reports hold rows: ids,
+counts, folder names, and session titles; entries for a search hold a log's texts.
 """
 
 import marshal
@@ -18,9 +19,9 @@ from .rows import FileScan, Ledger, Problem, make_row
 from .store import Store, write_private
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
-_FORMAT = f"8-{sys.implementation.cache_tag}"
+_FORMAT = f"9-{sys.implementation.cache_tag}"
 _MARSHAL_VERSION = 4
-_EDGE = 256
+_PIECE = 1 << 20
 
 Packed: TypeAlias = tuple[Any, ...]
 
@@ -83,8 +84,8 @@ class Cache:
         self.folder = os.path.join(folder or default_cache_folder(), _FORMAT)
         self._scans = Store(self.folder)
 
-    def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
-        """Return a file's cached scan, and whether it is complete; `None` without a valid entry."""
+    def get(self, path: str, now: Identity) -> tuple[FileScan | None, bool] | None:
+        """Return a file's cached scan, and whether it is complete; no scan if the file changed, `None` if it is new."""
         with suppress(EOFError, ValueError, TypeError):
             if content := self._scans.get(path):
                 then, packed = marshal.loads(content)
@@ -142,8 +143,8 @@ class MemoryCache(Cache):
         super().__init__()
         self._entries: dict[str, tuple[Identity, FileScan]] = {}
 
-    def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
-        """Return a file's cached scan, and whether it is complete; `None` without a valid entry."""
+    def get(self, path: str, now: Identity) -> tuple[FileScan | None, bool] | None:
+        """Return a file's cached scan, and whether it is complete; no scan if the file changed, `None` if it is new."""
         entry = self._entries.get(path)
         return _checked(path, entry[0], now, entry[1]) if entry else None
 
@@ -152,26 +153,33 @@ class MemoryCache(Cache):
         self._entries |= {path: (identity, scan) for path, (identity, scan, _) in scans.items()}
 
 
-def _checked(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
-    """Return a scan, and whether it is complete; `None` if the file did not only grow."""
+def _checked(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan | None, bool]:
+    """Return a scan, and whether it is complete; no scan if the file did not only grow."""
     if then == now:
         return scan, True
-    # Files that are packed, or rewritten in place, cannot be read from an offset on.
-    if then.inode == now.inode and scan.offset <= now.size and scan.size <= then.size:
-        with suppress(OSError):
-            return (scan, False) if edges_of(path, scan.offset) == scan.edges else None
-    return None
+    # Files that are packed have no checksum, as they cannot be read from an offset on.
+    if scan.checksum and only_grew(path, then, now, scan.offset, scan.checksum):
+        return scan, False
+    return None, False
 
 
-def edges_of(path: str, offset: int) -> tuple[int, int]:
-    """Return checksums for the file's beginning and for the end before the offset."""
+def only_grew(path: str, then: Identity, now: Identity, offset: int, checksum: int) -> bool:
+    """Return true if a file has the bytes before the offset that it had then, and perhaps more after them."""
+    with suppress(OSError):
+        return then.inode == now.inode and offset <= now.size and checksum_of(path, offset) == checksum
+    return False
+
+
+def checksum_of(path: str, offset: int) -> int:
+    """Return the checksum of a file's bytes before an offset."""
     with open(path, "rb", buffering=0) as file:
-        return edges_in(file, offset)
+        return checksum_in(file, offset)
 
 
-def edges_in(file: FileIO | BytesIO, offset: int) -> tuple[int, int]:
-    """Return the same for an open file."""
-    file.seek(0)
-    first = file.read(min(_EDGE, offset))
-    file.seek(max(0, offset - _EDGE))
-    return zlib.crc32(first), zlib.crc32(file.read(min(_EDGE, offset)))
+def checksum_in(file: FileIO | BytesIO, offset: int, start: int = 0, value: int = 0) -> int:
+    """Return the same for an open file, whose checksum before `start` is `value`; never 0."""
+    file.seek(start)
+    while start < offset and (piece := file.read(min(_PIECE, offset - start))):
+        value = zlib.crc32(piece, value)
+        start += len(piece)
+    return value or 1

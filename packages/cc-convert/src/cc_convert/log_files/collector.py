@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from itertools import islice
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
@@ -17,6 +18,7 @@ from .extract import (
     tool_calls,
 )
 from .fields import Record, clean_record, clean_totals, clean_usage, count
+from .identity import is_same_answer, key_beside
 from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in
 
@@ -24,15 +26,17 @@ Taken: TypeAlias = Literal["request", "whole", "other"]
 """Outcome for a record: a row, nothing yet because all its fields are needed, or neither."""
 
 _TOOLS = Row._fields.index("tools")
-_WHOLE = frozenset({"result", "stream_event", "system", "rate_limit_event", ARCHIVED})
+_WHOLE = frozenset({"result", "stream_event", "system", "rate_limit_event", "progress", ARCHIVED})
 # Newer ones replace older ones: a stream can run for weeks.
 _MOST_LIMITS = 1000
 # A repeated call stands near the first call.
 _MOST_TOOL_IDS = 100
+# Records of an answer stand near each other.
+_MOST_BACK = 100
 # Seconds. Processes and threads write their records a little later than they note the time.
 _DISORDER = 0.5
 # A request's records may differ in these fields: some lack them.
-_FILLED = ("project", "parent", "agent", "agent_type", "request_id", *LABELS)
+_FILLED = ("project", "parent", "agent", "agent_type", "request_id", "requested", "folder", *LABELS)
 _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 
@@ -77,7 +81,7 @@ class Collector:
         if kind == "cost-state":
             self._take_state(record)
             return "other"
-        return "whole" if kind in _WHOLE else "other"
+        return "whole" if kind in _WHOLE or (kind != "user" and _has_usage(record)) else "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record with any content and all fields."""
@@ -105,6 +109,10 @@ class Collector:
             self._take_limits(cast("Record", limits))
         elif kind == ARCHIVED:
             self._take_archived(record, offset)
+        elif kind == "progress":
+            self._take_progress(record, offset)
+        elif kind != "user" and _has_usage(clean):
+            self.report(offset, f"usage in a record of the unknown type {kind[:40]!r}", lost=True)
 
     def note_time(self, timestamp: str | None) -> None:
         """Note a record's time, for totals that have none."""
@@ -125,6 +133,15 @@ class Collector:
         else:
             self.rows[row.key] = row
 
+    def _take_progress(self, record: Record, offset: int) -> None:
+        """Take a sub-agent's answer, which older versions note in the parent's file."""
+        data = record.get("data")
+        inner = cast("Record", data).get("message") if isinstance(data, dict) else None
+        if isinstance(inner, dict) and cast("Record", inner).get("type") == "assistant":
+            agent = cast("Record", data).get("agentId") or record.get("parentToolUseID")
+            own = {name: record[name] for name in ("sessionId", "cwd", "gitBranch", "version") if name in record}
+            self.take_whole({"agentId": agent, **own, **cast("Record", inner)}, offset)
+
     # --- requests
 
     def add_tool(self, identity: str, name: str) -> None:
@@ -138,6 +155,9 @@ class Collector:
         row = request_row(record, self.project, self._parent)
         if row is None:
             return False
+        earlier = self.rows.get(row.key)
+        if earlier is not None or not row.message_id:
+            row, earlier = self._identified(row, earlier, record.get("parentUuid"))
         if row.session != session_of(record):
             self.origins[row.key] = self._parent = row.session
             self._is_sdk_fork = is_sdk_copy(record)
@@ -146,7 +166,6 @@ class Collector:
             row = row._replace(version=self._version)
         if row.tools:
             row = row._replace(tools=self._new_tools(record["message"]))
-        earlier = self.rows.get(row.key)
         if earlier is None:
             self._open_keys.append(row.key)
             if self._undated and row.time is not None and not row.agent:
@@ -155,6 +174,27 @@ class Collector:
             self.rows |= {part.key: part for part in parts_beside(record, row)}
         self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
         return True
+
+    def _identified(self, row: Row, earlier: Row | None, parent: str | None) -> tuple[Row, Row | None]:
+        """Return a row with its key in this file, and the row of the answer's earlier records."""
+        if earlier is None:
+            last = self._last
+            # Without any id, a block follows the block before it, whose `uuid` the row has.
+            if last and parent and parent == last.uuid and not last.message_id and counts_of(last) == counts_of(row):
+                if not (row.message_id or row.request_id):
+                    return row._replace(key=last.key), last._replace(uuid=row.uuid)
+        elif not is_same_answer(earlier, row):
+            key = key_beside(row)
+            earlier = self._latest(row.message_id, row) or self.rows.get(key)
+            return row._replace(key=earlier.key if earlier else key), earlier
+        return row, earlier
+
+    def _latest(self, message_id: str, like: Row | None = None) -> Row | None:
+        """Return the last row with a message id, which several answers may have; `like` is about the same answer."""
+        for row in islice(reversed(self.rows.values()), _MOST_BACK):
+            if row.message_id == message_id and row.kind == "request" and (not like or is_same_answer(row, like)):
+                return row
+        return None
 
     def _take_nameless(self, record: Record, offset: int) -> None:
         """Take a request without an id: in a transcript, its position identifies it; a stream repeats it per block."""
@@ -185,7 +225,8 @@ class Collector:
         if key:
             self._answering[thread] = key
             return
-        row = self.rows.get(self._answering.get(thread, ""))
+        answering = self._answering.get(thread, "")
+        row = self._latest(answering) or self.rows.get(answering)
         if row is not None:
             self.rows[row.key] = _with_final(row, counts)
 

@@ -54,6 +54,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
     # A transcript is written when an answer is complete; a stream has the counts at the start.
     final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
+    requested = get("requestedModel") or ""
     return make_row(
         (
             uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
@@ -61,9 +62,17 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             "" if usage.model == SYNTHETIC else usage.model, *(NO_COUNTS if failed else usage.counts), *usage.traits,
             tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             () if failed else usage.steps, get("costUSD"), final, message_id, request_id, uuid,
-            get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "", None,
+            get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "",
+            _requested(requested, message, usage.model) if requested != message.get("model") else "",
+            get("cwd") or project, None,
         )
     )  # fmt: skip
+
+
+def _requested(requested: str, message: Record, model: str) -> str:
+    if not requested or canonical_model(requested) == canonical_model(model):
+        return ""
+    return "" if answering_model(message["usage"].get("iterations") or ()) else requested
 
 
 def is_sdk_copy(record: Record) -> bool:

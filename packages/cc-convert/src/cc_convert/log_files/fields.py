@@ -27,7 +27,7 @@ MOST = 10**12
 _RECORD_TEXTS = (
     "type", "subtype", "sessionId", "session_id", "requestSessionId", "cwd", "timestamp", "uuid", "requestId",
     "request_id", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id", "gitBranch",
-    "entrypoint", "version", "claude_code_version", "requestedModel",
+    "entrypoint", "version", "claude_code_version", "requestedModel", "parentUuid",
 )  # fmt: skip
 _STATE_VALUES = ("totalCostUSD", "totalDuration", "startTime")
 TOTAL_COUNTS = (

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO, FileIO
 
 from ..forks import group_by_size, share_jobs
-from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
+from .cache import Cache, Identity, checksum_in, dump_scan, identity_of, load_scan
 from .fields import fast_decoder
 from .rows import FileScan, Row, unreadable
 from .scan import scan_stream
-from .sources import STDIN, open_log, workflow_of
+from .sources import STDIN, agent_type_of, is_packed, open_log, workflow_of
 
 Progress = Callable[[int, int], None]
 """Callback with bytes done and bytes in all."""
@@ -23,18 +23,23 @@ _JOB = 2_000_000
 _WORKFLOW_AGENT = "workflow-subagent"
 
 
-def read_file(path: str, *, before: FileScan | None = None, strict: bool = False, with_edges: bool = False) -> FileScan:
+def read_file(
+    path: str, *, before: FileScan | None = None, strict: bool = False, with_checksum: bool = False
+) -> FileScan:
     """Read a log; after an earlier scan, only new lines. An unreadable file is reported as a problem, not an error.
 
-    With `strict`, every line is decoded. With `with_edges`, the scan has checksums for a cache.
+    With `strict`, every line is decoded. With `with_checksum`, the scan has a checksum for a cache.
     """
     try:
         with open_log(path, before.offset if before else 0) as stream:
             scan = scan_stream(stream, path, before=before, strict=strict)
+            if any(row.agent and not row.agent_type for row in scan.rows) and (kind := agent_type_of(path)):
+                scan = scan._replace(rows=[row._replace(agent_type=row.agent_type or kind) for row in scan.rows])
             if workflow := workflow_of(path):
                 scan = scan._replace(rows=[_of_workflow(row, workflow) for row in scan.rows])
-            if with_edges and isinstance(stream, FileIO | BytesIO):
-                return scan._replace(edges=edges_in(stream, scan.offset))
+            if with_checksum and isinstance(stream, FileIO | BytesIO):
+                known = (before.offset, before.checksum) if before else ()
+                return scan._replace(checksum=checksum_in(stream, scan.offset, *known))
             return scan
     except OSError as error:
         return unreadable(path, error)
@@ -60,31 +65,41 @@ def read_files(
     """
     identities = identities_of(paths) if identities is None else identities
     done = {path: read_file(path, strict=strict) for path in paths if path == STDIN}
-    partial: dict[str, FileScan] = {}
+    partial: dict[str, FileScan | None] = {}
     for path, identity in identities.items():
         entry = cache.get(path, identity) if cache and not strict else None
         if entry:
             scan, is_complete = entry
-            (done if is_complete else partial)[path] = scan
+            if scan and is_complete:
+                done[path] = scan
+            else:
+                partial[path] = scan
     if cache:
         cache.close()
     sizes = {path: identities[path].size if path in identities else 0 for path in paths if path not in done}
-    sizes |= {path: max(0, sizes[path] - scan.offset) for path, scan in partial.items()}
+    sizes |= {path: max(0, sizes[path] - scan.offset) for path, scan in partial.items() if scan}
 
     def scan_file(path: str) -> FileScan:
-        return read_file(path, before=partial.get(path), strict=strict, with_edges=cache is not None)
+        return read_file(path, before=partial.get(path), strict=strict, with_checksum=path in partial)
 
     scans, packed = _read_all(sizes, scan_file, processes, progress)
     # Lines written during the scan belong to the next scan: the identity is from before.
     new = {
         path: (identity, scan, packed.get(path, b""))
         for path, scan in scans.items()
-        if (identity := identities.get(path)) and scan.offset and (scan.size <= identity.size or scan.edges == (0, 0))
+        if (identity := identities.get(path)) and scan.offset and (scan.size <= identity.size or _is_packed(path))
     }
     if cache and new:
         cache.put(new)
     done |= scans
     return [done[path] for path in paths]
+
+
+def _is_packed(path: str) -> bool:
+    try:
+        return is_packed(path)
+    except OSError:  # deleted meanwhile
+        return False
 
 
 def identities_of(paths: Iterable[str]) -> dict[str, Identity]:

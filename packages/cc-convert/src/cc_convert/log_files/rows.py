@@ -39,7 +39,7 @@ class Row(NamedTuple):
     parent: str
     """The session that a fork came from; empty for other sessions."""
     project: str
-    """The session's working folder."""
+    """The session's project: the folder of its first request, in one form. Each work tree is a project of its own."""
     agent: str
     """The sub-agent's id; empty for the main thread."""
     agent_type: str
@@ -88,6 +88,11 @@ class Row(NamedTuple):
     """Start mode, such as `cli` or `sdk-py`."""
     version: str = ""
     """Version of the Claude Code that wrote the record."""
+    requested: str = ""
+    """The requested model, if the answer names another model that did not finish the request for it, as behind
+    gateways: the CLI's totals count the request under this name."""
+    folder: str = ""
+    """The working folder at the request, which `cd` changes within a session."""
     cost: float | None = None
     """The cost in US dollars; `None` before prices were applied, and for a model without a price."""
 
@@ -232,8 +237,8 @@ class FileScan(NamedTuple):
     """True if times fell since the last total."""
     is_sdk_fork: bool = False
     """True if the SDK's `fork_session()` wrote the last copies: it copies no total."""
-    edges: tuple[int, int] = (0, 0)
-    """Checksums of the file's beginning, and of the end before `offset`; zeros for a packed file."""
+    checksum: int = 0
+    """Checksum of the file's bytes before `offset`; 0 if none was made, as for a packed file."""
 
 
 def empty_scan(path: str, *problems: Problem) -> FileScan:

@@ -1,5 +1,6 @@
 """Find and open log files."""
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +30,12 @@ def default_folders() -> list[str]:
     return [folder for folder in default_places() if os.path.isdir(folder)]
 
 
+def missing_places() -> list[str]:
+    """Return the places that `CLAUDE_CONFIG_DIR` names and that do not exist."""
+    named = os.environ.get("CLAUDE_CONFIG_DIR", "").strip(", ")
+    return [folder for folder in default_places() if named and not os.path.isdir(folder)]
+
+
 def default_places() -> list[str]:
     """Return the places for Claude Code's transcripts: in each folder in `CLAUDE_CONFIG_DIR`, or the default folders.
 
@@ -39,6 +46,7 @@ def default_places() -> list[str]:
     roots = [os.path.expanduser(folder) for folder in named or (os.path.join(config, "claude"), "~/.claude")]
     if not named:
         roots += _desktop_folders(config)
+    roots = [root.rstrip(os.sep) or root for root in roots]
     return [root if os.path.basename(root) == "projects" else os.path.join(root, "projects") for root in roots]
 
 
@@ -110,11 +118,15 @@ def _files_of(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _files_below(folder: str) -> Iterator[tuple[str, str]]:
-    waiting = [folder]
-    while waiting:
-        at = waiting.pop()
+    waiting, links, seen = [folder], list[str](), set[str]()
+    while waiting or links:
+        # A linked folder counts under its own path, if that is below, too.
+        at = waiting.pop() if waiting else links.pop()
         # Once per folder, not per file, since it checks every part in a path.
         real = os.path.realpath(at)
+        if real in seen:
+            continue
+        seen.add(real)
         try:
             entries = list(os.scandir(at))
         except FileNotFoundError:
@@ -126,8 +138,27 @@ def _files_below(folder: str) -> Iterator[tuple[str, str]]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
+            elif entry.is_symlink() and not entry.name.startswith("."):
+                if entry.is_dir():
+                    links.append(entry.path)
+                elif entry.name.endswith(ENDINGS) or not os.path.exists(entry.path):
+                    # A link that leads nowhere is reported as unreadable.
+                    yield entry.path, os.path.realpath(entry.path)
             elif entry.name.endswith(ENDINGS) and entry.is_file():
                 yield entry.path, os.path.realpath(entry.path) if entry.is_symlink() else beside + entry.name
+
+
+def agent_type_of(path: str) -> str:
+    """Return the sub-agent's type that the CLI notes beside its transcript; empty if it notes none."""
+    name, ending = os.path.splitext(path)
+    if ending != ".jsonl" or not os.path.basename(path).startswith("agent-"):
+        return ""
+    try:
+        with open(f"{name}.meta.json", "rb") as file:
+            kind = json.loads(file.read(_SMALL)).get("agentType")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""
+    return kind if isinstance(kind, str) else ""
 
 
 def workflow_of(path: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from ..folding import fold
 from .forecast import WindowUse
 from .lines import Line, spell_cost
 
@@ -34,7 +35,7 @@ class Alert(NamedTuple):
 
     def matches(self, key: str) -> bool:
         """Return true if the alert is about the line with this key."""
-        return not self.name or fnmatchcase(key, self.name)
+        return not self.name or fnmatchcase(fold(key), fold(self.name))
 
 
 class Excess(NamedTuple):
@@ -63,7 +64,10 @@ def parse_alert(text: str) -> Alert:
 def excesses(
     alerts: Iterable[Alert], lines: Callable[[str], Iterable[Line]], windows: Iterable[WindowUse] = ()
 ) -> list[Excess]:
-    """Return the values above the alerts' limits, among the lines for a subject and the windows' newest uses."""
+    """Return the values above the alerts' limits, or perhaps above them.
+
+    They are among the lines for a subject, and the windows' newest uses.
+    """
     used = {use.kind: use.used for use in windows}
     result: list[Excess] = []
     for alert in alerts:
@@ -75,9 +79,12 @@ def excesses(
                 result.append(Excess(alert, "", f"{alert.subject}: {used_share} is more than {limit}"))
             continue
         for line in lines(alert.subject):
+            name = line.key if line.key == alert.subject else f"{alert.subject} {line.key}"
             if line.cost > alert.limit and alert.matches(line.key):
-                name = line.key if line.key == alert.subject else f"{alert.subject} {line.key}"
                 result.append(Excess(alert, line.key, f"{name}: {_amounts(line, alert.limit)}"))
+            elif line.unpriced and alert.matches(line.key):
+                reason = f"{spell_cost(line.cost, line.unpriced)}, and {line.unpriced:,} tokens have no price"
+                result.append(Excess(alert, line.key, f"{name}: cannot be judged: {reason}"))
     return result
 
 

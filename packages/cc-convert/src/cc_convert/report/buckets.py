@@ -31,6 +31,7 @@ class Bucket(NamedTuple):
     host: str
     entrypoint: str
     version: str
+    folder: str
     input: int
     output: int
     cache_read: int
@@ -64,6 +65,7 @@ class Bucket(NamedTuple):
 
 _FIRST_LABEL = Row._fields.index(LABELS[0])
 _LABELS = slice(_FIRST_LABEL, _FIRST_LABEL + len(LABELS))
+_FOLDER = Row._fields.index("folder")
 _MODEL = Bucket._fields.index("model")
 # Positions in the sums of a bucket, which are its fields from `input` on.
 _COST, _REQUESTS, _ERRORS, _UNPRICED, _FIRST, _LAST = range(7, 13)
@@ -79,7 +81,7 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
         _, kind, time, session, _, project, agent, agent_type, model, a, b, c, d, e, f, g, *_ = row
         quarter = None if time is None else int(time // QUARTER)
         thread = agent_type or (agent and "sub-agent")
-        key = (quarter, session, project, thread, model, kind == "unlogged", *row[_LABELS])
+        key = (quarter, session, project, thread, model, kind == "unlogged", *row[_LABELS], row[_FOLDER])
         numbers = sums.get(key)
         if numbers is None:
             numbers = sums[key] = [0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, time or 0.0, time or 0.0]

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol, TypeVar
 
+from ..folding import fold
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import LABELS
 from .buckets import QUARTER
@@ -70,12 +71,12 @@ class Filter(NamedTuple):
             return False
         if self.until is not None and (time is None or time >= self.until):
             return False
-        if self.project not in row.project or not row.session.startswith(self.session):
+        if (self.project and fold(self.project) not in fold(row.project)) or not row.session.startswith(self.session):
             return False
         if self.model not in row.model and self.model != canonical_model(row.model):
             return False
         patterns = [(name, pattern) for name in LABELS if (pattern := getattr(self, name))]
-        return all(fnmatchcase(getattr(row, name), pattern) for name, pattern in patterns)
+        return all(fnmatchcase(fold(getattr(row, name)), fold(pattern)) for name, pattern in patterns)
 
 
 def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:

@@ -9,7 +9,7 @@ from ..log_files.rows import LABELS
 from .buckets import QUARTER, Bucket
 
 GroupBy: TypeAlias = Literal[
-    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version"
+    "day", "week", "month", "session", "model", "project", "agent", "branch", "host", "entrypoint", "version", "folder"
 ]
 """Grouping of report lines."""
 
@@ -23,6 +23,8 @@ GAP = "gap"
 """`about["kind"]` in a line that covers time without requests."""
 _HOUR = 3600
 _LEAST_SPAN = 600.0
+AHEAD = 900.0
+"""Seconds that another machine's clock may be ahead."""
 
 
 @dataclass
@@ -138,7 +140,7 @@ def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket]
             return lambda bucket: bucket.model or NO_TIME
         case "agent":
             return lambda bucket: bucket.agent_type or MAIN
-        case "project" | "branch" | "host" | "entrypoint" | "version":
+        case "project" | "branch" | "host" | "entrypoint" | "version" | "folder":
             return lambda bucket: getattr(bucket, by) or NO_TIME
         case "day":
             return _period(zone, date.isoformat)
@@ -167,6 +169,7 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
     a gap longer than five hours follows; the gap has a separate line.
     """
     lines: list[Line] = []
+    starts: list[tuple[float, Line]] = []
     start = last = 0.0
     for bucket in sorted((bucket for bucket in buckets if bucket.quarter is not None), key=lambda bucket: bucket.first):
         if not lines or bucket.first >= start + BLOCK or bucket.first - last > BLOCK:
@@ -175,12 +178,22 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
                 lines[-1].first, lines[-1].last = last, bucket.first
             start = float(bucket.first // _HOUR * _HOUR)
             lines.append(_line(start, start + BLOCK, "block", zone))
+            starts.append((start, lines[-1]))
             last = 0.0
         lines[-1].add(bucket)
         last = max(last, bucket.last)
-    if lines and now is not None and now < start + BLOCK and now - last <= BLOCK:
-        lines[-1].about["kind"] = "active"
+    for start, line in starts:
+        if now is not None and start <= now + AHEAD and now < start + BLOCK and now - line.last <= BLOCK:
+            line.about["kind"] = "active"
     return lines
+
+
+def without_future(buckets: Iterable[Bucket], now: float) -> tuple[list[Bucket], str]:
+    """Return the buckets up to now, and a note about those of a clock that is ahead; empty if there are none."""
+    all_buckets = list(buckets)
+    past = [bucket for bucket in all_buckets if bucket.quarter is None or bucket.first <= now + AHEAD]
+    future = sum(bucket.requests for bucket in all_buckets) - sum(bucket.requests for bucket in past)
+    return past, f"note: {future:,} requests have times in the future, by a clock that was ahead" if future else ""
 
 
 def burn_rate(line: Line, now: float) -> tuple[float, float] | None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -50,7 +51,10 @@ class Query:
         self.small = b"" if regex else small_letters(text)
         # Cached texts are in lower case. A pattern in lower case finds the same without IGNORECASE, four times as fast.
         same = text.encode("utf-8", "replace") == small_letters(text) and not re.search(r"\\[xu0-9]", text)
-        self.pattern_of_small = re.compile(text, re.MULTILINE) if regex and same else self.pattern
+        # The cached texts have accents apart from their letters.
+        apart = text if text.isascii() else unicodedata.normalize("NFD", text)
+        options = re.MULTILINE if same else re.MULTILINE | re.IGNORECASE
+        self.pattern_of_small = re.compile(apart, options) if regex else self.pattern
         self.chosen, self.roles = chosen or Filter(), frozenset(ROLES.index(role) for role in roles)
 
 

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic_core import from_json
 
+from ..folding import fold
 from ..log_files.decode import decode_line
 from ..log_files.events import Event, EventKind, events_of
 from ..log_files.extract import session_of, time_of
@@ -51,9 +52,8 @@ class Passage(NamedTuple):
 
 
 def small_letters(text: str) -> bytes:
-    """Return a text in lower case, as UTF-8. A part of the text gives a part of the result."""
-    # No other letter's lower case depends on its neighbours.
-    return text.lower().replace("ς", "σ").encode("utf-8", "replace")
+    """Return a text in one form, as UTF-8. A part of the text gives a part of the result."""
+    return fold(text).encode("utf-8", "replace")
 
 
 def passages_of(line: bytes) -> list[Passage]:

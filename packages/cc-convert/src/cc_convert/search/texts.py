@@ -15,7 +15,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..log_files.cache import Cache, Identity, edges_of, identity_of
+from ..log_files.cache import Cache, Identity, checksum_of, identity_of, only_grew
 from ..log_files.sources import is_packed, open_log
 from ..log_files.store import write_private
 from ..log_files.streams import DamagedLogError, lines_with_offsets
@@ -34,7 +34,7 @@ class _Head(NamedTuple):
     identity: tuple[int, ...]
     offset: int
     """Offset in the log after the last complete line."""
-    edges: tuple[int, int]
+    checksum: int
     lost: int
     """Number of lines that are not JSON."""
     size: int
@@ -142,7 +142,7 @@ class _Builder:
         return context
 
     def entry(self, path: str, identity: Identity, offset: int) -> bytes:
-        head = marshal.dumps((path, tuple(identity), offset, edges_of(path, offset), self.lost, self._size))
+        head = marshal.dumps((path, tuple(identity), offset, checksum_of(path, offset), self.lost, self._size))
         table = marshal.dumps((*self._table[:-1], [tuple(context) for context in self._numbers]))
         return b"".join([len(head).to_bytes(_SIZE, "big"), head, *self._texts, table])
 
@@ -187,8 +187,8 @@ class TextCache:
             head, then = entry.head, Identity(*entry.head.identity)
             if head.path == path and then == now:
                 return entry
-            is_start = head.path == path and then.inode == now.inode and 0 < head.offset <= now.size
-            before = entry if is_start and edges_of(path, head.offset) == head.edges else None
+            if head.path == path and head.offset and only_grew(path, then, now, head.offset, head.checksum):
+                before = entry
         text = read_text(path, before)
         # After a failed write the next search reads the log again.
         with suppress(OSError):

@@ -1,14 +1,73 @@
-"""Requests that another model finished.
+"""Requests that another model answered than the requested one, or the same model under another name.
 
-The CLI notes such a request's usage under the model that answered, or under the requested model, by version and
-settings. The rows have the model that answered, so totals are changed to it.
+If another model finished a request, the CLI notes the usage under the model that answered, or under the requested
+model, by version and settings. The rows have the model that answered, so totals are changed to it. Behind a gateway,
+the CLI notes it under the requested model, whatever name the answer has; such rows have both names.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..log_files.model_names import canonical_model
-from ..log_files.rows import DECLINED, Ledger, Row, counts_of, subtract_counts
-from .sums import FEW_STEPS, NOTHING, Totals, add_to, difference, find_addends, sums, sums_of
+from ..log_files.rows import DECLINED, Counts, FileScan, Ledger, Row, counts_of, subtract_counts
+from .sums import FEW_STEPS, NOTHING, Sums, Totals, add_to, billed_model, difference, find_addends, sums, sums_of
+
+_ANY_MODEL = ""
+
+
+def bill_requests(scans: Iterable[FileScan], rows: dict[str, Row]) -> None:
+    """Complete `requested` in rows whose model is in none of their session's totals, where sums or names tell it.
+
+    Only transcripts of newer versions have the requested model.
+    """
+    stated: dict[str, Totals] = defaultdict(dict)
+    for scan in scans:
+        for ledger in scan.ledgers:
+            session = stated[ledger.session]
+            for model, (counts, cost) in ledger.totals.items():
+                earlier = session.get(model, NOTHING)
+                if ledger.kind == "delta":
+                    add_to(session, model, counts, cost)
+                elif sum(counts) >= sum(earlier[0]):
+                    session[model] = (counts, cost)
+    names = {(row.session, row.model, row.requested) for row in rows.values()}
+    others = {
+        session
+        for session, model, requested in names
+        if session in stated and canonical_model(requested or model) not in stated[session]
+    }
+    # Rows by the model in the totals, by session.
+    grouped: dict[str, dict[str, list[Row]]] = {session: defaultdict(list) for session in others}
+    for row in rows.values() if others else ():
+        if row.session in others and row.kind in ("request", "advice"):
+            grouped[row.session][billed_model(row)].append(row)
+    for session, groups in grouped.items():
+        rows |= {row.key: row for row in _billed(groups, stated[session])}
+
+
+def _billed(groups: Mapping[str, list[Row]], totals: Totals) -> Iterator[Row]:
+    left = {model: _inputs(totals[model], groups.get(model, ())) for model in totals}
+    for model in groups.keys() - totals.keys():
+        group = [row for row in groups[model] if row.kind == "request"]
+        spent = sums_of(map(_without_output, group))
+        possible = [name for name, rest in left.items() if rest == spent]
+        possible = possible or [name for name in totals if name not in groups] or [*totals]
+        # An older CLI counts under the answering model, although it noted the requested one.
+        answered = canonical_model(group[0].model) if group else model
+        if answered in totals or len(possible) == 1:
+            name = "" if answered in totals else possible[0]
+            yield from (row._replace(requested=name) for row in group)
+
+
+def _inputs(total: tuple[Counts, float], requests: Iterable[Row]) -> Sums | None:
+    """Return what requests leave of a model's total, without the output, which streams state late."""
+    fresh, _, read, short, hour, _, searches = total[0]
+    counts = (fresh, 0, read, short, hour, 0, searches)
+    return difference(sums({_ANY_MODEL: (counts, 0.0)}), sums_of(map(_without_output, requests)))
+
+
+def _without_output(row: Row) -> Row:
+    return row._replace(model=_ANY_MODEL, requested="", output=0)
 
 
 def requested_models(rows: Mapping[str, Row]) -> dict[str, str]:

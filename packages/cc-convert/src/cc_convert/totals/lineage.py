@@ -6,6 +6,7 @@ names the parent. In other logs, copies look like originals; there the session t
 
 from collections.abc import Iterable
 
+from ..log_files.identity import separate_answers
 from ..log_files.rows import FileScan, Row
 
 _NEVER = "~"  # after all times
@@ -24,6 +25,7 @@ def _disputed_keys(scans: Iterable[FileScan]) -> set[str]:
 
 def assign_sessions(scans: list[FileScan]) -> list[FileScan]:
     """Assign each request to one session in all files; files with copies note it in `origins`."""
+    scans = separate_answers(scans)
     disputed = _disputed_keys(scans)
     if not disputed:
         return scans

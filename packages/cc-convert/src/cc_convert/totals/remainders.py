@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from ..log_files.model_names import canonical_model
 from ..log_files.rows import (
     ADVICE,
     NO_COUNTS,
@@ -26,8 +25,20 @@ from ..log_files.rows import (
     with_counts,
 )
 from ..prices import Prices
+from .fallbacks import bill_requests
 from .session_totals import ProcessTotal, process_totals
-from .sums import NOTHING, Totals, add_all, count_rows, difference, find_run, size_of, sums_of, without_zeros
+from .sums import (
+    NOTHING,
+    Totals,
+    add_all,
+    billed_model,
+    count_rows,
+    difference,
+    find_run,
+    size_of,
+    sums_of,
+    without_zeros,
+)
 
 
 class SessionTotal(NamedTuple):
@@ -49,6 +60,7 @@ def find_unlogged(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row
 
     Each request has one session. Partial rows from stream-json get their final counts in place.
     """
+    bill_requests(scans, rows)
     by_session = process_totals(scans, rows)
     all_processes = (process for processes in by_session.values() for process in processes)
     missing = [row for process in all_processes if process.unlogged for row in _process_rows(process)]
@@ -120,7 +132,7 @@ def _may_have_wrong_rows(process: ProcessTotal) -> bool:
 
     Several sets of requests may add up to another process's total, and the wrong one may have been chosen.
     """
-    models = {canonical_model(row.model) for row in process.uncovered}
+    models = {billed_model(row) for row in process.uncovered}
     return not process.scan.compactions and not models.isdisjoint(process.unlogged)
 
 
@@ -173,7 +185,7 @@ def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
 def _complete_partial_row(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
     """Return true if the turn has a single request with non-final counts, which then gets `more`."""
     partial = [row for key in ledger.keys if (row := rows.get(key)) and not row.final]
-    partial = [row for row in partial if canonical_model(row.model) == model]
+    partial = [row for row in partial if billed_model(row) == model]
     if len(partial) != 1:
         return False
     row = partial[0]
@@ -193,7 +205,7 @@ def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
     short, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))
     if ledger.splits or short is None or hour is None or hour <= short:
         return row
-    others = sum(price(other) or 0.0 for other in beside if canonical_model(other.model) == row.model)
+    others = sum(price(other) or 0.0 for other in beside if billed_model(other) == row.model)
     part = min(1.0, max(0.0, (cost - others - short) / (hour - short)))
     written = round(part * row.cache_write_5m)
     return row._replace(cache_write_5m=row.cache_write_5m - written, cache_write_1h=written)

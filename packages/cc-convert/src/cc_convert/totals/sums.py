@@ -38,11 +38,16 @@ def size_of(totals: Totals) -> int:
     return sum(number for counts, _ in totals.values() for number in counts[:5])
 
 
+def billed_model(row: Row) -> str:
+    """Return the model under which the CLI's totals count a request."""
+    return canonical_model(row.requested or row.model)
+
+
 def count_rows(rows: Iterable[Row]) -> dict[str, Counts]:
     """Return the rows' counts, by model."""
     counted: dict[str, Counts] = {}
     for row in rows:
-        model = canonical_model(row.model)
+        model = billed_model(row)
         earlier = counted.get(model)
         counted[model] = counts_of(row) if earlier is None else add_counts(earlier, counts_of(row))
     return counted
