@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -29,8 +29,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from cc_convert.log_files.usage import message_usage
-from cc_convert.prices import Prices
+from cc_messages.api.cost import cost_of, usages_of
 from cc_types import JsonValue
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ _FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
 # Another process holds the lock while it renames the file, which takes less than a millisecond unless it is paused.
 _LOCK_SECONDS = 0.1
 _LOCK_PAUSE_SECONDS = 0.001
-_prices = cache(Prices)
 
 
 class RequestLog:
@@ -178,9 +176,8 @@ class LogEntry:
 
     def take_usage(self, message: Mapping[str, JsonValue]) -> None:
         """Take the API's counts so far, in any thread; after the end, they complete an answer that broke off."""
-        identity = message.get("id")
-        if isinstance(identity, str) and isinstance(message.get("usage"), dict):
-            self._messages[identity] = message
+        if isinstance(message.get("usage"), dict):
+            self._messages[str(message.get("id", ""))] = message
             if self._has_ended:
                 self._write_answer(message)
 
@@ -207,8 +204,7 @@ class LogEntry:
             self._write("assistant", isApiErrorMessage=True, message=failure)
 
     def _write_answer(self, message: Mapping[str, JsonValue]) -> None:
-        usage = message_usage(message)
-        cost = usage and _prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps)
+        cost = cost_of(usages_of(message))
         more: dict[str, Any] = {} if cost is None else {"costUSD": round(cost, 9)}
         content = _answer_blocks(self.response, with_text=self._log.prompts)
         self._write("assistant", message={**message, "content": content, "usage": message["usage"]}, **more)

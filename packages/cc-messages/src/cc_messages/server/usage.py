@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,6 +32,7 @@ RETRY_SECONDS = 1.0
 _LOCK_SECONDS = 1.0
 # A read takes a millisecond; it may have to wait for an attempt to write.
 _READ_SECONDS = 3.0
+_MOST_TOKENS = 2**53
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -117,6 +118,8 @@ class UsageStore:
 
     def add(self, client: str, amount: UsageTotal) -> None:
         """Add an amount to a client's usage. May be called in any thread; makes no I/O."""
+        # A larger number cannot be written, and would keep all clients' amounts from being written.
+        amount = replace(amount, tokens=max(-_MOST_TOKENS, min(amount.tokens, _MOST_TOKENS)))
         self._unwritten.append((self._day(), client, amount))
 
     def flush(self) -> None:
