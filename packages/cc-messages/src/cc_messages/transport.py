@@ -38,7 +38,7 @@ from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 from .api.conversation import unfolded_messages
 from .api.other_paths import APIAccess, catalogue, find, page, resolve
 from .api.request import check_headers, headers_env, parse_object, run_on_body
-from .api.response import MethodNotAllowedError, error_response, overloaded
+from .api.response import MethodNotAllowedError, error_response, overloaded, raw_headers
 from .context import LimitCallback, LimitWatch, current_context
 from .loop.plan import loop_launch
 from .loop.request import LoopRequest, parse_request
@@ -171,7 +171,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         head = await response.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
         body = Body(response, timeout)
-        return httpx2.Response(head.status, headers=head.headers, stream=body, extensions=extensions, request=request)
+        headers = raw_headers(head.headers)
+        return httpx2.Response(head.status, headers=headers, stream=body, extensions=extensions, request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
         api, fields = APIAccess.of(self._env), await run_on_body(parse_object, await request.aread())

@@ -78,8 +78,8 @@ class APIAccess:
                 response = await client.post(address, params=request.url.params, content=content, headers=headers)
         except (httpx2.LocalProtocolError, UnicodeEncodeError):  # the text may have the key
             raise invalid("The key or the header anthropic-beta has a character that cannot be sent") from None
-        headers = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
-        return httpx2.Response(response.status_code, content=response.content, headers=headers)
+        passed_on = [(name, value) for name, value in response.headers.raw if name.lower().decode() in _PASSED_ON]
+        return httpx2.Response(response.status_code, content=response.content, headers=passed_on)
 
 
 def catalogue(listed: JsonValue) -> list[Model]:
