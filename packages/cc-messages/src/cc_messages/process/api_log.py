@@ -46,7 +46,8 @@ _NUMBER = re.compile(r"^    timeout: (\d+),$", re.MULTILINE)
 _HEADER = re.compile(r'^    "?([\w-]+)"?: ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
 # From the line's beginning: a tool's error text, which the CLI logs too, may quote such a line.
 _ERROR = re.compile(
-    r"[\d-]+T[\d:.]+Z \[ERROR\] (?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
+    r"[\d-]+T[\d:.]+Z \[ERROR\] "
+    r"(?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
 )
 _AWS_REQUEST_ID = "x-amzn-requestid"
 _PASSED_ON = re.compile(
