@@ -3,6 +3,9 @@
 An entry is valid for a file with the same inode and an unchanged beginning. If the file only grew, reading continues
 at the old end; after any other change it starts again. Entries for reports hold rows: ids, counts, folder names, and
 session titles; entries for a search hold a log's texts.
+
+A file of another user, or that others can write, counts as missing: it could have been made to harm the interpreter,
+which reads marshal's format without checks.
 """
 
 import marshal
@@ -14,8 +17,9 @@ from contextlib import suppress
 from io import BytesIO, FileIO
 from typing import Any, NamedTuple, TypeAlias
 
+from .private_files import open_private, write_private
 from .rows import FileScan, Ledger, Problem, make_row
-from .store import Store, write_private
+from .store import Store
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
 _FORMAT = f"8-{sys.implementation.cache_tag}"
@@ -105,7 +109,7 @@ class Cache:
     def load(self, name: str) -> Any:
         """Return the value stored under a name, or `None`."""
         with suppress(OSError, EOFError, ValueError, TypeError):
-            with open(self.path_of(name), "rb") as file:
+            with open(self.path_of(name), "rb", opener=open_private) as file:
                 content = file.read()
             if zlib.crc32(content[4:]) == int.from_bytes(content[:4], "big"):
                 owner, value = marshal.loads(memoryview(content)[4:])

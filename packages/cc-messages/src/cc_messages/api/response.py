@@ -291,15 +291,15 @@ def as_logged(
         if not isinstance(error, APIError) or request_id is None:
             return error
         entry = {"type": error.error_type, "message": error.message}
-    entry = {**entry, "message": _unredacted(str(entry.get("message", "")))}
-    if _OLD_CLI.search(entry["message"]):
-        entry = {**entry, "message": f"{entry['message']} {_NEWER_CLI}"}
+    message = _unredacted(str(entry.get("message", "")))
+    if _OLD_CLI.search(message):
+        message = f"{message} {_NEWER_CLI}"
     if (name := str(entry.get("type"))) in BEDROCK_TYPES:
         entry = {**entry, "type": (name := BEDROCK_TYPES[name])}
     status = (error.status if isinstance(error, APIError) else status) or BY_TYPE.get(name, failure_of(500)).status
     return APIError(
         status=status,
-        message=str(entry.get("message", "")),
+        message=message,
         error_type=str(entry["type"]) if "type" in entry else None,
         request_id=request_id,
         retry_after=retry_after(headers),

@@ -17,9 +17,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from cc_convert.log_files.private_files import open_private
 
 from .clients import check_private
 
@@ -230,8 +233,6 @@ class UsageLedger:
 
 def _make_private(path: Path) -> None:
     """Create the file for this user alone, and refuse a file that others can use. SQLite's own files get the mode."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        check_private(os.fstat(descriptor).st_mode)
-    finally:
-        os.close(descriptor)
+    with suppress(FileNotFoundError):
+        check_private(os.stat(path).st_mode)
+    os.close(open_private(path, os.O_RDWR | os.O_CREAT))
