@@ -133,3 +133,18 @@ def test_a_command_runs_once_until_the_value_was_below(tmp_path: Path) -> None:
         command.update(now_above)
         command.wait()
     assert output.read_text() == "x\nx\n"
+
+
+def test_many_alerts_run_few_commands_at_once_and_long_names_fail_none(tmp_path: Path) -> None:
+    """LOG-98"""
+    output = tmp_path / "output"
+    command = AlertCommand(f"echo x >> {output}; sleep 0.02", is_quiet=True)
+    lines = [Line(f"{number}{'x' * 200_000 * (number == 0)}", cost=2.0) for number in range(20)]
+    above = excesses([parse_alert("session>1")], lambda _: lines)
+    command.update(above)
+    command.wait()
+    assert len(output.read_text().split()) == 8
+    for _ in range(2):
+        command.update(above)
+        command.wait()
+    assert len(output.read_text().split()) == 20
