@@ -150,3 +150,18 @@ def test_a_budget_that_cannot_be_judged_is_a_finding(run: Run, log: Any) -> None
     assert "alert: total: cannot be judged: $2.00*, and 50,000,000 tokens have no price\n" in unpriced.err
     assert "matches no session" in misspelt.err
     assert run("report", path, "--alert", "model:claude-sonnet-5>$6").code == 0
+
+
+def test_many_alerts_run_few_commands_at_once_and_long_names_fail_none(tmp_path: Path) -> None:
+    """LOG-98"""
+    output = tmp_path / "output"
+    command = AlertCommand(f"echo x >> {output}; sleep 0.02", is_quiet=True)
+    lines = [Line(f"{number}{'x' * 200_000 * (number == 0)}", cost=2.0) for number in range(20)]
+    above = excesses([parse_alert("session>1")], lambda _: lines)
+    command.update(above)
+    command.wait()
+    assert len(output.read_text().split()) == 8
+    for _ in range(2):
+        command.update(above)
+        command.wait()
+    assert len(output.read_text().split()) == 20

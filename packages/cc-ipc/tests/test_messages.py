@@ -1,8 +1,10 @@
 """Parsing of requests and responses."""
 
+from typing import get_type_hints
+
 import pytest
 
-from cc_ipc import IPCToolExecutionError
+from cc_ipc import IPCToolExecutionError, messages
 from cc_ipc.errors import InvalidRequestError, UnknownMethodError
 from cc_ipc.messages import error_response, parse_request, parse_response
 from cc_types import JsonValue
@@ -73,3 +75,10 @@ def test_a_response_without_exactly_one_of_result_and_error_is_refused(message: 
     """IPC-D-15: a response has either `result` or `error`."""
     with pytest.raises(InvalidRequestError):
         parse_response(message, tool="t")
+
+
+def test_every_typed_dict_has_readable_types() -> None:
+    kinds = [kind for kind in vars(messages).values() if hasattr(kind, "__required_keys__")]
+    assert len(kinds) > 5
+    for kind in kinds:
+        assert get_type_hints(kind).keys() == kind.__required_keys__ | kind.__optional_keys__

@@ -137,3 +137,45 @@ async def test_the_api_gets_little_more_than_it_would_get_directly(
                 await client.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
             plain, ours = (len(call.raw) for call in shared_api.calls[-2:])
             assert ours <= 1.1 * plain + 600
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://gateway.example/anthropic",
+        "http://localhost:8080/a/v1/b/",
+        "HTTPS://GATEWAY.EXAMPLE/",
+        "http://[::1]:80/team%20a",
+        "http://127.0.0.1/caf%C3%A9/v1/messages",
+    ],
+)
+async def test_any_base_url_reaches_all_paths(base_url: str, several: Client, shared_api: LoopbackServer) -> None:
+    """MSG-188: with a path, a port, percent signs, upper case, IPv6, a trailing slash."""
+    answers(shared_api, "Hi.")
+    claude = AsyncAnthropic(api_key="not used", base_url=base_url, http_client=several.http, max_retries=0)
+    message = await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
+    assert [block.type for block in message.content] == ["text"]
+    assert (await claude.messages.count_tokens(model=MODEL, messages=HELLO)).input_tokens > 0
+    models = await claude.models.list()
+    assert (await claude.models.retrieve(models.data[0].id)).id == models.data[0].id
+    with pytest.raises(NotFoundError):
+        await claude.messages.batches.list()
+
+
+async def test_what_the_cli_cannot_carry_is_told_once_by_name(
+    several: Client, shared_api: LoopbackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MSG-189: without values."""
+    answers(shared_api, "Hi.")
+    claude = AsyncAnthropic(api_key="not used", http_client=several.http, max_retries=0)
+    for _ in range(2):
+        await claude.messages.create(
+            model=MODEL,
+            max_tokens=9,
+            messages=HELLO,
+            extra_query={"beta": "true", "team": "planted"},
+            extra_headers={"idempotency-key": "planted"},
+        )
+    [line] = [record.getMessage() for record in caplog.records if record.name == "cc_messages.transport"]
+    assert "idempotency-key, team" in line
+    assert "beta" not in line and "planted" not in caplog.text

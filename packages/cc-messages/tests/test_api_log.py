@@ -10,6 +10,7 @@ from cc_messages import retry_after
 from cc_messages.process.api_log import APILog
 from debug_log import ANSWERED, SENDING
 
+TIME = "2026-11-20T14:35:45.177Z"
 REFUSED = """\
 [Anthropic SDK DEBUG] [log_3e634b] response error (error; no more retries left) {
   status: 429,
@@ -97,11 +98,13 @@ async def test_a_log_without_numbers_proves_nothing_and_is_read() -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ('x [ERROR] Error in API request: {"error":{"type":"t"}}', {"type": "t"}),
-        ("x [ERROR] Error in API request: ECONNRESET: {closed}", None),
-        ("x [ERROR] Error in API request: {", None),
-        ('x [ERROR] Error in API request: 500 {"error":"text"}', None),
-        ('x [ERROR] Another error: 429 {"error":{"type":"t"}}', None),
+        (TIME + ' [ERROR] Error in API request: {"error":{"type":"t"}}', {"type": "t"}),
+        (TIME + " [ERROR] Error in API request: ECONNRESET: {closed}", None),
+        (TIME + " [ERROR] Error in API request: {", None),
+        (TIME + ' [ERROR] Error in API request: 500 {"error":"text"}', None),
+        (TIME + ' [ERROR] Another error: 429 {"error":{"type":"t"}}', None),
+        (TIME + ' [ERROR] Tool x failed: [ERROR] Error in API request: {"error":{"type":"t"}}', None),
+        ('x [ERROR] API error (attempt 1/1): 429 429 {"error":{"type":"t"}}', None),
     ],
 )
 def test_a_line_that_is_not_an_api_error_is_none(line: str, error: Any) -> None:

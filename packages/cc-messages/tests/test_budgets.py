@@ -81,6 +81,7 @@ async def test_the_request_crossing_a_budget_is_answered_and_the_next_refused(
         assert 0 < float(refused.headers["retry-after"]) <= 24 * 3600
         assert refused.headers["x-should-retry"] == "false"
     assert len(client.api.requests) == requests_before
+    assert (await served.post(path=f"/any/gateway{MESSAGES}", token="alice")).status_code == status
     async with served.http(token="alice") as http:
         assert (await http.get("/v1/limits")).status_code == 200
     assert (await served.post(token="bob")).status_code == 200

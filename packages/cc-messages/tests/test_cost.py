@@ -1,12 +1,19 @@
 """A request's cost comes from the API's usage and the list prices, not from the CLI's figures."""
 
+from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from claude_agent_sdk import ResultMessage
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cc_convert.log_files.fields import MOST
 from cc_messages import request_context
-from cc_messages.api.cost import with_cost
+from cc_messages.api.cost import cost_of, usages_of, with_cost
+from cc_messages.server.request_record import RequestRecord
+from cc_messages.server.usage import UsageStore, UsageTotal
 
 from .client import Client
 
@@ -82,3 +89,42 @@ async def test_usage_is_told_before_the_event_that_states_it(client: Client) -> 
     assert whole.text == "Fine."
     assert [message["usage"]["output_tokens"] for message in messages[1::2]] == [40, 40]
     assert messages[1]["model"] == client.body()["model"] and not messages[1]["content"]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda values: st.lists(values, max_size=2) | st.dictionaries(st.text(max_size=3), values, max_size=2),
+    max_leaves=4,
+)
+_NAMES = (
+    "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation", "iterations", "speed",
+    "server_tool_use", "output_tokens_details",
+)  # fmt: skip
+_ODD = _JSON | st.sampled_from([2**53, 2**63, 10**400, -(10**9), "9", 1.5])
+
+
+@given(usage=st.dictionaries(st.sampled_from(_NAMES), _ODD), model=_JSON, identity=_JSON)
+def test_counts_of_any_form_are_bounded_and_one_bad_field_leaves_the_others(
+    usage: dict[str, Any], model: Any, identity: Any
+) -> None:
+    """MSG-186: in the server's store, too, whose other clients are not disturbed."""
+    message = {"id": identity, "model": model, "usage": {"output_tokens": 7, **usage}}
+    [counts, *_] = usages = usages_of(message)
+    assert counts.output == 7
+    assert all(type(number) is int and 0 <= number <= MOST for number in counts.counts)
+    cost_of(usages)
+    record = RequestRecord({"method": "POST", "path": "/v1/messages"}, AsyncMock())
+    added = record.count(message)
+    assert added is not None and added.requests == 1
+    store = UsageStore()
+    store.add("alice", replace(added.total, tokens=added.total.tokens * 10**9))
+    store.add("bob", UsageTotal(1, 2, 3.0))
+    store.flush()
+    assert store.today("bob") == UsageTotal(1, 2, 3.0)
+    assert store.today("alice").tokens <= 2**53
+
+
+@pytest.mark.parametrize("usage", [None, 3, "usage", [], True])
+def test_a_usage_that_is_no_object_counts_nothing(usage: Any) -> None:
+    """MSG-186"""
+    assert usages_of({"id": "msg_1", "model": "claude-haiku-4-5", "usage": usage}) == []

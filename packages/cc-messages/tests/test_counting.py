@@ -81,10 +81,12 @@ async def test_a_name_of_claude_codes_is_counted_for_its_model(connect: Connect)
 
 
 async def test_the_apis_refusal_is_passed_on(client: Client) -> None:
-    """MSG-30"""
-    client.api.fail_next(429, path=COUNT, headers={"retry-after": "3"}, message="too many")
+    """MSG-30, MSG-187"""
+    headers = {"retry-after": "3", "anthropic-organization-id": "r\xe9q"}
+    client.api.fail_next(429, path=COUNT, headers=headers, message="too many")
     response = await client.http.post(COUNT, json=BODY)
     assert (response.status_code, response.headers["retry-after"]) == (429, "3")
+    assert response.headers["anthropic-organization-id"] == "r\xe9q"
     assert response.json()["error"]["message"] == "too many"
     wrong = await client.http.post(COUNT, json={"model": "claude-sonnet-5"})
     assert (wrong.status_code, wrong.json()["error"]["type"]) == (400, "invalid_request_error")

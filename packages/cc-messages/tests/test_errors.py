@@ -61,6 +61,40 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
     assert not client.starts
 
 
+REFUSALS = [
+    "max_tokens: Input should be a valid integer, unable to parse string as an integer",
+    "max_tokens: Field required",
+    "thinking.budget_tokens: Input should be greater than or equal to 1024",
+    "max_tokens must be greater than thinking.budget_tokens",
+    "tools.0.input_schema.properties.api_key: Input should be a valid dictionary",
+    "messages.0.content.0.text.password: Extra inputs are not permitted",
+    "Input should be 'auto', 'any' or 'token: none'; got \"secret: x\"",
+]
+
+
+@pytest.mark.parametrize("message", REFUSALS)
+async def test_the_apis_own_words_survive_the_clis_redaction(message: str, client: Client) -> None:
+    """MSG-30"""
+    client.api.fail_next(400, error_type="invalid_request_error", message=message)
+    reply = await client.ask("b")
+    assert reply.error["message"] == message
+    client.api.fail_next(400, message="the field token: sesame-secret is unknown")
+    assert "sesame" not in str((await client.ask("b")).error)
+
+
+async def test_response_headers_arrive_in_any_bytes(client: Client) -> None:
+    """MSG-187: from the API, whole and streamed, also with an error; a character of two bytes stays two bytes."""
+    for status, stream in product((200, 429), (False, True)):
+        headers = {"anthropic-organization-id": "r\xe9q", "x-should-retry": "false"}
+        if status == 429:
+            client.api.fail_next(429, headers=headers)
+        else:
+            client.api.fail_next(headers=headers, delay=0)
+        reply = await client.ask("b", stream=stream)
+        assert reply.status == status
+        assert reply.headers["anthropic-organization-id"] == "r\xe9q"
+
+
 @pytest.mark.parametrize("login", ["vertex", "bedrock", "foundry"])
 async def test_a_clouds_refusal_is_one_call_with_the_clouds_request_id(
     login: Login, connect: Connect, shared_api: LoopbackServer

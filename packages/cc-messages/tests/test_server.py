@@ -306,3 +306,15 @@ async def test_shutting_an_application_down_ends_its_processes(
             assert (await http.post(MESSAGES, json=BODY, timeout=20)).status_code == 200
         assert processes()
     assert not processes()
+
+
+async def test_behind_a_root_path_all_paths_are_served(client: Client) -> None:
+    """MSG-188"""
+    client.answers("Hi.")
+    app = create_app(client.transport, token="t")
+    transport = httpx2.ASGITransport(app, root_path="/claude")
+    async with httpx2.AsyncClient(transport=transport, base_url="http://host", headers={"x-api-key": "t"}) as http:
+        assert (await http.get("/claude/healthz")).status_code == 200
+        for root in ("/claude", "", "/claude/gateway"):
+            assert (await http.post(f"{root}/v1/messages", json=BODY)).status_code == 200
+            assert (await http.get(f"{root}/v1/usage")).json()["client"]

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from cc_convert.cli import main
 from cc_convert.logs import read_logs
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider, RequestLog
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, RequestLog, request_log
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -189,6 +190,41 @@ def test_a_lock_that_is_never_released_loses_no_line(tmp_path: Path) -> None:
     log.write({"number": 2})
     assert [len(lines(path)) for path in sorted(tmp_path.iterdir())] == [2, 1]
     assert lines(log.path) == [{"number": 2}]
+
+
+class CutFile(FileIO):
+    """A file on a disk that has room for five bytes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "ab")
+
+    def write(self, line: Any, /) -> int:
+        return super().write(line[:5])
+
+
+def test_the_log_is_a_private_regular_file_and_a_cut_line_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MODEL-112: a named pipe and a link are refused at once, and an existing file becomes private."""
+    log = RequestLog(tmp_path / "runs.jsonl")
+    log.path.touch(0o644)
+    with monkeypatch.context() as patch:
+
+        def opened(*_: object, **__: object) -> CutFile:
+            return CutFile(log.path)
+
+        patch.setattr(request_log, "open", opened, raising=False)
+        log.write({"number": 1})
+    for number in (2, 3):
+        log.write({"number": number})
+    assert log.path.read_bytes() == b'{"num\n{"number":2}\n{"number":3}\n'
+    assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
+    if sys.platform != "win32":
+        os.mkfifo(tmp_path / "pipe.jsonl")
+        (tmp_path / "link.jsonl").symlink_to(tmp_path / "target")
+        for name in ("pipe.jsonl", "link.jsonl"):
+            RequestLog(tmp_path / name).write({"number": 3})
+        assert not (tmp_path / "target").exists()
 
 
 async def test_a_text_that_is_hard_to_write_fails_no_request(provider: ClaudeCodeProvider, tmp_path: Path) -> None:

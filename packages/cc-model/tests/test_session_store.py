@@ -3,11 +3,11 @@
 import asyncio
 import json
 import os
-import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from claude_agent_sdk import (
@@ -87,10 +87,14 @@ async def test_a_failure_leaves_no_part_of_a_batch(store: SQLiteSessionStore) ->
 
 
 def test_the_file_is_private(tmp_path: Path) -> None:
-    """MODEL-134"""
+    """MODEL-134: from its creation on, also if it existed, and never through a link."""
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with pytest.raises(OSError):
+        SQLiteSessionStore(tmp_path / "link")
+    (tmp_path / "sessions.sqlite").touch(0o644)
     SQLiteSessionStore(tmp_path / "sessions.sqlite").close()
     assert stat.S_IMODE((tmp_path / "sessions.sqlite").stat().st_mode) == 0o600
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(FileNotFoundError):
         SQLiteSessionStore(tmp_path / "missing" / "sessions.sqlite")
 
 
@@ -111,9 +115,9 @@ class TwoMethods:
 async def test_a_session_moves_between_machines(
     kind: str, store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-133, MODEL-135"""
+    """MODEL-133, MODEL-135: also in a folder with an emoji and a decomposed character in its name."""
     any_store: Any = store if kind == "SQLite" else TwoMethods()
-    folder = tmp_path / "project"
+    folder = tmp_path / ("project" if kind == "SQLite" else "cafe\u0301 \U0001f426.d")
     folder.mkdir()
     shared_api.respond = answer
     # The first machine: cc-session writes the store while it runs.
@@ -199,3 +203,17 @@ def entry(**fields: Any) -> Any:
 
 def texts(message: Any) -> str:
     return "".join(part.content for part in message.parts)
+
+
+async def test_one_of_two_hand_overs_at_once_has_the_session_id(tmp_path: Path) -> None:
+    """MODEL-134: in a store, and as a file."""
+    store, session_id = SQLiteSessionStore(tmp_path / "sessions.sqlite"), str(uuid4())
+    places: list[Any] = [{"store": store}, {"config_dir": tmp_path / "config"}]
+    for place in places:
+        histories = ([question(f"I am {number}.")] for number in range(8))
+        hand_overs = (to_claude_code(each, cwd=tmp_path, session_id=session_id, **place) for each in histories)
+        results = await asyncio.gather(*hand_overs, return_exceptions=True)
+        [session] = [result for result in results if not isinstance(result, HandOverError)]
+        assert not isinstance(session, BaseException)
+        again = await from_claude_code(session_id, cwd=tmp_path, **place)
+        assert texts(again.messages[0]) == texts(session.messages[0])

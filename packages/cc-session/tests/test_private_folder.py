@@ -225,3 +225,15 @@ async def test_a_folder_that_cannot_be_deleted_now_goes_with_the_next_one(
     async with await Session.open(options):
         pass
     assert not files(temporary, "cc-session-*")
+
+
+async def test_no_inherited_variable_makes_it_a_remote_session(
+    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-27"""
+    for name in ("CLAUDE_CODE_REMOTE", "CLAUDE_CODE_REMOTE_SESSION_ID", "CLAUDE_CODE_REMOTE_ENVIRONMENT_TYPE"):
+        monkeypatch.setenv(name, "planted")
+    async with await Session.open(options) as session:
+        await ask(session, "Hello.")
+    assert "planted" not in str(server.calls[-1].headers)
+    assert not [name for name in server.calls[-1].headers if "remote" in name]

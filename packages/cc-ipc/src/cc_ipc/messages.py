@@ -4,12 +4,11 @@ The types describe the JSON. Both sides ignore unknown fields, so that peers wit
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict, cast
+from typing import Literal, NotRequired, TypeAlias, TypedDict, cast
+
+from cc_types import JsonValue
 
 from .errors import InvalidRequestError, InvalidToolResultError, IPCToolExecutionError, UnknownMethodError
-
-if TYPE_CHECKING:
-    from cc_types import JsonValue
 
 CALL_TOOL = "call_tool"
 
@@ -33,15 +32,15 @@ class ToolSchema(TypedDict):
     """Tool name."""
     description: str
     """Description for the model."""
-    input_schema: "dict[str, JsonValue]"
+    input_schema: dict[str, JsonValue]
     """JSON Schema for the arguments."""
     title: NotRequired[str]
     """Display name."""
-    output_schema: "NotRequired[dict[str, JsonValue]]"
+    output_schema: NotRequired[dict[str, JsonValue]]
     """JSON Schema for `structuredContent` in results."""
-    annotations: "NotRequired[dict[str, JsonValue]]"
+    annotations: NotRequired[dict[str, JsonValue]]
     """MCP's hints. The CLI runs calls with `{"readOnlyHint": true}` in parallel, others one after another."""
-    _meta: "NotRequired[dict[str, JsonValue]]"
+    _meta: NotRequired[dict[str, JsonValue]]
     """The tool's `_meta` in MCP."""
 
 
@@ -50,7 +49,7 @@ class CallToolParams(TypedDict):
 
     name: str
     """A registered tool's name."""
-    arguments: "dict[str, JsonValue]"
+    arguments: dict[str, JsonValue]
     """Arguments that conform to the input schema."""
     tool_use_id: NotRequired[str]
     """The model's id for the call, if the host sent it."""
@@ -82,7 +81,7 @@ class EmbeddedResource(TypedDict):
     """A resource with content: `uri`, and `text` or `blob`."""
 
     type: Literal["resource"]
-    resource: "dict[str, JsonValue]"
+    resource: dict[str, JsonValue]
 
 
 class ResourceLink(TypedDict):
@@ -104,7 +103,7 @@ class ToolResult(TypedDict):
     """At least one block."""
     isError: NotRequired[bool]
     """True if the tool reports a failure. Default: False."""
-    structuredContent: "NotRequired[dict[str, JsonValue]]"
+    structuredContent: NotRequired[dict[str, JsonValue]]
     """The result as structured data."""
 
 

@@ -66,10 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"not between 0 and {_LAST_PORT}: {text}")
-    return port
+    if not text.isdecimal() or not 0 <= int(text) <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LAST_PORT}")
+    return int(text)
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -115,4 +115,6 @@ def _login(url: str, login: Login) -> dict[str, str]:
             "AWS_REGION": "us-east-1",
         },
     }
+    if login not in variables:
+        raise ValueError(f"{login!r} is not a login: {', '.join(variables)}")
     return variables[login]

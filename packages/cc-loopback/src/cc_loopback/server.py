@@ -148,6 +148,7 @@ class LoopbackServer:
         Raises:
             CassetteError: A cassette is recorded, and `os.environ` selects the API of a cloud.
             ServerStateError: The server is not running.
+            ValueError: There is no such login.
         """
         running, tape = self._state(), self._app.tape
         if tape and tape.records:

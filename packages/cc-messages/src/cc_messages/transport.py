@@ -1,10 +1,11 @@
 """`ClaudeCodeTransport`: an `httpx2` transport that answers the Messages API by driving Claude Code.
 
-Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any Anthropic API client. Only a request's path
-matters, not the host.
+Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any Anthropic API client. Only the end of a
+request's path matters, not the base URL.
 """
 
 import asyncio
+import logging
 import os
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
@@ -36,9 +37,9 @@ from cc_session.internals import (
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .api.conversation import unfolded_messages
-from .api.other_paths import APIAccess, catalogue, find, page, resolve
+from .api.other_paths import APIAccess, api_path, catalogue, find, page, resolve
 from .api.request import check_headers, headers_env, parse_object, run_on_body
-from .api.response import MethodNotAllowedError, error_response, overloaded
+from .api.response import MethodNotAllowedError, error_response, overloaded, raw_headers
 from .context import LimitCallback, LimitWatch, current_context
 from .loop.plan import loop_launch
 from .loop.request import LoopRequest, parse_request
@@ -46,10 +47,14 @@ from .process.plan import LaunchBuilder
 from .process.request_process import RequestProcess
 from .request_handler import Body, ResponseStream, answer
 
+logger = logging.getLogger(__name__)
+
 ERROR_EXTENSION = "claude_code_error"
 """The key of `Response.extensions` for the `ClaudeCodeError` that a response reports."""
 
 _MODELS = "/v1/models"
+# Names of a request's parts that are logged.
+_MOST_NAMES, _SHOWN_CHARACTERS = 20, 200
 _METHODS = {"/v1/messages": "POST", "/v1/messages/count_tokens": "POST", _MODELS: "GET", "/v1/limits": "GET"}
 
 
@@ -103,6 +108,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._make_limits = partial(LimitWatch, on_limit, limit_thresholds)
         self._launches, self._limits = self._make_launches(self._env), self._make_limits()
         self._models: JsonValue = None
+        self._lost: set[str] = set()
         self._base: ClaudeCodeTransport | None = None
         self._pool = PoolOwner(self, partial(PoolCore, self._launches.whole, self._pool_limits, RequestProcess.start))
 
@@ -117,7 +123,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         """
         try:
             check_headers(request.headers.multi_items())
-            method, path = request.method, request.url.path
+            method, path = request.method, api_path(request.url.path)
             match method, _MODELS if path.startswith(f"{_MODELS}/") else path:
                 case "POST", "/v1/messages":
                     return await self._answer(request)
@@ -151,6 +157,10 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return run_on_background(self.handle_async_request, request)
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        lost = {*request.url.params} - {"beta"} | {"idempotency-key"} & {*request.headers}
+        if lost - self._lost and len(self._lost) < _MOST_NAMES:
+            self._lost |= lost
+            logger.warning("Claude Code cannot send to the API: %s", ascii(", ".join(sorted(lost))[:_SHOWN_CHARACTERS]))
         parse = partial(
             parse_request,
             betas=request.headers.get("anthropic-beta", ""),
@@ -171,7 +181,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         head = await response.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
         body = Body(response, timeout)
-        return httpx2.Response(head.status, headers=head.headers, stream=body, extensions=extensions, request=request)
+        headers = raw_headers(head.headers)
+        return httpx2.Response(head.status, headers=headers, stream=body, extensions=extensions, request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
         api, fields = APIAccess.of(self._env), await run_on_body(parse_object, await request.aread())
@@ -184,7 +195,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     async def _show_models(self, request: httpx2.Request) -> httpx2.Response:
         models = catalogue(await self._listed())
-        name = request.url.path.removeprefix(_MODELS).removeprefix("/")
+        name = api_path(request.url.path).removeprefix(_MODELS).removeprefix("/")
         return httpx2.Response(200, json=find(models, name) if name else page(models, dict(request.url.params)))
 
     async def _listed(self) -> JsonValue:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -29,8 +28,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from cc_convert.log_files.usage import message_usage
-from cc_convert.prices import Prices
+from cc_convert.log_files.private_files import open_private
+from cc_messages.api.cost import cost_of, usages_of
 from cc_types import JsonValue
 
 if TYPE_CHECKING:
@@ -45,17 +44,13 @@ _ENTRYPOINT = "cc-model"
 _SERVER = "mcp_server:"
 _FILE_TIME = "%Y%m%dT%H%M%S-%f"
 _FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
-# Another process holds the lock while it renames the file, which takes less than a millisecond unless it is paused.
-_LOCK_SECONDS = 0.1
-_LOCK_PAUSE_SECONDS = 0.001
-_prices = cache(Prices)
 
 
 class RequestLog:
     """File with a line for each request: agent, model, tokens, cost, milliseconds, and whether a process was started.
 
-    A new file is readable by this user only. `cc-convert report agent FILE` sums it up. The first of failed writes
-    is logged as a warning, and none fails a request.
+    The file is readable by this user only, also if it existed, and it must not be a link. `cc-convert report agent
+    FILE` sums it up. The first of failed writes is logged as a warning, and none fails a request.
 
     Args:
         path: The file, created with the first line; its folder must exist.
@@ -87,7 +82,7 @@ class RequestLog:
         for name, number in (("max_bytes", max_bytes), ("max_files", max_files)):
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be 1 or more, not {number}: None is no limit")
-        self._has_failed = False
+        self._has_failed = self._is_cut = False
 
     def __repr__(self) -> str:
         return f"RequestLog({str(self.path)!r})"
@@ -101,9 +96,12 @@ class RequestLog:
         )
         try:
             self._rotate_if_full(len(line))
-            with open(self.path, "ab", buffering=0, opener=partial(os.open, mode=0o600)) as file:
+            with open(self.path, "ab", buffering=0, opener=open_private) as file:
+                if self._is_cut:  # a full disk has cut the last line, which must not take this one along
+                    line = b"\n" + line
                 # Appended in a single call, so that lines of several processes do not mix.
                 written = file.write(line)
+            self._is_cut = 0 < written < len(line) or (self._is_cut and not written)
             if written < len(line):
                 raise OSError(f"{len(line) - written} bytes of a line could not be written")
             self._has_failed = False
@@ -138,21 +136,16 @@ class RequestLog:
 
 @contextmanager
 def _locked(path: Path) -> Generator[os.stat_result | None]:
-    """Lock a file; yield its status, or None if another process keeps the lock too long or has renamed the file."""
+    """Lock a file; yield its status, or None if another process has the lock, or has renamed the file."""
     if sys.platform == "win32":
         yield os.stat(path)
         return
-    deadline = time.monotonic() + _LOCK_SECONDS
-    with path.open("rb") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    yield None
-                    return
-                time.sleep(_LOCK_PAUSE_SECONDS)
+    with open(path, "rb", opener=open_private) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+            return
         status = os.fstat(file.fileno())
         yield status if os.path.samestat(status, os.stat(path)) else None
 
@@ -178,9 +171,8 @@ class LogEntry:
 
     def take_usage(self, message: Mapping[str, JsonValue]) -> None:
         """Take the API's counts so far, in any thread; after the end, they complete an answer that broke off."""
-        identity = message.get("id")
-        if isinstance(identity, str) and isinstance(message.get("usage"), dict):
-            self._messages[identity] = message
+        if isinstance(message.get("usage"), dict):
+            self._messages[str(message.get("id", ""))] = message
             if self._has_ended:
                 self._write_answer(message)
 
@@ -207,8 +199,7 @@ class LogEntry:
             self._write("assistant", isApiErrorMessage=True, message=failure)
 
     def _write_answer(self, message: Mapping[str, JsonValue]) -> None:
-        usage = message_usage(message)
-        cost = usage and _prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps)
+        cost = cost_of(usages_of(message))
         more: dict[str, Any] = {} if cost is None else {"costUSD": round(cost, 9)}
         content = _answer_blocks(self.response, with_text=self._log.prompts)
         self._write("assistant", message={**message, "content": content, "usage": message["usage"]}, **more)

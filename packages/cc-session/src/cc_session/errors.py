@@ -140,7 +140,7 @@ class QueueTimeoutError(ClaudeCodeError, TimeoutError):
         super().__init__(
             f"No Claude Code process came free within {seconds:g} seconds: {len(self.busy_seconds)} of {size} "
             f"processes were busy{longest}, and {waiting} requests waited. Allow more processes (`pool=` of "
-            "ClaudeCodeProvider, `size=` of a transport, PoolLimits(size=...) of a SessionPool), send fewer requests "
+            "ClaudeCodeProvider or a transport, PoolLimits(size=...) of a SessionPool), send fewer requests "
             "at once, or allow more time with Timeouts(queue=...)."
         )
 

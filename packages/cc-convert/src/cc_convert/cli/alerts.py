@@ -10,6 +10,11 @@ from ..report.lines import Line
 from .output import say, visible
 from .parser import did_you_mean
 
+# Commands that run at the same time; the others begin later.
+_MOST_COMMANDS = 8
+# A variable of more than 128 KiB, such as with a long name in a log, would make the start fail.
+_MESSAGE_CHARACTERS = 2000
+
 
 def say_alerts(excesses: Iterable[Excess]) -> None:
     """Print alerts on stderr."""
@@ -50,9 +55,13 @@ class AlertCommand:
         """Start the command for values that were not above their limits at the last call."""
         now = {(excess.alert.text, excess.key): excess for excess in excesses}
         self._running = [process for process in self._running if process.poll() is None]
-        for key, excess in now.items():
+        for key, excess in list(now.items()):
             if self._command and key not in self._above:
-                facts = {"CC_CONVERT_ALERT": excess.alert.text, "CC_CONVERT_ALERT_MESSAGE": visible(excess.message)}
+                if len(self._running) == _MOST_COMMANDS:
+                    del now[key]  # at the next call
+                    continue
+                message = visible(excess.message)[:_MESSAGE_CHARACTERS]
+                facts = {"CC_CONVERT_ALERT": excess.alert.text, "CC_CONVERT_ALERT_MESSAGE": message}
                 # The shell is the user's own; a log's text is only in the environment.
                 process = subprocess.Popen(
                     self._command, shell=True, env={**os.environ, **facts},

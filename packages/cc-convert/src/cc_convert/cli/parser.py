@@ -132,8 +132,8 @@ def _by_and_sources(parser: CommandParser, words: list[str]) -> tuple[str, list[
 
 def _number_from(least: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        if int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is not {least} or more")
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {least} or more")
         return int(text)
 
     return number

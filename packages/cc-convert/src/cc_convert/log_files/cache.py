@@ -4,6 +4,9 @@ An entry is valid for an unchanged file. If a file only grew, reading continues 
 it starts again. A checksum over all that was read proves that. It is made when a file has changed for the first time,
 so that a file which grows is read as a whole twice, and no other file takes longer. Entries for reports hold rows: ids,
 counts, folder names, and session titles; entries for a search hold a log's texts.
+
+A file of another user, or that others can write, counts as missing: it could have been made to harm the interpreter,
+which reads marshal's format without checks.
 """
 
 import marshal
@@ -15,8 +18,9 @@ from contextlib import suppress
 from io import BytesIO, FileIO
 from typing import Any, NamedTuple, TypeAlias
 
+from .private_files import open_private, write_private
 from .rows import FileScan, Ledger, Problem, make_row
-from .store import Store, write_private
+from .store import Store
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
 _FORMAT = f"9-{sys.implementation.cache_tag}"
@@ -106,7 +110,7 @@ class Cache:
     def load(self, name: str) -> Any:
         """Return the value stored under a name, or `None`."""
         with suppress(OSError, EOFError, ValueError, TypeError):
-            with open(self.path_of(name), "rb") as file:
+            with open(self.path_of(name), "rb", opener=open_private) as file:
                 content = file.read()
             if zlib.crc32(content[4:]) == int.from_bytes(content[:4], "big"):
                 owner, value = marshal.loads(memoryview(content)[4:])

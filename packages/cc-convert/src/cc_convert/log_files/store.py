@@ -12,6 +12,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import BinaryIO, NamedTuple, TypeAlias
 
+from .private_files import open_private, write_private
+
 _SUFFIX = ".pack"
 # Size and checksum of the index, at a pack's end.
 _TAIL = 12
@@ -103,7 +105,7 @@ def _pack_entries(entries: Mapping[str, bytes]) -> bytes:
 def _open_pack(path: str) -> _Pack | None:
     file = None
     with suppress(OSError, EOFError, ValueError, TypeError):
-        file = open(path, "rb", buffering=0)
+        file = open(path, "rb", buffering=0, opener=open_private)
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))
         tail = file.read(_TAIL)
@@ -116,19 +118,3 @@ def _open_pack(path: str) -> _Pack | None:
     if file:
         file.close()
     return None
-
-
-def write_private(path: str, content: bytes) -> None:
-    """Write a file and its folder, readable by this user only."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    # Written to a temporary file and renamed: there is never a partial entry.
-    temporary = f"{path}.{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise

@@ -16,8 +16,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..log_files.cache import Cache, Identity, checksum_of, identity_of, only_grew
+from ..log_files.private_files import write_private
 from ..log_files.sources import is_packed, open_log
-from ..log_files.store import write_private
 from ..log_files.streams import DamagedLogError, lines_with_offsets
 from .passages import ROLES, Context, Passage, passages_of, small_letters
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from claude_agent_sdk import ResultMessage
 
-from cc_convert.log_files.fields import clean_usage
+from cc_convert.log_files.fields import clean_record, clean_usage
 from cc_convert.log_files.model_names import canonical_model
 from cc_convert.log_files.usage import MessageUsage, counts_in, message_usage, samplings_in
 from cc_convert.prices import Prices
@@ -22,14 +22,17 @@ _prices = cache(Prices)
 def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
     """Return the usage in a message as the API sent it, without models that declined before any output: they cost none.
 
-    The model that answered comes first. The list is empty if there is no usage or no id.
+    The model that answered comes first. The list is empty if there is no usage. A count that no request can have, such
+    as a negative one, is 0, and the other counts stay: a gateway may send anything.
     """
-    usage = message_usage(message) if message.get("id") else None
+    fields = {name: message.get(name) for name in ("model", "usage")}
+    clean = clean_record({"message": fields})[0]["message"]
+    usage = message_usage(clean)
     if usage is None:
         return []
     parts = [
         MessageUsage(*counts_in(clean_usage(part)[0]), *usage.traits, model, ())
-        for model, part in samplings_in(message["usage"].get("iterations") or ())
+        for model, part in samplings_in(clean["usage"].get("iterations") or ())
         if model and canonical_model(model) != canonical_model(usage.model)
     ]
     return [usage, *(part for part in parts if part.output)]

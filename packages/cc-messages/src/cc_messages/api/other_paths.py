@@ -12,6 +12,7 @@ The caller's body is counted, without the two short system blocks that Claude Co
 
 import json
 import os
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from cc_types import APIError, JsonValue
 from .response import invalid
 
 Model = dict[str, JsonValue]
+
+# A client's base URL can have a path of its own, as a gateway's has.
+_API_PATH = re.compile(r"/.*(/v1/(?:messages(?:/count_tokens)?|models(?:/.*)?|limits|usage))")
 
 _DEFAULT_LIMIT = "20"
 _MAX_LIMIT = 1000
@@ -78,8 +82,14 @@ class APIAccess:
                 response = await client.post(address, params=request.url.params, content=content, headers=headers)
         except (httpx2.LocalProtocolError, UnicodeEncodeError):  # the text may have the key
             raise invalid("The key or the header anthropic-beta has a character that cannot be sent") from None
-        headers = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
-        return httpx2.Response(response.status_code, content=response.content, headers=headers)
+        passed_on = [(name, value) for name, value in response.headers.raw if name.lower().decode() in _PASSED_ON]
+        return httpx2.Response(response.status_code, content=response.content, headers=passed_on)
+
+
+def api_path(path: str) -> str:
+    """Return the path in the API for the path of an address below any base URL; other paths unchanged."""
+    match = _API_PATH.fullmatch(path)
+    return match[1] if match else path
 
 
 def catalogue(listed: JsonValue) -> list[Model]:

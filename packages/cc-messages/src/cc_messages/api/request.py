@@ -20,7 +20,7 @@ from cc_types import APIError, JsonValue
 
 from ..context import RequestContext
 from .conversation import unfolded_messages, with_breakpoints
-from .response import invalid
+from .response import HEADER_VALUE, invalid
 
 T = TypeVar("T")
 _Object: TypeAlias = dict[str, JsonValue]
@@ -57,8 +57,6 @@ _MOST_HEADERS = 200
 
 # A token of RFC 9110, section 5.6.2.
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-# A field value of RFC 9110, section 5.5. The CLI sends it in ISO 8859-1, and refuses other characters.
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _SHOWN_CHARACTERS = 100
 
 # Headers about the client and the connection; the CLI sends its own.
@@ -193,7 +191,7 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
                 f"{name[:_SHOWN_CHARACTERS]!r} cannot be a header name: names have letters, digits and "
                 "characters of !#$%&'*+-.^_`|~ (RFC 9110, section 5.6.2)"
             )
-        if _VALUE.fullmatch(value) is None:
+        if HEADER_VALUE.fullmatch(value) is None:
             raise invalid(
                 f"The value of the header {name[:_SHOWN_CHARACTERS]} has a control character, or one outside "
                 "ISO 8859-1: encode it"

@@ -52,6 +52,8 @@ _KINDS = frozenset(
 )
 
 REQUEST_ID = "request-id"
+HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+"""A field value of RFC 9110, section 5.5. The CLI reads and sends it in ISO 8859-1, and refuses other characters."""
 
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
@@ -62,6 +64,8 @@ _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\
 _QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
 _EVENT_CHARACTERS = 200
+# The API's words for an invalid field; after any other words a secret may have stood there.
+_HIDDEN_WORDS = {" should be ": "Input", " required": "Field", " inputs are not permitted": "Extra"}
 
 
 class Answer:
@@ -287,19 +291,27 @@ def as_logged(
         if not isinstance(error, APIError) or request_id is None:
             return error
         entry = {"type": error.error_type, "message": error.message}
-    if _OLD_CLI.search(str(entry.get("message", ""))):
-        entry = {**entry, "message": f"{entry['message']} {_NEWER_CLI}"}
+    message = _unredacted(str(entry.get("message", "")))
+    if _OLD_CLI.search(message):
+        message = f"{message} {_NEWER_CLI}"
     if (name := str(entry.get("type"))) in BEDROCK_TYPES:
         entry = {**entry, "type": (name := BEDROCK_TYPES[name])}
     status = (error.status if isinstance(error, APIError) else status) or BY_TYPE.get(name, failure_of(500)).status
     return APIError(
         status=status,
-        message=str(entry.get("message", "")),
+        message=message,
         error_type=str(entry["type"]) if "type" in entry else None,
         request_id=request_id,
         retry_after=retry_after(headers),
         details={name: value for name, value in entry.items() if name not in ("message", "type")},
     )
+
+
+def _unredacted(message: str) -> str:
+    """Return the API's message with the words that the CLI's log hides after a name such as `max_tokens:`."""
+    for hidden, words in _HIDDEN_WORDS.items():
+        message = message.replace(f": [REDACTED]{hidden}", f": {words}{hidden}")
+    return message
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -344,7 +356,12 @@ def error_headers(error: APIError) -> dict[str, str]:
 
 def error_response(error: APIError) -> httpx2.Response:
     """Return an error as the API would send it."""
-    return httpx2.Response(error.status or 500, json=error_body(error), headers=error_headers(error))
+    return httpx2.Response(error.status or 500, json=error_body(error), headers=raw_headers(error_headers(error)))
+
+
+def raw_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return headers in the API's own bytes; `httpx2` would refuse those outside ASCII."""
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str:

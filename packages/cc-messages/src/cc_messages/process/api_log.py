@@ -19,6 +19,8 @@ from contextlib import suppress
 from itertools import cycle
 from typing import TYPE_CHECKING, cast
 
+from ..api.response import HEADER_VALUE
+
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
@@ -42,8 +44,10 @@ _SENDING = re.compile(r"\[log_\w+\] sending request \{$")
 _ANSWERED = re.compile(r"\[log_\w+\] response (?:start|error \(.*\)) \{$")
 _NUMBER = re.compile(r"^    timeout: (\d+),$", re.MULTILINE)
 _HEADER = re.compile(r'^    "?([\w-]+)"?: ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
+# From the line's beginning: a tool's error text, which the CLI logs too, may quote such a line.
 _ERROR = re.compile(
-    r"\[ERROR\] (?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
+    r"[\d-]+T[\d:.]+Z \[ERROR\] "
+    r"(?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
 )
 _AWS_REQUEST_ID = "x-amzn-requestid"
 _PASSED_ON = re.compile(
@@ -131,11 +135,12 @@ class APILog:
             for name, value in _HEADER.findall(details):
                 if _PASSED_ON.fullmatch(name):
                     with suppress(ValueError):
-                        self.headers["request-id" if name == _AWS_REQUEST_ID else name] = str(json.loads(value))
+                        if HEADER_VALUE.fullmatch(text := str(json.loads(value))):
+                            self.headers["request-id" if name == _AWS_REQUEST_ID else name] = text
             self._has_answer.set()
 
     def _take_error(self, line: str) -> None:
-        entry = _ERROR.search(line)
+        entry = _ERROR.match(line)
         if entry is None or not self._is_mine:
             return
         with suppress(ValueError):

@@ -22,6 +22,7 @@ from typing_extensions import override
 from cc_types import APIError, CLINotFoundError, JsonValue
 
 from ..api.cost import has_price
+from ..api.other_paths import api_path
 from ..api.request import run_on_body
 from ..api.response import FinalError, MethodNotAllowedError, error_body, error_response, sse
 from ..context import request_context
@@ -75,6 +76,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; cancel the work on it when the client disconnects."""
+        scope["path"] = api_path(scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")))
         place = (scope["method"], scope["path"])
         if (response := self._readiness() if place in _READINESS else _OPEN.get(place)) is not None:
             await response(scope, receive, send)
@@ -331,7 +333,7 @@ async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIter
 
 def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
     headers = [(name, value) for name, value in scope["headers"] if name in _PASSED_ON]
-    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    path = quote(scope["path"]).encode()
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
     try:
         url = httpx2.URL("http://claude").copy_with(raw_path=path + query)

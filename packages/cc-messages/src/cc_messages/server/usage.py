@@ -17,9 +17,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from cc_convert.log_files.private_files import open_private
 
 from .clients import check_private
 
@@ -32,6 +35,7 @@ RETRY_SECONDS = 1.0
 _LOCK_SECONDS = 1.0
 # A read takes a millisecond; it may have to wait for an attempt to write.
 _READ_SECONDS = 3.0
+_MOST_TOKENS = 2**53
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -117,6 +121,8 @@ class UsageStore:
 
     def add(self, client: str, amount: UsageTotal) -> None:
         """Add an amount to a client's usage. May be called in any thread; makes no I/O."""
+        # A larger number cannot be written, and would keep all clients' amounts from being written.
+        amount = replace(amount, tokens=max(-_MOST_TOKENS, min(amount.tokens, _MOST_TOKENS)))
         self._unwritten.append((self._day(), client, amount))
 
     def flush(self) -> None:
@@ -227,8 +233,6 @@ class UsageLedger:
 
 def _make_private(path: Path) -> None:
     """Create the file for this user alone, and refuse a file that others can use. SQLite's own files get the mode."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        check_private(os.fstat(descriptor).st_mode)
-    finally:
-        os.close(descriptor)
+    with suppress(FileNotFoundError):
+        check_private(os.stat(path).st_mode)
+    os.close(open_private(path, os.O_RDWR | os.O_CREAT))

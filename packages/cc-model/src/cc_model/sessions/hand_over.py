@@ -29,6 +29,7 @@ from cc_messages.loop.request import check_pairs, merged
 from cc_types import APIError
 
 from .mapping import PROVIDERS, APIMapper, details_left_out, request_parts
+from .sqlite_store import SQLiteSessionStore
 from .transcripts import (
     UNFINISHED,
     Entries,
@@ -39,6 +40,7 @@ from .transcripts import (
     find_file,
     kinds_left_out,
     new_entries,
+    project_folder,
     read_files,
     read_store,
     resent,
@@ -104,10 +106,13 @@ async def to_claude_code(
     if store is None:
         await asyncio.to_thread(write_entries, {"": entries}, session_id, cwd, config_dir)
     else:
-        key: SessionKey = {"project_key": project_key_for_directory(cwd), "session_id": session_id}
-        if await store.load(key):
+        key: SessionKey = {"project_key": project_folder(cwd), "session_id": session_id}
+        if isinstance(store, SQLiteSessionStore):
+            exists = not await store.create(key, entries)
+        elif not (exists := bool(await store.load(key))):
+            await store.append(key, entries)
+        if exists:
             raise HandOverError(f"session {session_id} exists in the store")
-        await store.append(key, entries)
     text = body["system"]
     names = (f"the system prompt ({len(text)} characters)",) if text else ()
     return ClaudeCodeSession(session_id, [*messages], system_prompt=text, left_out=(*names, *_counted(left_out)))
@@ -140,7 +145,7 @@ async def from_claude_code(
         session_id, entries = path.stem, await asyncio.to_thread(read_files, path)
     else:
         session_id = str(session)
-        entries = await read_store(store, {"project_key": project_key_for_directory(cwd), "session_id": session_id})
+        entries = await read_store(store, {"project_key": project_folder(cwd or "."), "session_id": session_id})
     with _readable(f"session {session_id}"):
         return await _read(session_id, entries)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from claude_agent_sdk import (
     SessionSummaryEntry,
     fold_session_summary,
 )
+
+from cc_convert.log_files.private_files import open_private
 
 T = TypeVar("T")
 
@@ -40,20 +43,36 @@ class SQLiteSessionStore(SessionStore):
     Threads, event loops and processes may use a file at once. An entry whose uuid is there already is not added again.
 
     Args:
-        path: The file, which is made if it does not exist; `":memory:"` for a store that ends with the object.
+        path: The file, which is made if it does not exist, for this user alone; `":memory:"` for a store that ends
+            with the object.
+
+    Raises:
+        OSError: The file cannot be opened, is a link or no regular file, or belongs to another user.
     """
 
     def __init__(self, path: str | Path) -> None:
+        if str(path) != ":memory:":
+            os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         self._database = sqlite3.connect(path, timeout=_LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         self._database.executescript(_TABLES)
         self._lock = Lock()
-        if str(path) != ":memory:":
-            Path(path).chmod(0o600)
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         """Add entries to the end of a session, or of a sub-agent's conversation."""
         if entries:
             await asyncio.to_thread(self._transact, lambda database: _append(database, key, entries))
+
+    async def create(self, key: SessionKey, entries: list[SessionStoreEntry]) -> bool:
+        """Add a session in one step; return false if the store has it already."""
+
+        def work(database: sqlite3.Connection) -> bool:
+            query = "select 1 from entries where project = ? and session = ? and subpath = ?"
+            if database.execute(query, _columns(key)).fetchone():
+                return False
+            _append(database, key, entries)
+            return True
+
+        return await asyncio.to_thread(self._transact, work)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """Return all entries in order, or None if there are none."""

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-from claude_agent_sdk import SessionKey, SessionStore, SessionStoreEntry, project_key_for_directory
+from claude_agent_sdk import SessionKey, SessionStore, SessionStoreEntry
 
+from cc_convert.log_files.private_files import write_private
 from cc_messages.api.conversation import Block, HistoryMessage
 from cc_messages.api.response import WHITESPACE, says_nothing
 
@@ -54,8 +55,8 @@ def absolute_folder(cwd: str | Path) -> str:
     return str(Path(cwd).resolve())
 
 
-def _project_folder(cwd: str | Path) -> str:
-    """Return the name of the folder for a working folder's sessions.
+def project_folder(cwd: str | Path) -> str:
+    """Return the name of the folder for a working folder's sessions, in the configuration folder or a store.
 
     The SDK's function gives another name if there are emoji, which JavaScript counts as two, or decomposed characters.
     """
@@ -126,7 +127,7 @@ async def read_store(store: SessionStore, key: SessionKey) -> Entries:
 def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir: str | Path | None) -> Path:
     """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder."""
     checked_id(session_id)
-    project = config_folder(config_dir) / "projects" / _project_folder(cwd)
+    project = config_folder(config_dir) / "projects" / project_folder(cwd)
     path = project / f"{session_id}.jsonl"
     if path.exists():
         raise HandOverError(f"session {session_id} exists: {path}")
@@ -140,20 +141,13 @@ def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir
         descriptions = [entry for entry in lines if entry["type"] == _DESCRIPTION]
         if descriptions:
             text = json.dumps({name: value for name, value in descriptions[-1].items() if name != "type"})
-            _write(file.with_suffix(".meta.json"), [text])
-        _write(file, [f"{json.dumps(entry)}\n" for entry in lines if entry["type"] != _DESCRIPTION])
+            write_private(file.with_suffix(".meta.json"), text.encode())
+        text = "".join(f"{json.dumps(entry)}\n" for entry in lines if entry["type"] != _DESCRIPTION)
+        try:
+            write_private(file, text.encode(), is_new=not subpath)
+        except FileExistsError:  # since the check
+            raise HandOverError(f"session {session_id} exists: {path}") from None
     return path
-
-
-def _write(file: Path, lines: Iterable[str]) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = file.with_suffix(".part")
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
-            output.writelines(lines)
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 async def restore_session(
@@ -178,7 +172,7 @@ async def restore_session(
         SessionNotFoundError: The store has no such session.
         HandOverError: The session exists on this machine, or the store has an invalid path.
     """
-    entries = await read_store(store, {"project_key": project_key_for_directory(cwd), "session_id": session_id})
+    entries = await read_store(store, {"project_key": project_folder(cwd), "session_id": session_id})
     return await asyncio.to_thread(write_entries, entries, session_id, cwd, config_dir)
 
 

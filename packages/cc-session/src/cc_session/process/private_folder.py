@@ -37,7 +37,9 @@ class PrivateFolder:
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
         """Return `options` for the command line, with the folder in use."""
-        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
+        # With such an inherited variable the CLI takes itself for a remote session's: it sends a header, and warns.
+        remote = {name: "" for name in os.environ if name.startswith("CLAUDE_CODE_REMOTE")}
+        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp")), **remote}
         own = {MARK: str(self.path)}
         if _CACHE is not None:
             own[_CACHE] = str(self._folder("cache"))
