@@ -9,14 +9,27 @@ reported like a call to the caller's tools, and the turn ends. If it is approved
 reads that and makes the call again, which then runs. Any process can run it, because the history contains everything
 it needs.
 
-Lives on the background loop.
+Lives on the background loop, and parts of it in loops and servers of others. What those functions may raise, and what a
+cancel does there:
+
+| function | runs in | may raise | when it is cancelled |
+| --- | --- | --- | --- |
+| `ToolServer._call`, `_list` | a request's task of mcp's `Server` | nothing | it answers with an error, which mcp drops if \
+the CLI has cancelled: an exception that is not of anyio's own scope would end the server |
+| `ToolServer._handler()` | a connection's task of `IPCServer` | nothing | it answers with an error; the connection has \
+ended, or ends |
+| `ToolServer._lifespan` | the server's own task | what the server raises | it records that the server is gone |
+| `CLITools.call` | the caller's event loop | anything: the model gets it as the tool's error; `LoopEndedError` ends the \
+request | the tool is cancelled |
+| `RequestContext.on_step` | the caller's event loop | anything: it ends the request | the request has ended |
+| `Approvals.ask` | a permission callback of the SDK | nothing but `CancelledError` | the CLI has no answer, and wants none |
 """
 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from claude_agent_sdk import (
@@ -35,7 +48,7 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from cc_ipc import IPCSession, ToolSchema, current_call
-from cc_ipc.guard import ToolFailure, guarded, is_cancelled
+from cc_ipc.guard import ToolFailure, guarded
 from cc_session import McpServerFailedError, Policy
 from cc_session.internals import TOOL_CALL_ID, check_length
 
@@ -101,6 +114,9 @@ class ToolServer:
         self._turn: tuple[TurnCalls, Run] | None = None
         self._calls: set[asyncio.Future[CallToolResult | ToolFailure]] = set()
         self._seen_ids: set[str] = set()
+        self._answered_ids: set[str] = set()
+        self.is_gone: bool = False
+        """True if calls no longer arrive, so that the process cannot be used again."""
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
@@ -116,7 +132,9 @@ class ToolServer:
             config = self._ipc.mcp_server_config()
             self._config = {"type": "stdio", "command": config["command"], "args": config["args"]}
         elif self._config is None:
-            server = Server[dict[str, Any]](name, on_list_tools=self._list, on_call_tool=self._call)
+            server = Server[dict[str, Any]](
+                name, on_list_tools=self._list, on_call_tool=self._call, lifespan=self._lifespan
+            )
             self._config = {"type": "sdk", "name": name, "instance": server}
         return self._config
 
@@ -128,7 +146,7 @@ class ToolServer:
 
     def bind(self, calls: TurnCalls, run: Run) -> None:
         """Send a turn's calls to `run` until `unbind()`."""
-        self._turn, self._seen_ids = (calls, run), set()
+        self._turn, self._seen_ids, self._answered_ids = (calls, run), set(), set()
 
     def unbind(self) -> None:
         """Cancel running calls; the CLI gets an error for each, and for later ones."""
@@ -141,12 +159,12 @@ class ToolServer:
         """Return true if a call has arrived since `bind()`."""
         return bool(self._seen_ids)
 
-    def has_missed(self, failed: Iterable[str]) -> bool:
-        """Return true if a call in `failed` was lost because the bridge had exited."""
-        return self._ipc is not None and not self._seen_ids.issuperset(failed)
+    def has_answered(self, call_id: str) -> bool:
+        """Return true if a call's result is from here, or if an old CLI does not send the ids."""
+        return call_id in self._answered_ids or "" in self._answered_ids
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
-        """Run a call. Always returns a result."""
+        """Run a call. Always returns a result, whoever cancels the call: an exception could end the server."""
         if self._turn is None:
             return _error(_ENDED)
         calls, run = self._turn
@@ -160,12 +178,11 @@ class ToolServer:
             return _error(str(answer)) if isinstance(answer, ToolFailure) else answer
         except asyncio.CancelledError:
             running.cancel()
-            if is_cancelled():  # by the CLI, which ignores the answer
-                raise
-            # By the turn's end, or by the tool itself. Answered, since an MCP server takes seconds to close over a
-            # handler that still waits.
+            # By the CLI, by the turn's end, or by the tool itself: one cancel cannot be told from another that comes
+            # at the same time. So it is answered: an exception would end the server, for all later calls.
             return _error("CancelledError: The call was cancelled.")
         finally:
+            self._answered_ids.add(call_id or "")
             self._calls.discard(running)
 
     async def _result(self, calls: TurnCalls, run: Run, call: CLICall) -> CallToolResult:
@@ -183,6 +200,14 @@ class ToolServer:
             return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
         return handle
+
+    @asynccontextmanager
+    async def _lifespan(self, _server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
+        self.is_gone = False
+        try:
+            yield {}
+        finally:
+            self.is_gone = True
 
     async def _list(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[_mcp_tool(schema) for schema in self._schemas])

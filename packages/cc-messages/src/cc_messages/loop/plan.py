@@ -123,6 +123,11 @@ class LoopPlan(RequestPlan):
             else:
                 await self._session.add_assistant(message.blocks(), model=request.process_model)
 
+    @property
+    @override
+    def has_lost_tools(self) -> bool:
+        return self._server is not None and self._server.is_gone
+
     @override
     def prompt(self) -> Content:
         return self._request.messages[-1].blocks()
@@ -139,14 +144,10 @@ class LoopPlan(RequestPlan):
 
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:
-        reading, self._reading = self._reading, None
-        server = self._server
-        if server is not None:
-            server.unbind()
+        self._reading = None
+        if self._server is not None:
+            self._server.unbind()
         await self._session.reset()
-        # A bridge that has exited is started again: the CLI tries that once, with the next call, and then never again.
-        if server is not None and reading is not None and server.has_missed(reading.failed_calls):
-            await self._session.reconnect_mcp(server.key.name)
 
     async def _stop(self) -> None:
         self._reading = None

@@ -202,6 +202,11 @@ class RequestPlan:
         """Return the CLI's prompt."""
         return _PROMPT
 
+    @property
+    def has_lost_tools(self) -> bool:
+        """True if the CLI can no longer reach the caller's tools."""
+        return False
+
     def reading(self, answer: Answer) -> Reading:
         """Return the reader for a turn, which builds `answer`."""
         return Reading(answer)

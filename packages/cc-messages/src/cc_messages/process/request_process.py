@@ -159,7 +159,7 @@ class RequestProcess(Worker):
     def is_alive(self) -> bool:
         launch = cast(RequestLaunch, self.launch)
         is_unwanted = launch.builder.login_has_ended and time.monotonic() - self.since > _UNWANTED_SECONDS
-        return super().is_alive and not is_unwanted
+        return super().is_alive and not is_unwanted and not self._plan.has_lost_tools
 
     @property
     @override
@@ -175,6 +175,8 @@ class RequestProcess(Worker):
     def unfit(self) -> str | None:
         if self.session.state == "dead":
             return "dead"
+        if self._plan.has_lost_tools:
+            return "tools"
         return "mixed" if self._is_mixed else None
 
     @override
