@@ -7,7 +7,16 @@ API and sessions; does not know agents or models.
 from typing import TYPE_CHECKING
 
 from .api.response import retry_after
-from .context import ClaudeCodeTools, CLICall, CLITools, LimitCallback, RequestContext, RequestReport, request_context
+from .context import (
+    ClaudeCodeTools,
+    CLICall,
+    CLITools,
+    LimitCallback,
+    LoopEndedError,
+    RequestContext,
+    RequestReport,
+    request_context,
+)
 from .loop.calls import APPROVED
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROVED", "ERROR_EXTENSION", "CLICall", "CLITools", "ClaudeCodeTools", "ClaudeCodeTransport", "LimitCallback",
-    "RequestContext", "RequestReport", "create_app", "request_context", "retry_after",
+    "LoopEndedError", "RequestContext", "RequestReport", "create_app", "request_context", "retry_after",
 ]  # fmt: skip
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 from claude_agent_sdk.types import McpServerConfig
@@ -26,6 +25,7 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
 from cc_messages import CLICall, CLITools
 
+from .loop_usage import check_call
 from .run_context import run_context_for
 from .tool_content import as_tool_result, error_result
 
@@ -41,11 +41,12 @@ class AgentTools:
     """An agent's toolsets, and their connection to the CLI, for which they are an MCP server."""
 
     def __init__(
-        self, model: Model, toolsets: Sequence[AbstractToolset[Any]], server_name: str, transport: TransportType
-    ) -> None:
+        self, model: Model, toolsets: Sequence[AbstractToolset[Any]], server_name: str, transport: TransportType,
+        max_turns: int | None = None,
+    ) -> None:  # fmt: skip
         self._model = model
         self._toolset = CombinedToolset(list(toolsets))
-        self._server_name = server_name
+        self._server_name, self._max_turns = server_name, max_turns
         self._transport = resolve_transport(transport)
         self._cli_tools([], ToolManager(self._toolset))  # raises ValueError early for a bad name
 
@@ -86,11 +87,29 @@ class AgentTools:
     def _cli_tools(self, tools: Sequence[ToolDefinition], manager: ToolManager[Any]) -> CLITools:
         return CLITools(
             names=frozenset(tool.name for tool in tools),
-            call=partial(_run, manager),
+            call=_LimitedCalls(manager).run,
             server_name=self._server_name,
             transport=self._transport.transport,
             sequential=frozenset(tool.name for tool in tools if tool.sequential),
+            max_turns=self._max_turns,
         )
+
+
+class _LimitedCalls:
+    """A request's calls, within the run's limit for tool calls."""
+
+    def __init__(self, manager: ToolManager[Any]) -> None:
+        self._manager = manager
+        self._running = 0
+
+    async def run(self, call: CLICall) -> dict[str, object]:
+        """Run a call; raise `LoopEndedError` if it exceeds the limit."""
+        check_call(self._manager.ctx, self._running)
+        self._running += 1
+        try:
+            return await _run(self._manager, call)
+        finally:
+            self._running -= 1
 
 
 async def _run(manager: ToolManager[Any], call: CLICall) -> dict[str, object]:

@@ -25,7 +25,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.conversation import Block, as_mcp_result
 from ..api.response import Answer, Event, invalid
-from ..context import CLAUDE_CODE_SERVER
+from ..context import CLAUDE_CODE_SERVER, LoopEndedError
 from ..process.plan import Reading
 from .calls import Approvals, ToolServer, TurnCalls
 from .request import LoopRequest
@@ -112,6 +112,15 @@ class LoopAnswer:
             self._next_index += 1
         return events
 
+    def take_step(self) -> Mapping[str, JsonValue] | None:
+        """Return the last API call's message without content as soon as all its calls have results, and only once."""
+        step = self.last_step
+        if step is None or step.is_told or not step.has_ended or self.message.is_complete:
+            return None
+        calls = {str(block["id"]) for block in step.answer.content if block["type"] == "tool_use"}
+        step.is_told = calls <= step.answered
+        return step.answer.billed if step.is_told else None
+
     def own_call(self, call_id: str) -> Block | None:
         """Return a call in the last API call to one of the caller's tools that the CLI calls."""
         calls = self._steps[-1].answer.content if self._steps else []
@@ -192,6 +201,7 @@ class _Step:
         self.has_input: set[int] = set()
         self.end: Event = {}
         self.has_ended = False
+        self.is_told = False
         self.answered: set[str] = set()
         self.early: list[Block] = []
         """Results that came before the API's message had ended."""
@@ -243,6 +253,7 @@ class LoopReading(Reading):
         self._uncertain = frozenset[str]() if own_tools is None else own_tools.unknown_names
         self._missing = frozenset[str]()
         self._lost = ""
+        self._max_turns = context.max_turns
         own = frozenset[str]() if context.tools is None else context.tools.names
         names = {} if key is None else {key.cli_name(name): name for name in key.names()}
         self._loop = LoopAnswer(
@@ -257,6 +268,10 @@ class LoopReading(Reading):
     @override
     def has_run_tools(self) -> bool:
         return self._server is not None and self._server.has_run
+
+    @override
+    def take_step(self) -> Mapping[str, JsonValue] | None:
+        return None if self.is_broken else self._loop.take_step()
 
     @override
     def with_cost(self, result: ResultMessage) -> ResultMessage:
@@ -290,10 +305,14 @@ class LoopReading(Reading):
     @override
     def failure(self, address: str) -> ClaudeCodeError:
         if self._lost:
-            reason = f"the connection to the tool {self._lost!r} was lost during a call"
+            reason = f"Claude Code has lost the connection to the tool {self._lost!r} during a call"
             return CLIConnectionError(reason=reason, advice="Check what the call has done, and send the request again.")
         if self._missing:
             return invalid(f"Claude Code has no tool {', '.join(sorted(self._missing))}: check the names")
+        if self.result is not None and self.result.subtype == "error_max_turns":
+            limit = f"max_turns={self._max_turns}"
+            self.context.ended_by = error = LoopEndedError(message=f"The request has reached its limit {limit}")
+            return error
         return super().failure(address)
 
     @property

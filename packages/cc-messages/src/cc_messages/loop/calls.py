@@ -27,10 +27,12 @@ request | the tool is cancelled |
 
 import asyncio
 import json
+import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
 
 from claude_agent_sdk import (
     AssistantMessage,
@@ -51,12 +53,10 @@ from cc_ipc import IPCSession, ToolSchema, current_call
 from cc_ipc.guard import ToolFailure, guarded
 from cc_session import McpServerFailedError, Policy
 from cc_session.internals import TOOL_CALL_ID, check_length
+from cc_types import JsonValue
 
 from ..api.conversation import Block, HistoryMessage, as_blocks
 from ..context import CLICall, ToolServerKey
-
-if TYPE_CHECKING:
-    from cc_types import JsonValue
 
 _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
@@ -79,15 +79,33 @@ class TurnCalls:
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
+        self._inputs: dict[str, list[str]] = {}
+        self._open: dict[int, str] = {}
         self._news = asyncio.Event()
 
     def note(self, message: Message) -> None:
         """Record the calls in a message."""
         match message:
             case StreamEvent(
-                event={"type": "content_block_start", "content_block": {"type": "tool_use", "id": str(call)}}
+                event={
+                    "type": "content_block_start",
+                    "index": index,
+                    "content_block": {"type": "tool_use", "id": str(call)},
+                },
+                parent_tool_use_id=None,
             ):
-                self._ids.add(call)
+                self._open[index], self._inputs[call] = call, []
+                return
+            case StreamEvent(
+                event={"type": "content_block_delta", "index": index, "delta": {"partial_json": str(text)}},
+                parent_tool_use_id=None,
+            ) if index in self._open:
+                self._inputs[self._open[index]].append(text)
+                return
+            case StreamEvent(event={"type": "content_block_stop", "index": index}, parent_tool_use_id=None) if (
+                index in self._open
+            ):
+                self._ids.add(self._open.pop(index))
             case AssistantMessage(content=blocks):
                 self._ids.update(block.id for block in blocks if isinstance(block, ToolUseBlock))
             case _:
@@ -102,6 +120,47 @@ class TurnCalls:
                     self._news.clear()
                     await self._news.wait()
         return call_id is None or call_id in self._ids
+
+    def exact(self, call_id: str | None, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return a call's arguments as the model wrote them; `arguments` as they are if a hook has changed them.
+
+        The CLI parses them with JavaScript, which rounds numbers and drops some keys.
+        """
+        text = "".join(self._inputs.get(call_id or "", ()))
+        try:
+            written = json.loads(text)
+            is_same = _in_javascript(written) == _in_javascript(arguments)
+        except (ValueError, RecursionError):
+            return arguments
+        return written if is_same and isinstance(written, dict) else arguments
+
+
+def _in_javascript(value: JsonValue) -> str:
+    """Return a value as JavaScript parses and writes it, for a comparison."""
+    return json.dumps(_rounded(value), sort_keys=True)
+
+
+def _rounded(value: JsonValue) -> JsonValue:
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            with suppress(OverflowError):
+                number = float(value)
+                return number + 0.0 if math.isfinite(number) else None
+            return None
+        case str():
+            return _without_half_pairs(value)
+        case list():
+            return [_rounded(item) for item in value]
+        case dict():
+            return {_without_half_pairs(key): _rounded(item) for key, item in value.items() if key != "__proto__"}
+        case _:
+            return value
+
+
+def _without_half_pairs(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class ToolServer:
@@ -189,6 +248,7 @@ class ToolServer:
         if not await calls.has(call.id):
             return _error(_ENDED)
         self._seen_ids.add(call.id or "")
+        call = replace(call, arguments=calls.exact(call.id, call.arguments))
         result = CallToolResult.model_validate(dict(await run(call)))
         check_length(result.content)
         return result

@@ -83,7 +83,8 @@ class LoopPlan(RequestPlan):
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         resources.push_async_callback(self._stop)
         if self._key is not None:
-            options = calling_freely(options, self._key.name)
+            limit = options.max_turns  # which the session's own limit of one call does not mean here
+            options = replace(calling_freely(options, self._key.name), max_turns=limit)
         # The servers come with the first request.
         launch = replace(launch, mcp_servers={})
         if (own_tools := self._own_tools) is not None:
@@ -166,6 +167,7 @@ class LoopPlan(RequestPlan):
             reading = self._reading
             if reading is None or not await reading.calls.has(context.tool_use_id):
                 raise RuntimeError("the request that the call belongs to has ended")
+            arguments = reading.calls.exact(context.tool_use_id, arguments)
             if reading.approvals is not None:
                 return await reading.approvals.ask(tool, arguments, context)
             assert policy.ask is not None  # noqa: S101  # a policy without it asks by `approvals`
@@ -205,6 +207,7 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
         options = logged(options)
     else:  # not logged: programs that its tools start would have the variables, too
         options = _opened(replace(options, cwd=builder.cwd), own_tools)
+    options = replace(options, max_turns=request.context.max_turns)
     # The caller's tools under their own names stay in the CLI's list, so they belong to the key.
     key_server = server if server is None or server.is_plain else replace(server, tools="")
     return replace(
@@ -224,7 +227,6 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
         options,
         tools=[name for name in own_tools.names if not is_mcp_name(name)],
         allowed_tools=[*options.allowed_tools, *own_tools.tools, *map(server_rule, own_tools.mcp_servers)],
-        max_turns=own_tools.max_turns,
         cwd=None if folder is None else os.path.abspath(folder),
         agents=dict(own_tools.agents) or None,
     )

@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from cc_session import Content, Session, Timeouts, sealed_options
 from cc_session.internals import Launch, Login, PooledSession, SettingValues, Worker, login_of
-from cc_types import ClaudeCodeError, CLIConnectionError
+from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.cost import with_cost
 from ..api.request import PLAIN_MODEL, MessagesRequest
@@ -118,6 +118,10 @@ class Reading:
         if result is None or self.answer.has_begun or not result.is_error:
             return False
         return result.terminal_reason == "blocking_limit"
+
+    def take_step(self) -> Mapping[str, JsonValue] | None:
+        """Return the API call that another one follows, as its message without content, once; or None."""
+        return None
 
     @property
     def has_run_tools(self) -> bool:

@@ -26,6 +26,7 @@ from cc_types.failures import failure_of
 
 from ..api.request import MessagesRequest
 from ..api.response import Answer, Event, as_logged
+from ..context import LoopEndedError
 from .api_log import LOG_ENV, NUMBER_VARIABLE, APILog, call_numbers
 from .plan import Reading, RequestLaunch, RequestPlan
 
@@ -111,6 +112,8 @@ class RequestProcess(Worker):
                 yield event
                 if event["type"] == "message_stop":
                     return
+        except LoopEndedError:
+            raise
         except ClaudeCodeError as error:
             if self.reading.result is not None and self.reading.result.api_error_status is not None:
                 await self._prove()
@@ -212,6 +215,8 @@ class RequestProcess(Worker):
         stream = await self._turn.enter_async_context(self.session.stream(self._plan.prompt()))
         self._stream = stream
         self.log.on_refusal = self._on_refusal
+        if self._request is not None and self._request.context is not None:
+            self._request.context.on_end = stream.give_up
         try:
             early: list[Message] = []
             async for message in stream:
@@ -228,6 +233,8 @@ class RequestProcess(Worker):
                     early.clear()
                 for event in events:
                     yield event
+                if (step := self.reading.take_step()) is not None and self._request and self._request.context:
+                    await self._request.context.tell_step(step)
                 if self.reading.is_broken:
                     break
         except TurnError:
