@@ -18,6 +18,7 @@ from .context import (
     request_context,
 )
 from .loop.calls import APPROVED
+from .loop.request import keeps_size
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROVED", "ERROR_EXTENSION", "CLICall", "CLITools", "ClaudeCodeTools", "ClaudeCodeTransport", "LimitCallback",
-    "LoopEndedError", "RequestContext", "RequestReport", "create_app", "request_context", "retry_after",
+    "LoopEndedError", "RequestContext", "RequestReport", "create_app", "keeps_size", "request_context", "retry_after",
 ]  # fmt: skip
 
 

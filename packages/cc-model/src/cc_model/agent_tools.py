@@ -4,6 +4,7 @@ The toolsets run as in pydantic-ai's own loop: arguments are validated, dependen
 tool that needs an approval waits for it. They run in the request's event loop.
 """
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
 from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
+from cc_ipc.guard import ToolFailure, guarded
 from cc_messages import CLICall, CLITools
 
 from .loop_usage import check_call
@@ -74,8 +76,14 @@ class AgentTools:
             return ListToolsResult(tools=[_mcp_tool(tool) for tool in manager.tool_defs])
 
     async def _on_call(self, _context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        async with self._prepared() as manager:
-            result = await _run(manager, CLICall(None, params.name, dict(params.arguments or {})))
+        # Neither a cancel nor a tool may end mcp's server, which serves later calls, too.
+        try:
+            async with self._prepared() as manager:
+                call = CLICall(None, params.name, dict(params.arguments or {}))
+                answer = await guarded(params.name, lambda: _run(manager, call), reraise=(GeneratorExit,))
+        except asyncio.CancelledError:
+            answer = ToolFailure("CancelledError", "The call was cancelled.")
+        result = error_result(str(answer)) if isinstance(answer, ToolFailure) else answer
         return CallToolResult.model_validate(result)
 
     @asynccontextmanager

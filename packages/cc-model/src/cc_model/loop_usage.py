@@ -1,7 +1,7 @@
 """The usage of a request in the CLI's own loop, counted and limited by API call as in pydantic-ai's own loop.
 
-pydantic-ai counts a response as one request, with the response's usage. So the API calls before the last one are counted
-here, when they are over; before the answer's end their tokens are taken back, because the response has them, too.
+pydantic-ai counts a response as one request, with the response's usage. So the API calls before the last one are
+counted here, when they are over; before the answer's end their tokens are taken back, because the response has them.
 """
 
 import asyncio

@@ -12,17 +12,16 @@ it needs.
 Lives on the background loop, and parts of it in loops and servers of others. What those functions may raise, and what a
 cancel does there:
 
-| function | runs in | may raise | when it is cancelled |
+| function | runs in | may raise | after a cancel |
 | --- | --- | --- | --- |
-| `ToolServer._call`, `_list` | a request's task of mcp's `Server` | nothing | it answers with an error, which mcp drops if \
-the CLI has cancelled: an exception that is not of anyio's own scope would end the server |
-| `ToolServer._handler()` | a connection's task of `IPCServer` | nothing | it answers with an error; the connection has \
-ended, or ends |
-| `ToolServer._lifespan` | the server's own task | what the server raises | it records that the server is gone |
-| `CLITools.call` | the caller's event loop | anything: the model gets it as the tool's error; `LoopEndedError` ends the \
-request | the tool is cancelled |
-| `RequestContext.on_step` | the caller's event loop | anything: it ends the request | the request has ended |
-| `Approvals.ask` | a permission callback of the SDK | nothing but `CancelledError` | the CLI has no answer, and wants none |
+| `ToolServer._call`, `_list` | a task of mcp's `Server` | nothing | an error as answer, which mcp drops |
+| `ToolServer._handler()` | a task of `IPCServer` | nothing | an error as answer |
+| `ToolServer._lifespan` | the server's task | the server's error | records that the server is gone |
+| `CLITools.call` | the caller's loop | anything: the tool's error, or the request's end | the tool is cancelled |
+| `RequestContext.on_step` | the caller's loop | anything: the request's end | nothing more |
+| `Approvals.ask` | the SDK's permission callback | `CancelledError` | no answer, which nobody wants |
+
+mcp's server ends, for all later calls, by a cancel that does not come from its own scope.
 """
 
 import asyncio
@@ -128,7 +127,7 @@ class TurnCalls:
         """
         text = "".join(self._inputs.get(call_id or "", ()))
         try:
-            written = json.loads(text)
+            written = cast(JsonValue, json.loads(text))
             is_same = _in_javascript(written) == _in_javascript(arguments)
         except (ValueError, RecursionError):
             return arguments
