@@ -342,8 +342,8 @@ def request_context(
         on_usage: Called with the API's message without content, whenever the API has counted more: before the caller
             gets the event that says so, and after an answer that broke off, whose `output_tokens` are estimated from
             its length. It is called in another thread, so it must return at once.
-        on_step: Called in the current event loop when the CLI's own loop will make another API call, with the last one's
-            message without content. An exception ends the request, with at most that one call.
+        on_step: Called in the current event loop when the CLI's own loop will make another API call, with the last
+            one's message without content. An exception ends the request, with at most that one call.
     """
     context = RequestContext(tools, claude_code_tools, on_message, on_usage, on_step)
     token = current_context.set(context)
