@@ -8,7 +8,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
+from pydantic_ai.exceptions import UsageLimitExceeded, UserError
 from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.usage import RunUsage, UsageLimits
 
 from api_script import call
 from cc_loopback import LoopbackServer
@@ -150,3 +152,117 @@ async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
     assert len(calls) == 3
     assert calls == results
+
+
+LIMITS = {
+    "requests": (UsageLimits(request_limit=3), 3),
+    "tool calls": (UsageLimits(tool_calls_limit=2), 3),
+    "input": (UsageLimits(input_tokens_limit=250), 3),
+    "total": (UsageLimits(total_tokens_limit=252), 3),
+    "output": (UsageLimits(output_tokens_limit=2), 3),
+    "one request": (UsageLimits(per_request_input_tokens_limit=99), 1),
+    "max_turns": (UsageLimits(), 3),
+}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_a_limit_ends_a_run_within_one_api_call(
+    limit: str, is_streamed: bool, loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """IPC-P-57, MSG-143"""
+
+    def respond(body: dict[str, Any]) -> Any:
+        [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith("nothing")]
+        return {"content": [call(name)], "usage": {"input_tokens": 100, "output_tokens": 1}}
+
+    loopback.respond = respond
+    agent = Agent(model, deps_type=Deps, tools=TOOLS)
+    limits, calls = LIMITS[limit]
+    model.set_agent_toolsets(agent.toolsets, transport=transport, max_turns=3 if limit == "max_turns" else None)
+    with pytest.raises(UsageLimitExceeded, match="max_turns=3" if limit == "max_turns" else "limit of"):
+        if is_streamed:
+            async with agent.run_stream("Go.", deps=Deps(), usage_limits=limits) as run:
+                await run.get_output()
+        else:
+            await agent.run("Go.", deps=Deps(), usage_limits=limits)
+    assert len(loopback.requests) <= calls + 1
+
+
+async def test_each_api_call_counts_as_a_request(
+    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """IPC-P-57"""
+
+    def respond(body: dict[str, Any]) -> Any:
+        [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith("nothing")]
+        answered = sum(message["role"] == "assistant" for message in body["messages"])
+        content: list[dict[str, Any]] = [call(name)] if answered < 2 else [{"type": "text", "text": "Done."}]
+        return {"content": content, "usage": {"input_tokens": 100, "output_tokens": 1}}
+
+    loopback.respond = respond
+    agent = Agent(model, deps_type=Deps, tools=TOOLS)
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    usage = RunUsage()
+    await agent.run("Go.", deps=Deps(), usage=usage)
+    async with agent.run_stream("Go.", deps=Deps(), usage=usage) as run:
+        await run.get_output()
+    counts = (usage.requests, usage.tool_calls, usage.input_tokens, usage.output_tokens)
+    assert counts == (6, 4, 600, 6)
+
+
+async def test_arguments_arrive_as_the_model_wrote_them(
+    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """MSG-142"""
+    written: dict[str, Any] = {
+        "numbers": [725653563933458433, 2**63, 10**30, -0.0, 0.1, 1.0, 1e-7, True, None],
+        "keys": {"__proto__": 1, "1": 2, "0": 3, "deep": {"__proto__": {"a": 1}}},
+    }
+    got: list[str] = []
+
+    def keep(numbers: list[Any], keys: dict[str, Any]) -> str:
+        got.append(repr({"numbers": numbers, "keys": keys}))
+        return "kept"
+
+    def respond(body: dict[str, Any]) -> Any:
+        return "Done." if len(body["messages"]) > 1 else [call(body["tools"][0]["name"], **written)]
+
+    loopback.respond = respond
+    agent = Agent(model, tools=[keep])
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    await agent.run("Keep.")
+    assert got == [repr(written)]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "data", "text"),
+    [
+        ("text/plain", b"plain", "plain"),
+        ("text/csv", b"a,b", "a,b"),
+        ("image/svg+xml", b"<svg/>", "<svg/>"),
+        ("application/pdf", b"%PDF-1.4", None),
+        ("audio/wav", b"RIFF", None),
+        ("image/jpeg", b"\xff\xd8", None),
+    ],
+)
+async def test_a_text_file_reaches_the_model_and_another_file_ends_the_run(
+    media_type: str, data: bytes, text: str | None, loopback: LoopbackServer, model: ClaudeCodeModel,
+    transport: Transport,
+) -> None:  # fmt: skip
+    """IPC-P-58"""
+
+    def show() -> ToolReturn[str]:
+        return ToolReturn("here", content=[BinaryContent(data, media_type=media_type)])
+
+    loopback.respond = calling("show")
+    agent = Agent(model, tools=[show])
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    if text is None:
+        with pytest.raises(UserError, match=rf"'show' returned {media_type}.*set_agent_toolsets\(None\)"):
+            await agent.run("Show.")
+        assert len(loopback.requests) == 1
+    else:
+        await agent.run("Show.")
+        (result,) = loopback.requests[-1]["messages"][-1]["content"]
+        assert [block["text"] for block in result["content"]] == ["here", text]

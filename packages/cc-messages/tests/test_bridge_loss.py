@@ -1,5 +1,6 @@
-"""A process whose bridge to the caller's tools was killed."""
+"""A process that has lost the server with the caller's tools."""
 
+import asyncio
 import tempfile
 import threading
 from collections.abc import Generator
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from cc_messages import CLICall, CLITools, request_context
+from cc_messages.loop.calls import ToolServer
 
 from .client import Client
 
@@ -20,6 +22,10 @@ TOOLS: list[dict[str, Any]] = [{"name": "look", "description": "Look.", "input_s
 
 async def look(_call: CLICall) -> dict[str, object]:
     return {"content": [{"type": "text", "text": "seen"}], "isError": False}
+
+
+async def ended(*_: object) -> None:
+    raise asyncio.CancelledError  # from nowhere, so that it ends mcp's server
 
 
 @contextmanager
@@ -59,8 +65,8 @@ async def test_a_bridge_without_a_folder_for_files_is_an_error(
     assert not [record for record in caplog.records if record.exc_info]
 
 
-async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: Client) -> None:
-    """MSG-69: the CLI gives the bridge up after some attempts."""
+async def test_a_bridge_that_is_killed_again_and_again_is_an_error_and_started_anew(several: Client) -> None:
+    """MSG-69: the CLI gives the bridge up after some attempts, which the model never reads."""
 
     def answer(body: dict[str, Any]) -> Any:
         return "Done." if body["messages"][-1]["content"][-1]["type"] == "tool_result" else [CALL]
@@ -75,11 +81,27 @@ async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: 
     success = (False, [{"type": "text", "text": "seen"}])
     assert await run() == success
 
-    missed: Any = None
+    lost = None
     with no_bridges(several):
-        while "not connected" not in str(missed):  # a call can be quicker than the killer
-            with suppress(httpx2.TransportError):  # killed before it was connected
-                missed = await run()
+        while "lost the connection" not in str(lost):
+            try:  # a call can be quicker than the killer
+                assert await run() == success
+            except httpx2.TransportError as error:  # another error: killed before it was connected
+                lost = error
 
-    assert missed[0]
     assert [await run() for _ in range(3)] == [success] * 3
+
+
+async def test_a_server_that_has_ended_is_an_error_and_its_process_is_replaced(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-69: in this process, whatever has ended the server."""
+    with request_context(tools=CLITools(names=frozenset({"look"}), call=look)):
+        with monkeypatch.context() as patch:
+            patch.setattr(ToolServer, "_call", ended)
+            client.script([CALL], "Never asked for.")
+            with pytest.raises(httpx2.TransportError, match="lost the connection"):
+                await client.ask("Look.", tools=TOOLS)
+        client.script([CALL], "Done.")
+        assert (await client.ask("Look.", tools=TOOLS)).status == 200
+    assert client.starts == 2

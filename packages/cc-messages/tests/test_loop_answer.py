@@ -38,6 +38,16 @@ def loop(*own: str) -> LoopAnswer:
     return LoopAnswer(Answer(), "tools", {f"mcp__tools__{name}": name for name in own}, {})
 
 
+def test_a_result_that_comes_before_its_message_ends_follows_all_calls_of_the_message() -> None:
+    """MSG-62"""
+    answer = LoopAnswer(Answer(), "caller", {}, {"stock": "stock"})
+    *start, delta, stop = events([call(1, "Bash"), call(2, "stock")], "tool_use")
+    feed(answer, start[:3])
+    answer.feed_results([result(1)])
+    feed(answer, [*start[3:], delta, stop])
+    assert [block["type"] for block in answer.message.content] == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
+
+
 def feed(answer: LoopAnswer, api_events: list[Event]) -> list[Event]:
     return [out for event in api_events for out in answer.feed(event)]
 

@@ -7,8 +7,18 @@ API and sessions; does not know agents or models.
 from typing import TYPE_CHECKING
 
 from .api.response import retry_after
-from .context import ClaudeCodeTools, CLICall, CLITools, LimitCallback, RequestContext, RequestReport, request_context
+from .context import (
+    ClaudeCodeTools,
+    CLICall,
+    CLITools,
+    LimitCallback,
+    LoopEndedError,
+    RequestContext,
+    RequestReport,
+    request_context,
+)
 from .loop.calls import APPROVED
+from .loop.request import keeps_size
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 if TYPE_CHECKING:
@@ -16,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROVED", "ERROR_EXTENSION", "CLICall", "CLITools", "ClaudeCodeTools", "ClaudeCodeTransport", "LimitCallback",
-    "RequestContext", "RequestReport", "create_app", "request_context", "retry_after",
+    "LoopEndedError", "RequestContext", "RequestReport", "create_app", "keeps_size", "request_context", "retry_after",
 ]  # fmt: skip
 
 

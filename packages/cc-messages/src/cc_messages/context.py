@@ -27,7 +27,7 @@ from claude_agent_sdk import AgentDefinition, Message
 from cc_ipc import ToolSchema
 from cc_session import McpServer, Policy, Questions
 from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name, owned
-from cc_types import JsonValue, LimitWindow, RateLimits
+from cc_types import APIError, JsonValue, LimitWindow, RateLimits
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +117,17 @@ class ClaudeCodeTools:
         return frozenset(name for name in self.names if not is_known_tool(name))
 
 
+class LoopEndedError(APIError):
+    """A limit or a tool of the caller has ended a request in the CLI's own loop."""
+
+    reason: Exception | None
+    """The exception that a tool or `on_step` raised; None if `max_turns` was reached."""
+
+    def __init__(self, *, message: str, reason: Exception | None = None) -> None:
+        self.reason = reason
+        super().__init__(status=400, error_type="invalid_request_error", message=message)
+
+
 @dataclass(frozen=True, slots=True)
 class CLICall:
     """A tool call that the CLI makes by itself."""
@@ -141,13 +152,16 @@ class CLITools:
     """Their names in the request body."""
     call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
     """Runs a call, in the event loop and the context of `request_context()`, and returns a tool result in MCP's form:
-    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model."""
+    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model;
+    a `LoopEndedError` ends the request."""
     server_name: str = "tools"
     """The MCP server that has them in the CLI."""
     transport: Literal["stdio", "sdk"] = "sdk"
     """The route from the CLI to the tools: a bridge process, or its connection to this process."""
     sequential: frozenset[str] = frozenset()
     """Tools that must not run twice at the same time."""
+    max_turns: int | None = None
+    """The most API calls in a request; no limit if None."""
 
     def __post_init__(self) -> None:
         check_server_name(self.server_name)
@@ -215,12 +229,23 @@ class RequestContext:
     claude_code_tools: ClaudeCodeTools | None
     on_message: Callable[[Message], object] | None
     on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None
+    on_step: Callable[[Mapping[str, JsonValue]], object] | None = None
+    ended_by: LoopEndedError | None = field(default=None, init=False)
+    """The limit, or the tool's error, that has ended the last request."""
+    on_end: Callable[[LoopEndedError], object] | None = field(default=None, init=False)
+    """Ends the current request; set on the background loop while there is one."""
     report: RequestReport | None = field(default=None, init=False)
     """The last request's report; None before its process was ready."""
     model: str = field(default="", init=False)
     """The model that the last request names; empty before its body was parsed."""
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop, init=False)
     _context: contextvars.Context = field(default_factory=contextvars.copy_context, init=False)
+
+    @property
+    def max_turns(self) -> int | None:
+        """The most API calls in the CLI's own loop: the lower limit of both kinds of tools; None if there is none."""
+        limits = [tools.max_turns for tools in (self.tools, self.claude_code_tools) if tools is not None]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def deliver(self, message: Message) -> None:
         """Pass a message to the caller, without waiting."""
@@ -255,7 +280,34 @@ class RequestContext:
                 # A task that raises it ends its event loop, which a tool with a command line parser does not intend.
                 raise RuntimeError(f"SystemExit: {error}") from error
 
-        return await self.there(result())
+        try:
+            return await self.there(result())
+        except LoopEndedError as error:
+            self.ended_by = error
+            if self.on_end is not None:
+                self.on_end(error)
+            return await asyncio.get_running_loop().create_future()
+
+    async def tell_step(self, message: Mapping[str, JsonValue]) -> None:
+        """Pass an API call that another one follows to the caller.
+
+        Raises:
+            LoopEndedError: The caller wants no further API call.
+        """
+        if (on_step := self.on_step) is None:
+            return
+
+        async def tell() -> None:
+            try:
+                on_step(message)
+            except Exception as error:
+                raise LoopEndedError(message=str(error), reason=error) from error
+
+        try:
+            await self.there(tell())
+        except LoopEndedError as error:
+            self.ended_by = error
+            raise
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
         """Await something in the caller's event loop and context; raise `RuntimeError` if that loop has ended."""
@@ -276,6 +328,7 @@ def request_context(
     claude_code_tools: ClaudeCodeTools | None = None,
     on_message: Callable[[Message], object] | None = None,
     on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
+    on_step: Callable[[Mapping[str, JsonValue]], object] | None = None,
 ) -> Generator[RequestContext]:
     """Set the options for all requests made within, in this task and its subtasks.
 
@@ -289,8 +342,10 @@ def request_context(
         on_usage: Called with the API's message without content, whenever the API has counted more: before the caller
             gets the event that says so, and after an answer that broke off, whose `output_tokens` are estimated from
             its length. It is called in another thread, so it must return at once.
+        on_step: Called in the current event loop when the CLI's own loop will make another API call, with the last
+            one's message without content. An exception ends the request, with at most that one call.
     """
-    context = RequestContext(tools, claude_code_tools, on_message, on_usage)
+    context = RequestContext(tools, claude_code_tools, on_message, on_usage, on_step)
     token = current_context.set(context)
     try:
         yield context

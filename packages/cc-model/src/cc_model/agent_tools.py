@@ -4,11 +4,11 @@ The toolsets run as in pydantic-ai's own loop: arguments are validated, dependen
 tool that needs an approval waits for it. They run in the request's event loop.
 """
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 from claude_agent_sdk.types import McpServerConfig
@@ -24,8 +24,10 @@ from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
 from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
+from cc_ipc.guard import ToolFailure, guarded
 from cc_messages import CLICall, CLITools
 
+from .loop_usage import check_call
 from .run_context import run_context_for
 from .tool_content import as_tool_result, error_result
 
@@ -41,11 +43,12 @@ class AgentTools:
     """An agent's toolsets, and their connection to the CLI, for which they are an MCP server."""
 
     def __init__(
-        self, model: Model, toolsets: Sequence[AbstractToolset[Any]], server_name: str, transport: TransportType
-    ) -> None:
+        self, model: Model, toolsets: Sequence[AbstractToolset[Any]], server_name: str, transport: TransportType,
+        max_turns: int | None = None,
+    ) -> None:  # fmt: skip
         self._model = model
         self._toolset = CombinedToolset(list(toolsets))
-        self._server_name = server_name
+        self._server_name, self._max_turns = server_name, max_turns
         self._transport = resolve_transport(transport)
         self._cli_tools([], ToolManager(self._toolset))  # raises ValueError early for a bad name
 
@@ -73,8 +76,14 @@ class AgentTools:
             return ListToolsResult(tools=[_mcp_tool(tool) for tool in manager.tool_defs])
 
     async def _on_call(self, _context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        async with self._prepared() as manager:
-            result = await _run(manager, CLICall(None, params.name, dict(params.arguments or {})))
+        # Neither a cancel nor a tool may end mcp's server, which serves later calls, too.
+        try:
+            async with self._prepared() as manager:
+                call = CLICall(None, params.name, dict(params.arguments or {}))
+                answer = await guarded(params.name, lambda: _run(manager, call), reraise=(GeneratorExit,))
+        except asyncio.CancelledError:
+            answer = ToolFailure("CancelledError", "The call was cancelled.")
+        result = error_result(str(answer)) if isinstance(answer, ToolFailure) else answer
         return CallToolResult.model_validate(result)
 
     @asynccontextmanager
@@ -86,11 +95,29 @@ class AgentTools:
     def _cli_tools(self, tools: Sequence[ToolDefinition], manager: ToolManager[Any]) -> CLITools:
         return CLITools(
             names=frozenset(tool.name for tool in tools),
-            call=partial(_run, manager),
+            call=_LimitedCalls(manager).run,
             server_name=self._server_name,
             transport=self._transport.transport,
             sequential=frozenset(tool.name for tool in tools if tool.sequential),
+            max_turns=self._max_turns,
         )
+
+
+class _LimitedCalls:
+    """A request's calls, within the run's limit for tool calls."""
+
+    def __init__(self, manager: ToolManager[Any]) -> None:
+        self._manager = manager
+        self._running = 0
+
+    async def run(self, call: CLICall) -> dict[str, object]:
+        """Run a call; raise `LoopEndedError` if it exceeds the limit."""
+        check_call(self._manager.ctx, self._running)
+        self._running += 1
+        try:
+            return await _run(self._manager, call)
+        finally:
+            self._running -= 1
 
 
 async def _run(manager: ToolManager[Any], call: CLICall) -> dict[str, object]:

@@ -5,7 +5,7 @@ finish reasons; this module has only the differences.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeAlias, cast
@@ -24,12 +24,13 @@ from pydantic_ai.usage import RequestUsage
 
 from cc_ipc import TransportType
 from cc_messages import ClaudeCodeTools, CLITools, RequestContext, request_context
-from cc_types import CLIConnectionError, CLIResponse
+from cc_types import CLIConnectionError, CLIResponse, JsonValue
 
 from .agent_tools import AgentTools
-from .arguments import checked_model_name
+from .arguments import check_arguments, checked_model_name
 from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .histories import with_own_parts
+from .loop_usage import LoopUsage
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, check_provider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
@@ -114,6 +115,7 @@ class ClaudeCodeModel(AnthropicModel):
         *,
         server_name: str = "pydantic_tools",
         transport: TransportType = "auto",
+        max_turns: int | None = None,
     ) -> None:
         """Let the CLI run the loop: it calls the tools itself and asks the model again, until there is an answer.
 
@@ -127,16 +129,18 @@ class ClaudeCodeModel(AnthropicModel):
             server_name: The model sees the tools as `mcp__SERVER_NAME__TOOL`.
             transport: Transport to the CLI: `"stdio"` is a bridge process, `"sdk"` the existing connection, `"auto"`
                 the better available transport (`cc_ipc.resolve_transport()` gives the reason).
+            max_turns: Maximum number of API calls for a request; then it ends with `UsageLimitExceeded`.
 
         Raises:
             cc_ipc.TransportUnavailableError: The transport is not available here.
-            ValueError: `server_name` is not a valid server name.
+            ValueError: `server_name` is not a valid server name, or `max_turns` is less than 1.
         """
+        check_arguments(max_turns=max_turns)
         if toolsets is None:
             self._agent_tools = None
             return
         toolsets = [toolsets] if isinstance(toolsets, AbstractToolset) else toolsets
-        self._agent_tools = AgentTools(self, toolsets, server_name, transport)
+        self._agent_tools = AgentTools(self, toolsets, server_name, transport, max_turns)
 
     def get_mcp_servers(self) -> dict[str, McpServerConfig]:
         """Return the MCP servers that give the CLI the tools from `set_agent_toolsets()`, by name; empty without it.
@@ -234,12 +238,14 @@ class ClaudeCodeModel(AnthropicModel):
         """Make a request and yield its stream. Raises the errors of `request()`, also while the stream is read."""
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
         async with AsyncExitStack() as stack:
-            prepared = self._prepared(messages, model_settings, model_request_parameters, transcript, run_context)
-            arguments, observed_context, entry = await stack.enter_async_context(prepared)
+            prepared = self._prepared(
+                messages, model_settings, model_request_parameters, transcript, run_context, stream=True
+            )
+            arguments, observed_context, entry, usage = await stack.enter_async_context(prepared)
             # Only while the request is sent: a stream may be closed in another task than it was opened in.
             with observed_context as context:
                 response = await stack.enter_async_context(super().request_stream(*arguments, run_context))
-            add_to_stream(response, context)
+            add_to_stream(response, context, usage.mark)
             try:
                 yield response
             finally:
@@ -273,11 +279,12 @@ class ClaudeCodeModel(AnthropicModel):
         transcript: Transcript | None,
     ) -> ModelResponse:
         prepared = self._prepared(messages, model_settings, parameters, transcript)
-        async with prepared as (arguments, observed_context, entry):
+        async with prepared as (arguments, observed_context, entry, usage):
             with observed_context as context:
                 response = await super().request(*arguments)
             if entry is not None:
                 entry.response = response
+        usage.mark(response)
         return with_details(response, context.report)
 
     @asynccontextmanager
@@ -288,7 +295,9 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         transcript: Transcript | None,
         run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[tuple[_Arguments, AbstractContextManager[RequestContext], LogEntry | None]]:
+        *,
+        stream: bool = False,
+    ) -> AsyncGenerator[tuple[_Arguments, AbstractContextManager[RequestContext], LogEntry | None, LoopUsage]]:
         """Yield the request for `AnthropicModel`, its context, and its entry in the log, if there is a log.
 
         Convert errors, and end the CLI's tools afterwards.
@@ -305,13 +314,21 @@ class ClaudeCodeModel(AnthropicModel):
             else nullcontext()
         )
         provider = cast(ClaudeCodeProvider, self._provider)
+        current = run_context_for(self, run_context)
+        usage = LoopUsage(current, self.base_url, stream=stream)
         entry = None
         if provider.log is not None:
-            entry = LogEntry(provider.log, self.model_name, messages, run_context_for(self, run_context))
+            entry = LogEntry(provider.log, self.model_name, messages, current)
         with claude_code_errors(self.model_name, provider.transport.login_advice), entry or nullcontext():
             async with tools as cli_tools:
                 arguments = (with_own_parts(messages, self.system), model_settings, parameters)
-                yield arguments, _observed_context(cli_tools, claude_code_tools, transcript, entry), entry
+                observed_context = _observed_context(cli_tools, claude_code_tools, transcript, entry, usage)
+                try:
+                    yield arguments, observed_context, entry, usage
+                except Exception:
+                    if (error := usage.error()) is not None:
+                        raise error from None
+                    raise
 
     async def _completed(self, transcript: Transcript) -> list[Message]:
         try:
@@ -326,14 +343,24 @@ def _observed_context(
     claude_code_tools: ClaudeCodeTools | None,
     transcript: Transcript | None,
     entry: LogEntry | None,
+    usage: LoopUsage,
 ) -> Generator[RequestContext]:
     """Open `request_context()`, and add its report to the current span and to the log."""
+
+    def take_counts(message: Mapping[str, JsonValue]) -> None:
+        usage.take_counts(message)
+        if entry is not None:
+            entry.take_usage(message)
+
+    has_loop = tools is not None or claude_code_tools is not None
     with request_context(
         tools=tools,
         claude_code_tools=claude_code_tools,
         on_message=transcript and transcript.take,
-        on_usage=entry and entry.take_usage,
+        on_usage=take_counts if has_loop else entry and entry.take_usage,
+        on_step=usage.take_step if has_loop else None,
     ) as context:
+        usage.request = context
         try:
             yield context
         finally:

@@ -3,6 +3,7 @@
 The spans are pydantic-ai's; this module opens none. docs/how-to/limits.md lists the names.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from opentelemetry.trace import Span, get_current_span
@@ -26,11 +27,17 @@ def with_details(response: ModelResponse, report: RequestReport | None) -> Model
     return response
 
 
-def add_to_stream(stream: StreamedResponse, context: RequestContext) -> None:
+def add_to_stream(stream: StreamedResponse, context: RequestContext, mark: Callable[[ModelResponse], object]) -> None:
     """Add the report to the `provider_details` in each response from the stream."""
     get = stream.get
     # Do not use the stream's own details: pydantic-ai adds to them at the end, and earlier responses share them.
-    stream.get = lambda: with_details(get(), context.report)
+
+    def response() -> ModelResponse:
+        result = with_details(get(), context.report)
+        mark(result)
+        return result
+
+    stream.get = response
 
 
 def _details(report: RequestReport) -> dict[str, Any]:

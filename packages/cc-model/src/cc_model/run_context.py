@@ -1,4 +1,4 @@
-"""The current run's context: the only use of a private part of pydantic-ai.
+"""The current run's context and usage: the only uses of private parts of pydantic-ai.
 
 pydantic-ai passes the run's context to `Model.request_stream()` but not to `Model.request()`, and has no public API for
 it. The models for durable engines there use the same private part. `tests/test_run_context.py` detects a change.
@@ -8,9 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import RunContext
+from pydantic_ai._context_size import mark_context_input_tokens
 from pydantic_ai._run_context import get_current_run_context
+from pydantic_ai._usage_attribution import record_request
+from pydantic_ai._utils import is_text_like_media_type
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage
+
+__all__ = ["is_text_like_media_type", "mark_context_input_tokens", "record_request", "run_context_for"]
 
 
 def run_context_for(model: Model, run_context: RunContext[Any] | None = None) -> RunContext[Any]:

@@ -21,11 +21,11 @@ from typing_extensions import override
 
 from cc_session import Session
 from cc_session.internals import split_mcp_name
-from cc_types import ClaudeCodeError, JsonValue
+from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.conversation import Block, as_mcp_result
 from ..api.response import Answer, Event, invalid
-from ..context import CLAUDE_CODE_SERVER
+from ..context import CLAUDE_CODE_SERVER, LoopEndedError
 from ..process.plan import Reading
 from .calls import Approvals, ToolServer, TurnCalls
 from .request import LoopRequest
@@ -90,18 +90,45 @@ class LoopAnswer:
         """Process tool results from the CLI; return the events for the caller."""
         if not self._steps or self.message.is_complete:  # later output is ignored
             return []
-        events: list[Event] = []
+        step = self._steps[-1]
+        if not step.has_ended:
+            # The CLI calls a tool while the answer's later calls still come; in one message the results follow all.
+            step.early += results
+            return []
         has_waited = bool(self._unanswered)
+        events = self._emit_results(step, results)
+        if has_waited and not self._unanswered:
+            events += self._finish(step)
+        return events
+
+    def _emit_results(self, step: "_Step", results: Sequence[Block]) -> list[Event]:
+        events: list[Event] = []
         for result in results:
             call_id = str(result["tool_use_id"])
-            self._steps[-1].answered.add(call_id)
+            step.answered.add(call_id)
             self._unanswered.discard(call_id)
             start = {"type": "content_block_start", "index": self._next_index, "content_block": as_mcp_result(result)}
             events += self._emit(start, {"type": "content_block_stop", "index": self._next_index})
             self._next_index += 1
-        if has_waited and not self._unanswered:
-            events += self._finish(self._steps[-1])
         return events
+
+    def take_step(self) -> Mapping[str, JsonValue] | None:
+        """Return the last API call's message without content as soon as all its calls have results, and only once."""
+        step = self.last_step
+        if step is None or step.is_told or not step.has_ended or self.message.is_complete:
+            return None
+        calls = {str(block["id"]) for block in step.answer.content if block["type"] == "tool_use"}
+        step.is_told = calls <= step.answered
+        return step.answer.billed if step.is_told else None
+
+    def own_call(self, call_id: str) -> Block | None:
+        """Return a call in the last API call to one of the caller's tools that the CLI calls."""
+        calls = self._steps[-1].answer.content if self._steps else []
+        return next((call for call in calls if call.get("id") == call_id and call.get("name") in self._own), None)
+
+    def own_name(self, call: Block) -> str:
+        """Return the caller's name of a tool that the CLI calls."""
+        return self._own[str(call["name"])]
 
     def _begin_block(self, step: "_Step", event: Event) -> list[Event]:
         step.indices[event["index"]] = self._next_index
@@ -141,15 +168,16 @@ class LoopAnswer:
 
     def _end_step(self, step: "_Step") -> list[Event]:
         step.has_ended = True
+        events = self._emit_results(step, step.early)
         if not step.answer.is_complete:
-            return []
+            return events
         calls = [block for block in step.answer.content if block["type"] == "tool_use"]
         waiting = [call for call in calls if call["name"] in self._others or call["id"] in step.waiting]
         made = {str(call["id"]) for call in calls if call not in waiting}
         if made and not waiting and step.answer.stop_reason == "tool_use":
-            return []
+            return events
         self._unanswered = made - step.answered if waiting else set()
-        return [] if self._unanswered else self._finish(step)
+        return events if self._unanswered else [*events, *self._finish(step)]
 
     def _finish(self, step: "_Step") -> list[Event]:
         end = step.end
@@ -173,7 +201,10 @@ class _Step:
         self.has_input: set[int] = set()
         self.end: Event = {}
         self.has_ended = False
+        self.is_told = False
         self.answered: set[str] = set()
+        self.early: list[Block] = []
+        """Results that came before the API's message had ended."""
         self.delayed: list[Event] = []
         self.waiting: set[str] = set()
 
@@ -221,6 +252,8 @@ class LoopReading(Reading):
         # Allowed tool names unknown to tested CLIs.
         self._uncertain = frozenset[str]() if own_tools is None else own_tools.unknown_names
         self._missing = frozenset[str]()
+        self._lost = ""
+        self._max_turns = context.max_turns
         own = frozenset[str]() if context.tools is None else context.tools.names
         names = {} if key is None else {key.cli_name(name): name for name in key.names()}
         self._loop = LoopAnswer(
@@ -235,6 +268,10 @@ class LoopReading(Reading):
     @override
     def has_run_tools(self) -> bool:
         return self._server is not None and self._server.has_run
+
+    @override
+    def take_step(self) -> Mapping[str, JsonValue] | None:
+        return None if self.is_broken else self._loop.take_step()
 
     @override
     def with_cost(self, result: ResultMessage) -> ResultMessage:
@@ -256,7 +293,8 @@ class LoopReading(Reading):
                 return ()  # from a sub-agent
             case UserMessage(content=[*blocks]) if not self.is_broken:
                 results = [_as_block(block) for block in blocks if isinstance(block, ToolResultBlock)]
-                return self._loop.feed_results(results)
+                self._note_lost(results)
+                return () if self.is_broken else self._loop.feed_results(results)
             case SystemMessage(subtype="init", data=data) if self._uncertain:
                 self._missing = self._uncertain - {*data.get("tools", [])}
                 self.is_broken |= bool(self._missing)
@@ -266,8 +304,15 @@ class LoopReading(Reading):
 
     @override
     def failure(self, address: str) -> ClaudeCodeError:
+        if self._lost:
+            reason = f"Claude Code has lost the connection to the tool {self._lost!r} during a call"
+            return CLIConnectionError(reason=reason, advice="Check what the call has done, and send the request again.")
         if self._missing:
             return invalid(f"Claude Code has no tool {', '.join(sorted(self._missing))}: check the names")
+        if self.result is not None and self.result.subtype == "error_max_turns":
+            limit = f"max_turns={self._max_turns}"
+            self.context.ended_by = error = LoopEndedError(message=f"The request has reached its limit {limit}")
+            return error
         return super().failure(address)
 
     @property
@@ -280,14 +325,24 @@ class LoopReading(Reading):
             return False
         return super().ends_by_itself
 
-    @property
-    def failed_calls(self) -> frozenset[str]:
-        """Ids of failed calls to the server's tools, for any reason."""
-        blocks = self.answer.content
-        failed = frozenset(str(block["tool_use_id"]) for block in blocks if block.get("is_error"))
-        name = self._loop.server_name
-        calls = [block for block in blocks if block["type"] == "mcp_tool_use" and block.get("server_name") == name]
-        return failed & {str(call["id"]) for call in calls}
+    def _note_lost(self, results: Sequence[Block]) -> None:
+        """Break the answer off if the CLI itself has answered a call that only the caller's tools answer."""
+        if (server := self._server) is None or self.answer.is_complete:
+            return
+        for result in results:
+            call = self._loop.own_call(str(result["tool_use_id"]))
+            if call is None or not result.get("is_error") or server.has_answered(str(call["id"])):
+                continue
+            if self._may_refuse(call):
+                continue
+            self._lost, self.is_broken, server.is_gone = self._loop.own_name(call), True, True
+
+    def _may_refuse(self, call: Block) -> bool:
+        """Return true if a policy may have refused a call."""
+        own_tools = self.context.claude_code_tools
+        policy = None if own_tools is None else own_tools.policy
+        arguments = cast("Mapping[str, Any]", call["input"])
+        return policy is not None and policy.verdict(str(call["name"]), arguments).behavior in ("ask", "deny")
 
     @override
     def _feed_event(self, event: Event) -> Sequence[Event]:

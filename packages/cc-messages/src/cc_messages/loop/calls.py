@@ -9,15 +9,29 @@ reported like a call to the caller's tools, and the turn ends. If it is approved
 reads that and makes the call again, which then runs. Any process can run it, because the history contains everything
 it needs.
 
-Lives on the background loop.
+Lives on the background loop, and parts of it in loops and servers of others. What those functions may raise, and what a
+cancel does there:
+
+| function | runs in | may raise | after a cancel |
+| --- | --- | --- | --- |
+| `ToolServer._call`, `_list` | a task of mcp's `Server` | nothing | an error as answer, which mcp drops |
+| `ToolServer._handler()` | a task of `IPCServer` | nothing | an error as answer |
+| `ToolServer._lifespan` | the server's task | the server's error | records that the server is gone |
+| `CLITools.call` | the caller's loop | anything: the tool's error, or the request's end | the tool is cancelled |
+| `RequestContext.on_step` | the caller's loop | anything: the request's end | nothing more |
+| `Approvals.ask` | the SDK's permission callback | `CancelledError` | no answer, which nobody wants |
+
+mcp's server ends, for all later calls, by a cancel that does not come from its own scope.
 """
 
 import asyncio
 import json
+import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
 
 from claude_agent_sdk import (
     AssistantMessage,
@@ -35,15 +49,13 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from cc_ipc import IPCSession, ToolSchema, current_call
-from cc_ipc.guard import ToolFailure, guarded, is_cancelled
+from cc_ipc.guard import ToolFailure, guarded
 from cc_session import McpServerFailedError, Policy
 from cc_session.internals import TOOL_CALL_ID, check_length
+from cc_types import JsonValue
 
 from ..api.conversation import Block, HistoryMessage, as_blocks
 from ..context import CLICall, ToolServerKey
-
-if TYPE_CHECKING:
-    from cc_types import JsonValue
 
 _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
@@ -66,15 +78,33 @@ class TurnCalls:
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
+        self._inputs: dict[str, list[str]] = {}
+        self._open: dict[int, str] = {}
         self._news = asyncio.Event()
 
     def note(self, message: Message) -> None:
         """Record the calls in a message."""
         match message:
             case StreamEvent(
-                event={"type": "content_block_start", "content_block": {"type": "tool_use", "id": str(call)}}
+                event={
+                    "type": "content_block_start",
+                    "index": index,
+                    "content_block": {"type": "tool_use", "id": str(call)},
+                },
+                parent_tool_use_id=None,
             ):
-                self._ids.add(call)
+                self._open[index], self._inputs[call] = call, []
+                return
+            case StreamEvent(
+                event={"type": "content_block_delta", "index": index, "delta": {"partial_json": str(text)}},
+                parent_tool_use_id=None,
+            ) if index in self._open:
+                self._inputs[self._open[index]].append(text)
+                return
+            case StreamEvent(event={"type": "content_block_stop", "index": index}, parent_tool_use_id=None) if (
+                index in self._open
+            ):
+                self._ids.add(self._open.pop(index))
             case AssistantMessage(content=blocks):
                 self._ids.update(block.id for block in blocks if isinstance(block, ToolUseBlock))
             case _:
@@ -90,6 +120,47 @@ class TurnCalls:
                     await self._news.wait()
         return call_id is None or call_id in self._ids
 
+    def exact(self, call_id: str | None, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return a call's arguments as the model wrote them; `arguments` as they are if a hook has changed them.
+
+        The CLI parses them with JavaScript, which rounds numbers and drops some keys.
+        """
+        text = "".join(self._inputs.get(call_id or "", ()))
+        try:
+            written = cast(JsonValue, json.loads(text))
+            is_same = _in_javascript(written) == _in_javascript(arguments)
+        except (ValueError, RecursionError):
+            return arguments
+        return written if is_same and isinstance(written, dict) else arguments
+
+
+def _in_javascript(value: JsonValue) -> str:
+    """Return a value as JavaScript parses and writes it, for a comparison."""
+    return json.dumps(_rounded(value), sort_keys=True)
+
+
+def _rounded(value: JsonValue) -> JsonValue:
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            with suppress(OverflowError):
+                number = float(value)
+                return number + 0.0 if math.isfinite(number) else None
+            return None
+        case str():
+            return _without_half_pairs(value)
+        case list():
+            return [_rounded(item) for item in value]
+        case dict():
+            return {_without_half_pairs(key): _rounded(item) for key, item in value.items() if key != "__proto__"}
+        case _:
+            return value
+
+
+def _without_half_pairs(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
 
 class ToolServer:
     """Lists tools and passes their calls on to the bound function."""
@@ -101,6 +172,9 @@ class ToolServer:
         self._turn: tuple[TurnCalls, Run] | None = None
         self._calls: set[asyncio.Future[CallToolResult | ToolFailure]] = set()
         self._seen_ids: set[str] = set()
+        self._answered_ids: set[str] = set()
+        self.is_gone: bool = False
+        """True if calls no longer arrive, so that the process cannot be used again."""
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
@@ -116,7 +190,9 @@ class ToolServer:
             config = self._ipc.mcp_server_config()
             self._config = {"type": "stdio", "command": config["command"], "args": config["args"]}
         elif self._config is None:
-            server = Server[dict[str, Any]](name, on_list_tools=self._list, on_call_tool=self._call)
+            server = Server[dict[str, Any]](
+                name, on_list_tools=self._list, on_call_tool=self._call, lifespan=self._lifespan
+            )
             self._config = {"type": "sdk", "name": name, "instance": server}
         return self._config
 
@@ -128,7 +204,7 @@ class ToolServer:
 
     def bind(self, calls: TurnCalls, run: Run) -> None:
         """Send a turn's calls to `run` until `unbind()`."""
-        self._turn, self._seen_ids = (calls, run), set()
+        self._turn, self._seen_ids, self._answered_ids = (calls, run), set(), set()
 
     def unbind(self) -> None:
         """Cancel running calls; the CLI gets an error for each, and for later ones."""
@@ -141,12 +217,12 @@ class ToolServer:
         """Return true if a call has arrived since `bind()`."""
         return bool(self._seen_ids)
 
-    def has_missed(self, failed: Iterable[str]) -> bool:
-        """Return true if a call in `failed` was lost because the bridge had exited."""
-        return self._ipc is not None and not self._seen_ids.issuperset(failed)
+    def has_answered(self, call_id: str) -> bool:
+        """Return true if a call's result is from here, or if an old CLI does not send the ids."""
+        return call_id in self._answered_ids or "" in self._answered_ids
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
-        """Run a call. Always returns a result."""
+        """Run a call. Always returns a result, whoever cancels the call: an exception could end the server."""
         if self._turn is None:
             return _error(_ENDED)
         calls, run = self._turn
@@ -160,18 +236,18 @@ class ToolServer:
             return _error(str(answer)) if isinstance(answer, ToolFailure) else answer
         except asyncio.CancelledError:
             running.cancel()
-            if is_cancelled():  # by the CLI, which ignores the answer
-                raise
-            # By the turn's end, or by the tool itself. Answered, since an MCP server takes seconds to close over a
-            # handler that still waits.
+            # By the CLI, by the turn's end, or by the tool itself: one cancel cannot be told from another that comes
+            # at the same time. So it is answered: an exception would end the server, for all later calls.
             return _error("CancelledError: The call was cancelled.")
         finally:
+            self._answered_ids.add(call_id or "")
             self._calls.discard(running)
 
     async def _result(self, calls: TurnCalls, run: Run, call: CLICall) -> CallToolResult:
         if not await calls.has(call.id):
             return _error(_ENDED)
         self._seen_ids.add(call.id or "")
+        call = replace(call, arguments=calls.exact(call.id, call.arguments))
         result = CallToolResult.model_validate(dict(await run(call)))
         check_length(result.content)
         return result
@@ -183,6 +259,14 @@ class ToolServer:
             return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
         return handle
+
+    @asynccontextmanager
+    async def _lifespan(self, _server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
+        self.is_gone = False
+        try:
+            yield {}
+        finally:
+            self.is_gone = True
 
     async def _list(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[_mcp_tool(schema) for schema in self._schemas])

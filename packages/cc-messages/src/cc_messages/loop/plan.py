@@ -86,7 +86,8 @@ class LoopPlan(RequestPlan):
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         resources.push_async_callback(self._stop)
         if self._key is not None:
-            options = calling_freely(options, self._key.name)
+            limit = options.max_turns  # which the session's own limit of one call does not mean here
+            options = replace(calling_freely(options, self._key.name), max_turns=limit)
         # The servers come with the first request.
         launch = replace(launch, mcp_servers={}, describes_tools=self._own_tools is not None)
         if (own_tools := self._own_tools) is not None:
@@ -126,6 +127,11 @@ class LoopPlan(RequestPlan):
             else:
                 await self._session.add_assistant(message.blocks(), model=request.process_model)
 
+    @property
+    @override
+    def has_lost_tools(self) -> bool:
+        return self._server is not None and self._server.is_gone
+
     @override
     def prompt(self) -> Content:
         return self._request.messages[-1].blocks()
@@ -142,14 +148,10 @@ class LoopPlan(RequestPlan):
 
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:
-        reading, self._reading = self._reading, None
-        server = self._server
-        if server is not None:
-            server.unbind()
+        self._reading = None
+        if self._server is not None:
+            self._server.unbind()
         await self._session.reset()
-        # A bridge that has exited is started again: the CLI tries that once, with the next call, and then never again.
-        if server is not None and reading is not None and server.has_missed(reading.failed_calls):
-            await self._session.reconnect_mcp(server.key.name)
 
     async def _stop(self) -> None:
         self._reading = None
@@ -168,6 +170,7 @@ class LoopPlan(RequestPlan):
             reading = self._reading
             if reading is None or not await reading.calls.has(context.tool_use_id):
                 raise RuntimeError("the request that the call belongs to has ended")
+            arguments = reading.calls.exact(context.tool_use_id, arguments)
             if reading.approvals is not None:
                 return await reading.approvals.ask(tool, arguments, context)
             assert policy.ask is not None  # noqa: S101  # a policy without it asks by `approvals`
@@ -207,6 +210,7 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
         options = logged(options)
     else:  # not logged: programs that its tools start would have the variables, too
         options = _opened(replace(options, cwd=builder.cwd), own_tools)
+    options = replace(options, max_turns=request.context.max_turns)
     # Beside its own tools the CLI describes the caller's, and keeps their first texts; else the request describes them.
     key_server = server if server is None or own_tools is not None else replace(server, tools="")
     return replace(
@@ -226,7 +230,6 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
         options,
         tools=[name for name in own_tools.names if not is_mcp_name(name)],
         allowed_tools=[*options.allowed_tools, *own_tools.tools, *map(server_rule, own_tools.mcp_servers)],
-        max_turns=own_tools.max_turns,
         cwd=None if folder is None else os.path.abspath(folder),
         agents=dict(own_tools.agents) or None,
     )

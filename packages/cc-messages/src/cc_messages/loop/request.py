@@ -224,7 +224,7 @@ def _in_block(role: str, block: Block) -> str | None:
             return ".text: text content blocks must contain non-whitespace text"
         case {"type": "text", "citations": [*citations]} if any(map(_is_dropped, citations)):
             return ".citations: Claude Code carries only web search citations back to the model"
-        case {"type": "image"} if role == "user" and not _keeps_size(block.get("source")):
+        case {"type": "image"} if role == "user" and not keeps_size(block.get("source")):
             return ".source: Claude Code's own loop carries images in base64 only as PNG, up to 2000 pixels and 512 kB"
         case {"type": "tool_use", "caller": caller} if caller not in (None, {"type": "direct"}):
             return ".caller: Claude Code carries only calls that the model made directly"
@@ -265,7 +265,7 @@ def _is_dropped(citation: JsonValue) -> bool:
     return isinstance(citation, dict) and citation.get("type") != "web_search_result_location"
 
 
-def _keeps_size(source: JsonValue) -> bool:
+def keeps_size(source: JsonValue) -> bool:
     """Return true if an image is verifiably small enough for the CLI to leave it unchanged."""
     if not isinstance(source, dict) or source.get("type") != "base64":
         return True

@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from cc_session import Content, Session, Timeouts, sealed_options
 from cc_session.internals import Launch, Login, PooledSession, SettingValues, Worker, login_of
-from cc_types import ClaudeCodeError, CLIConnectionError
+from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.cost import with_cost
 from ..api.request import PLAIN_MODEL, MessagesRequest
@@ -119,6 +119,10 @@ class Reading:
             return False
         return result.terminal_reason == "blocking_limit"
 
+    def take_step(self) -> Mapping[str, JsonValue] | None:
+        """Return the API call that another one follows, as its message without content, once; or None."""
+        return None
+
     @property
     def has_run_tools(self) -> bool:
         """True if the CLI has called tools in this turn, so that a retry is not allowed."""
@@ -201,6 +205,11 @@ class RequestPlan:
     def prompt(self) -> Content:
         """Return the CLI's prompt."""
         return _PROMPT
+
+    @property
+    def has_lost_tools(self) -> bool:
+        """True if the CLI can no longer reach the caller's tools."""
+        return False
 
     def reading(self, answer: Answer) -> Reading:
         """Return the reader for a turn, which builds `answer`."""

@@ -26,6 +26,7 @@ from cc_types.failures import failure_of
 
 from ..api.request import MessagesRequest
 from ..api.response import Answer, Event, as_logged
+from ..context import LoopEndedError
 from .api_log import LOG_ENV, NUMBER_VARIABLE, APILog, call_numbers
 from .plan import Reading, RequestLaunch, RequestPlan
 
@@ -111,6 +112,8 @@ class RequestProcess(Worker):
                 yield event
                 if event["type"] == "message_stop":
                     return
+        except LoopEndedError:
+            raise
         except ClaudeCodeError as error:
             if self.reading.result is not None and self.reading.result.api_error_status is not None:
                 await self._prove()
@@ -159,7 +162,7 @@ class RequestProcess(Worker):
     def is_alive(self) -> bool:
         launch = cast(RequestLaunch, self.launch)
         is_unwanted = launch.builder.login_has_ended and time.monotonic() - self.since > _UNWANTED_SECONDS
-        return super().is_alive and not is_unwanted
+        return super().is_alive and not is_unwanted and not self._plan.has_lost_tools
 
     @property
     @override
@@ -175,6 +178,8 @@ class RequestProcess(Worker):
     def unfit(self) -> str | None:
         if self.session.state == "dead":
             return "dead"
+        if self._plan.has_lost_tools:
+            return "tools"
         return "mixed" if self._is_mixed else None
 
     @override
@@ -210,6 +215,8 @@ class RequestProcess(Worker):
         stream = await self._turn.enter_async_context(self.session.stream(self._plan.prompt()))
         self._stream = stream
         self.log.on_refusal = self._on_refusal
+        if self._request is not None and self._request.context is not None:
+            self._request.context.on_end = stream.give_up
         try:
             early: list[Message] = []
             async for message in stream:
@@ -226,6 +233,8 @@ class RequestProcess(Worker):
                     early.clear()
                 for event in events:
                     yield event
+                if (step := self.reading.take_step()) is not None and self._request and self._request.context:
+                    await self._request.context.tell_step(step)
                 if self.reading.is_broken:
                     break
         except TurnError:

@@ -1,0 +1,112 @@
+"""The usage of a request in the CLI's own loop, counted and limited by API call as in pydantic-ai's own loop.
+
+pydantic-ai counts a response as one request, with the response's usage. So the API calls before the last one are
+counted here, when they are over; before the answer's end their tokens are taken back, because the response has them.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from copy import copy
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import StreamedResponse
+from pydantic_ai.usage import RequestUsage
+
+from cc_messages import LoopEndedError, RequestContext
+from cc_types import JsonValue
+
+from .run_context import mark_context_input_tokens, record_request
+
+_COUNTS = ("input_tokens", "output_tokens", "cache_write_tokens", "cache_read_tokens")
+
+
+class LoopUsage:
+    """Counts a request's API calls in the run's usage, and looks at the run's limits before each further one."""
+
+    def __init__(self, run_context: RunContext[Any], address: str, *, stream: bool) -> None:
+        self._run_context, self._address, self._is_stream = run_context, address, stream
+        self._counted: list[RequestUsage] = []
+        self._last_input: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self.request: RequestContext | None = None
+
+    def take_step(self, message: Mapping[str, JsonValue]) -> None:
+        """Count an API call that another one follows.
+
+        Raises:
+            UsageLimitExceeded: Another one would exceed a limit.
+        """
+        usage, limits = self._run_context.usage, self._run_context.usage_limits
+        step = self._usage(message)
+        is_first = not self._counted
+        counted = RequestUsage(**{name: getattr(step, name) for name in _COUNTS}, cost=step.cost)
+        if is_first and self._is_stream:  # pydantic-ai reads the first call's input from the stream
+            counted = RequestUsage(output_tokens=step.output_tokens)
+        record_request(usage)
+        usage.incr(counted)
+        self._counted.append(counted)
+        if limits is not None:
+            limits.check_tokens(usage)
+            limits.check_cost(usage, warn_if_cost_unavailable=False)
+            limits.check_per_request_input_tokens(step.input_tokens)
+            limits.check_before_request(usage)
+
+    def take_counts(self, message: Mapping[str, JsonValue]) -> None:
+        """Take the API's counts, in any thread: at the answer's end, pydantic-ai counts the whole response."""
+        usage = message.get("usage")
+        steps = usage.get("iterations") if isinstance(usage, dict) else None
+        if message.get("stop_reason") is None or not isinstance(steps, list) or not steps:
+            return
+        self._last_input = self._usage({**message, "usage": steps[-1]}).input_tokens
+        with suppress(RuntimeError):  # the caller's loop has ended
+            self._loop.call_soon_threadsafe(self._take_back)
+
+    def mark(self, response: ModelResponse | StreamedResponse) -> None:
+        """Note in the response how long the last API call's context was: its usage is the sum of all calls."""
+        if self._last_input is not None:
+            mark_context_input_tokens(response, self._last_input)
+
+    def error(self) -> Exception | None:
+        """Return the error for the caller if a limit or a tool has ended the request."""
+        ended_by = None if self.request is None else self.request.ended_by
+        if ended_by is None:
+            return None
+        if self._is_stream and self._counted:  # pydantic-ai counts a broken stream as a request
+            self._run_context.usage.requests -= 1
+        return ended_by.reason or UsageLimitExceeded(ended_by.message)
+
+    def _take_back(self) -> None:
+        usage = self._run_context.usage
+        for counted in self._counted:
+            for name in _COUNTS:
+                setattr(usage, name, getattr(usage, name) - getattr(counted, name))
+            if counted.cost is not None and usage.cost is not None:
+                usage.cost -= counted.cost
+        self._counted.clear()
+
+    def _usage(self, message: Mapping[str, JsonValue]) -> RequestUsage:
+        model = str(message.get("model", ""))
+        data = {"model": model, "usage": message.get("usage")}
+        usage = RequestUsage.extract(
+            data, provider="anthropic", provider_url=self._address, provider_fallback="anthropic"
+        )
+        priced = ModelResponse(parts=[], usage=usage, model_name=model, provider_name="anthropic")
+        with suppress(LookupError):
+            usage.cost = priced.cost().total_price
+        return usage
+
+
+def check_call(run_context: RunContext[Any] | None, running: int) -> None:
+    """Raise `LoopEndedError` if one more tool call, beside those that are `running`, exceeds the run's limit."""
+    if run_context is None or (limits := run_context.usage_limits) is None:
+        return
+    projected = copy(run_context.usage)
+    projected.tool_calls += running + 1
+    try:
+        limits.check_before_tool_call(projected)
+    except UsageLimitExceeded as error:
+        raise LoopEndedError(message=str(error), reason=error) from error
