@@ -182,7 +182,9 @@ def test_an_archive_keeps_what_the_cli_has_deleted(run: Run, maker: Any, tmp_pat
 
     assert archived() == ["s0", "s1", "s2"]
     assert run("report", archive, "--format", "json").json["total"]["input"] == 600
-    log.write(path)
+    log = maker("s3")
+    log.answer("msg_3")
+    log.write(folder / "s3.jsonl")
     assert run("convert", folder, "-o", archive, "--force").code == 0
     assert archived() == ["s3"]
     other = tmp_path / "other.jsonl"

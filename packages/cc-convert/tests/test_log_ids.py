@@ -65,9 +65,7 @@ def test_an_answer_that_a_subagent_repeats_counts_once(maker: Maker, tmp_path: P
 def scenario(maker: Maker, folder: Path, seed: int) -> tuple[list[int], dict[str, set[int]]]:
     """Write sessions, forks and sub-agents behind a gateway; return the inputs of all answers, and by session."""
     chance = random.Random(seed)
-    name = chance.choice(
-        [lambda _, n: f"msg_{n}", lambda *_: "msg_gateway", lambda s, n: f"msg_{s}_{n}", lambda *_: None]
-    )
+    name = chance.choice(["msg_{1}", "msg_gateway", "msg_{0}_{1}", None])
     has_request_ids = chance.random() < 0.6
     truth: list[int] = []
     by_session: dict[str, set[int]] = {}
@@ -86,7 +84,8 @@ def scenario(maker: Maker, folder: Path, seed: int) -> tuple[list[int], dict[str
             truth.append(1000 + unique)
             by_session.setdefault(session, set()).add(1000 + unique)
             request = f"req_{unique}" if has_request_ids else None
-            answer(place, unique, name(session, number), request, blocks=chance.randint(1, 3), **more)
+            message_id = name and name.format(session, number)
+            answer(place, unique, message_id, request, blocks=chance.randint(1, 3), **more)
         log.write(folder / f"{session}.jsonl")
         if agent.lines:
             agent.write(folder / session / "subagents" / "agent-a1.jsonl")
@@ -119,7 +118,7 @@ def test_a_log_that_is_read_in_steps_has_the_same_answers(log: Any, tmp_path: Pa
     for number in (1, 2, 3):
         answer(log, number, ("msg_gateway", None, "msg_gateway")[number - 1], None, blocks=2)
     lines = [json.dumps(line) + "\n" for line in log.lines]
-    path, cache = tmp_path / "log.jsonl", Cache(tmp_path / "cache")
+    path, cache, found = tmp_path / "log.jsonl", Cache(tmp_path / "cache"), list[int]()
     for count in range(1, len(lines) + 1):
         path.write_text("".join(lines[:count]), "utf-8")
         found = inputs(path, cache=cache)

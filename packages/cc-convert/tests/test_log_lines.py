@@ -314,7 +314,7 @@ def test_a_cost_that_is_a_text_is_no_cost(strict: bool) -> None:
 def test_a_subagent_in_progress_records_counts(maker: Any, tmp_path: Path, strict: bool) -> None:
     """LOG-24: in each block once, and once beside the sub-agent's own file; usage in unknown records is told."""
     log, agent = maker(), maker()
-    log.answer("msg_1")
+    line = log.answer("msg_1")
     for _ in range(2):
         line = agent.answer("msg_2", agentId="a1", uuid="u2")
         inner = {name: line[name] for name in ("type", "message", "requestId", "uuid", "timestamp")}

@@ -212,7 +212,7 @@ def _add_conversions(add: _Add) -> None:
 
     compare = add("reconcile", "compare requests with the CLI's own totals")
     _add_sources(compare)
-    _add_price_file(compare)
+    _add_prices(compare, cost=False)
     compare.add_argument("--all", action="store_true", help="show the sessions that agree, too")
     compare.add_argument("--format", choices=_TABLES, default="table")
     _add_reading(compare)
@@ -239,7 +239,7 @@ def _add_questions(add: _Add) -> None:
     _add_sources(doctor)
     doctor.add_argument("--all", action="store_true", help="list every defect, not only the first ones")
     doctor.add_argument("--clear-cache", action="store_true", help="clear the cache first")
-    _add_price_file(doctor)
+    _add_prices(doctor, cost=False)
     doctor.add_argument("--jobs", type=_number_from(1), metavar="N", help=argparse.SUPPRESS)
 
     sql = add("sql", "ask the table `requests` in SQL")
@@ -304,18 +304,15 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     filters.add_argument("--cli-version", default="", metavar="VERSION", help="such as 2.1.329, or 2.1.*")
 
 
-def _add_prices(parser: argparse.ArgumentParser) -> None:
+def _add_prices(parser: argparse.ArgumentParser, *, cost: bool = True) -> None:
     prices = parser.add_argument_group("prices")
-    prices.add_argument(
-        "--cost", choices=("auto", "calculate", "logged"), default="auto",
-        help="calculate: by the price list; logged: the CLI's own figures; auto: logged where a request has one",
-    )  # fmt: skip
-    _add_price_file(prices)
-
-
-def _add_price_file(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--prices", metavar="FILE", help="prices in JSON, added to the built-in list")
-    parser.add_argument("--only-prices", action="store_true", help="with --prices: the file replaces the built-in list")
+    if cost:
+        prices.add_argument(
+            "--cost", choices=("auto", "calculate", "logged"), default="auto",
+            help="calculate: by the price list; logged: the CLI's own figures; auto: logged where a request has one",
+        )  # fmt: skip
+    prices.add_argument("--prices", metavar="FILE", help="prices in JSON, added to the built-in list")
+    prices.add_argument("--only-prices", action="store_true", help="with --prices: the file replaces the built-in list")
 
 
 def _add_reading(parser: argparse.ArgumentParser, *, strict: bool = True) -> None:
