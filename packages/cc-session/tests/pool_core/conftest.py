@@ -54,7 +54,7 @@ class PretendedSession:
     def lent_for(self, _term: object) -> "PretendedSession":
         return self
 
-    def forget_lease(self) -> None:
+    def begin_lease(self) -> None:
         pass
 
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109

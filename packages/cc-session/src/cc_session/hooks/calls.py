@@ -6,17 +6,36 @@ decision. The CLI also blocks when it gets no answer, in case this process hangs
 `CallbackRunner` calls the caller's functions from the background loop. A coroutine function runs on the event loop of
 the turn's caller, where its resources live. Any other function runs in a new thread, so that it delays nothing else,
 however long it takes. These calls have no time limit: the calling code sets one and cancels the call.
+
+The CLI names the turn in a hook's input. A caller has gone when its turn was abandoned, or its lease has ended. What
+the CLI asks about such a turn afterwards is refused, and never goes to the next caller:
+
+| Callback                                    | The caller is that of          | A late call                             |
+|---------------------------------------------|--------------------------------|-----------------------------------------|
+| hook, also one in the SDK's options         | the turn in the input          | blocks its event, whatever `on_error`   |
+| policy, a rule's `when`, `ask`              | the turn in the gate's hook    | denied                                  |
+| `can_use_tool` beside a policy or questions | the turn in the gate's hook    | denied                                  |
+| `can_use_tool` alone                        | the present turn               | denied between a leave and the next     |
+| question of Claude's                        | the turn in the gate's hook    | refused                                 |
+| form of an MCP server                       | the present turn               | declined, if a turn that its caller has |
+|                                             |                                | left called this server                 |
+| dialog                                      | the present turn               | cancelled                               |
+| in-process MCP server                       | who gave the server            | answered by that server                 |
+| `stderr` in the SDK's options               | the process, and its launch    | all lines go to the one function        |
+
+A process serves another launch only if each of these is the same object (`identity.py`).
 """
 
 import asyncio
 import contextvars
-import functools
 import inspect
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -32,8 +51,8 @@ T = TypeVar("T")
 mark_of_programs: ContextVar[Mapping[str, str]] = ContextVar("mark_of_programs", default=MappingProxyType({}))
 """Environment variables for a hook program, so that it ends with the session that calls it."""
 
-# A turn's hooks are called during the turn, or shortly after an abandoned turn.
-_TURNS_REMEMBERED = 100
+# A turn that has been forgotten counts as a turn that the CLI began by itself, for the last caller.
+_TURNS_REMEMBERED = 10_000
 
 # Extra wait of the CLI, so that our timeout comes first, and gives the reason.
 _CLI_WAITS_LONGER_SECONDS = 2.0
@@ -71,25 +90,79 @@ class QuitError(RuntimeError):
         super().__init__(f"it raised {error!r}")
 
 
+class CallerGoneError(RuntimeError):
+    """The CLI asks about a turn whose caller has gone."""
+
+
+@dataclass(slots=True)
+class _Caller:
+    loop: asyncio.AbstractEventLoop | None
+    has_gone: bool = False
+    tools: set[str] = field(default_factory=set[str])
+
+
 class CallbackRunner:
-    """Calls functions on the event loop of the session's caller; one caller at a time has a turn."""
+    """Calls functions on the event loop of a turn's caller; one caller at a time has a turn.
+
+    `turn` is the CLI's `prompt_id`; None, as from an old CLI, is the turn that began last.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        self.loop = loop
-        """Loop of the caller of the turn that began last."""
-        self._loop_of = functools.lru_cache(_TURNS_REMEMBERED)(self._present_loop)
+        self._present = _Caller(loop)
+        self._callers: OrderedDict[str, _Caller] = OrderedDict()
+        self.left_tools: set[str] = set()
+        """Tools that a turn whose caller has gone has called, by their names in rules."""
         self.mark: Mapping[str, str] = {}
 
-    def _present_loop(self, _turn: str) -> asyncio.AbstractEventLoop | None:
-        return self.loop
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Loop of the caller of the turn that began last."""
+        return self._present.loop
+
+    def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Begin a turn of a caller on `loop`."""
+        self._present = _Caller(loop)
+
+    def leave(self) -> None:
+        """Refuse later calls for the present turn."""
+        self._present.has_gone = True
+        self.left_tools |= self._present.tools
+
+    def leave_all(self) -> None:
+        """Refuse later calls for all turns so far."""
+        for caller in (self._present, *self._callers.values()):
+            caller.has_gone = True
+
+    def check(self, turn: str | None) -> None:
+        """Raise `CallerGoneError` if the turn's caller has gone."""
+        self._caller_of(turn)
+
+    def note_tool(self, turn: str | None, tool: str) -> None:
+        """Learn that a turn calls a tool; raise `CallerGoneError` if the turn's caller has gone."""
+        self._caller_of(turn).tools.add(tool)
 
     async def call(self, turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """Call a function as `call_on()` does, on the loop of a turn's caller.
+        """Call a function as `call_on()` does, on the loop of a turn's caller; raise if the caller has gone."""
+        return await call_on(self._caller_of(turn).loop, function, *args)
 
-        `turn` is the CLI's `prompt_id`: a late call about an earlier turn goes to that turn's caller. An old CLI sends
-        no id; then the last turn counts.
-        """
-        return await call_on(self.loop if turn is None else self._loop_of(turn), function, *args)
+    def note_turns(self) -> HookMatcher:
+        """Return a hook that learns each turn's id before any call for the turn."""
+
+        async def note(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
+            if (turn := input.get("prompt_id")) is not None:
+                self._callers.setdefault(turn, self._present)
+                if len(self._callers) > _TURNS_REMEMBERED:
+                    self._callers.popitem(last=False)
+            return {}
+
+        return HookMatcher(hooks=[note])
+
+    def _caller_of(self, turn: str | None) -> _Caller:
+        # The CLI begins turns by itself, too, for the caller of the last.
+        caller = self._present if turn is None else self._callers.get(turn, self._present)
+        if caller.has_gone:
+            raise CallerGoneError("the caller of this turn has gone")
+        return caller
 
 
 async def call_on(
@@ -148,6 +221,8 @@ def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher
                 else:
                     returned = await callback_runner.call(input.get("prompt_id"), hook.function, input)
             return _json(hook.event, returned)
+        except CallerGoneError as error:
+            return refused(hook.event, error)
         except Exception as error:
             if limit.expired() and isinstance(error, TimeoutError):
                 return _failed(hook, f"took longer than {hook.timeout:g} seconds", error)
@@ -163,10 +238,20 @@ def denied(event: str, reason: str) -> HookJSONOutput:
     return {} if event in _NEVER_BLOCKED | _BLOCKED_TO_GO_ON else _json(event, HookResult.deny(reason))
 
 
-def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
+def refused(event: str, error: CallerGoneError) -> HookJSONOutput:
+    """Return the output that blocks `event`, because nobody is there to answer."""
+    logger.debug("An event %s is refused: %s", event, error)
+    return denied(event, f"This is refused: {error}.")
+
+
+def keeping_in_memory(event: str, callback: HookCallback, callback_runner: CallbackRunner) -> HookCallback:
     """Return a hook that writes no permission to a settings file, and is answered whatever it raises."""
 
     async def keeping(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        try:
+            callback_runner.check(input.get("prompt_id"))
+        except CallerGoneError as error:
+            return refused(event, error)
         output: Any = await call_on(None, callback, input, tool_use_id, context)
         match output:
             case {

@@ -27,7 +27,7 @@ from claude_agent_sdk import (
     ToolPermissionContext,
 )  # fmt: skip
 
-from ..hooks.calls import CallbackRunner, denied, for_the_cli, in_thread
+from ..hooks.calls import CallbackRunner, CallerGoneError, denied, for_the_cli, in_thread
 from ..hooks.hook import Hook, HookResult
 from ..limits import Timeouts
 from .policy import Ask, Policy, Verdict, tool_name_of
@@ -99,6 +99,10 @@ class PolicyGate:
         """Decide on a call, with the input that the tool will get."""
         # A call that no hook has seen may be an MCP tool with a CLI tool's name: so the callback is asked.
         call = self._calls.get((context.tool_use_id or "", tool), _Call(tool, is_to_ask=True))
+        try:
+            self._callback_runner.check(call.turn)
+        except CallerGoneError as error:
+            return PermissionResultDeny(message=f"This is refused: {error}.")
         verdict = await self._verdict(call.tool, input)
         if verdict.behavior == "deny":
             return PermissionResultDeny(message=verdict.reason)
@@ -112,6 +116,7 @@ class PolicyGate:
 
     async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
         record = self._record(call)
+        self._callback_runner.note_tool(record.turn, record.tool)
         verdict = await self._verdict(record.tool, call["tool_input"])
         if verdict.behavior == "deny":
             return HookResult.deny(verdict.reason)

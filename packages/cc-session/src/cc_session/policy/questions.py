@@ -14,8 +14,9 @@ from claude_agent_sdk import HookContext, HookJSONOutput, PermissionResult, Perm
 
 from cc_types import JsonValue
 
-from ..hooks.calls import CallbackRunner
+from ..hooks.calls import CallbackRunner, CallerGoneError
 from ..identity import value_class
+from ..mcp.servers import mcp_name
 
 logger = logging.getLogger(__name__)
 
@@ -123,11 +124,17 @@ class QuestionDesk:
                 question.source, question.text,
             )  # fmt: skip
             return None, "nobody can answer in this session"
+        prefix = mcp_name(question.source, "")
+        if question.kind == "form" and any(tool.startswith(prefix) for tool in self._callback_runner.left_tools):
+            logger.warning("A form of %s is declined: an abandoned turn may be the one that it is for", question.source)
+            return None, "nobody knows for which turn it is"
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
                 answer = await self._callback_runner.call(turn, self._questions.answer, question)
             return answer, "the program refused" if answer is None else ""
+        except CallerGoneError as error:
+            return None, str(error)
         except Exception as error:
             is_late = limit.expired() and isinstance(error, TimeoutError)
             refusal = f"no answer within {self._seconds:g} seconds" if is_late else "the program failed"

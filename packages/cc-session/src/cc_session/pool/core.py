@@ -96,6 +96,7 @@ class PoolCore:
             waits |= not lease.coming.done()
             worker = await self._wait_for(lease)
             lease.wait_seconds = time.monotonic() - lease.asked_at
+            worker.session.begin_lease()
             try:
                 await lease.prepare(worker)
                 break

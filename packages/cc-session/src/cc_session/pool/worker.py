@@ -20,6 +20,7 @@ from claude_agent_sdk.types import SystemPromptCustom
 
 from cc_types import CLIConnectionError, ControlRequestError
 
+from ..background import caller_loop
 from ..mcp.servers import McpServer
 from ..process.cli_process import Memory
 from ..process.options import find_cli
@@ -69,8 +70,10 @@ class PooledSession(Session):
         """Return a session for the same process that is valid until `term` ends."""
         return Session(self._core, term)
 
-    def forget_lease(self) -> None:
-        """Count turns and spending from zero, and drop the process's stderr output."""
+    def begin_lease(self) -> None:
+        """Forget the lease before: callers, turns, spending, and the process's stderr output."""
+        self._core.extensions.callback_runner.leave_all()
+        self._core.extensions.callback_runner.begin(caller_loop.get())
         self._core.turns = 0
         self._core.ledger.forget()
         if self._process is not None:
@@ -170,7 +173,6 @@ class Worker:
         now = time.monotonic()
         if self.state == "idle":
             self.was_idle_for = now - self.since
-            self.session.forget_lease()
         self.state, self.since = state, now
 
     @property
@@ -289,6 +291,8 @@ class Worker:
         # keep a working folder, tasks and more; attachments include a count of tokens, which continues.
         options = self.launch.options
         forgets_tools = options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"
+        # A form of an MCP server does not name the call for which the server asks.
+        forgets_tools &= self.launch.questions is None
         return "tools" if side_effects.called_tools and not forgets_tools else None
 
     async def reset(self) -> None:

@@ -92,7 +92,7 @@ class SessionCore:
             raise asyncio.CancelledError
         sent.enter(TurnEvent.SEND)
         self.sent = sent
-        self.extensions.callback_runner.loop = caller_loop.get()
+        self.extensions.callback_runner.begin(caller_loop.get())
         if sent.asks:
             self.connection.set_phase("turn")
             self.turns += is_turn
@@ -104,6 +104,8 @@ class SessionCore:
     def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
         """Interrupt a turn that its reader abandons, or whose reader gets `error`."""
         sent.enter(TurnEvent.LEAVE)
+        if self.sent is sent:
+            self.extensions.callback_runner.leave()
         sent.give_up(error or CLIConnectionError(reason="This turn was abandoned", advice="Begin another turn."))
         is_draining = self._draining is not None and not self._draining.done()
         if self.sent is sent and not sent.has_ended.is_set() and not is_draining:

@@ -87,8 +87,9 @@ async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None
         raise HooksDisabledError("hooks in settings files, which could get round the policy, cannot be turned off")
 
 
-def _in_memory(callback: CanUseTool) -> CanUseTool:
+def _in_memory(callback: CanUseTool, callback_runner: CallbackRunner) -> CanUseTool:
     async def can_use_tool(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        callback_runner.check(None)
         return in_memory_only(await call_on(None, callback, tool, input, context))
 
     return can_use_tool
@@ -167,12 +168,13 @@ class Extensions:
 
     def _with_callbacks(self, options: ClaudeAgentOptions, gate: PolicyGate | None) -> ClaudeAgentOptions:
         """Return options with hooks, a policy and questions in them."""
+        runner = self.callback_runner
         hooks: dict[str, list[HookMatcher]] = {event: [*matchers] for event, matchers in (options.hooks or {}).items()}
         for hook in self._setup.hooks:
-            hooks.setdefault(hook.event, []).append(for_the_cli(hook, self.callback_runner))
+            hooks.setdefault(hook.event, []).append(for_the_cli(hook, runner))
         for event, matchers in hooks.items():
             for index, matcher in enumerate(matchers):
-                callbacks = [keeping_in_memory(event, callback) for callback in matcher.hooks]
+                callbacks = [keeping_in_memory(event, callback, runner) for callback in matcher.hooks]
                 if gate is not None:
                     callbacks = [gate.guarded(event, callback) for callback in callbacks]
                 matchers[index] = replace(matcher, hooks=callbacks)
@@ -185,7 +187,9 @@ class Extensions:
                 unwanted = [tool for tool in _TOOLS_THAT_ASK if tool not in wanted]
                 options = replace(options, disallowed_tools=[*options.disallowed_tools, *unwanted])
         elif options.can_use_tool is not None:
-            options = replace(options, can_use_tool=_in_memory(options.can_use_tool))
+            options = replace(options, can_use_tool=_in_memory(options.can_use_tool, runner))
+        if hooks:
+            hooks.setdefault("UserPromptSubmit", []).insert(0, runner.note_turns())
         return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", hooks) or None)
 
     async def serve(
