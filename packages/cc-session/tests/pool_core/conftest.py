@@ -65,6 +65,9 @@ class PretendedSession:
         if fields.get("system_prompt") == "":
             raise ControlRequestError(subtype=subtype, message="system_prompt must be a non-empty string")
 
+    def has_other_texts(self, _servers: object) -> bool:
+        return False
+
     async def ping(self, _seconds: float) -> None:
         await self.control("mcp_status")
 
