@@ -23,7 +23,7 @@ def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_umask")
 def test_files_and_all_their_new_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
-    """LOG-62"""
+    """LOG-101"""
     path = tmp_path / "a" / "b" / "file"
     write_private(path, b"x")
     modes = [stat.S_IMODE(place.stat().st_mode) for place in (path, path.parent, path.parent.parent)]
@@ -37,7 +37,7 @@ def test_files_and_all_their_new_folders_are_private_whatever_the_umask(tmp_path
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_WRONLY | os.O_CREAT])
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "open to others"])
 def test_only_own_regular_files_are_opened(kind: str, flags: int, tmp_path: Path) -> None:
-    """LOG-62: at once, and without following a link. A file that is written becomes private instead."""
+    """LOG-101: at once, and without following a link. A file that is written becomes private instead."""
     path = tmp_path / "file"
     match kind:
         case "link":
@@ -59,7 +59,7 @@ def test_only_own_regular_files_are_opened(kind: str, flags: int, tmp_path: Path
 
 
 def test_a_cache_entry_that_others_can_write_counts_as_missing(tmp_path: Path) -> None:
-    """LOG-62"""
+    """LOG-101"""
     cache = Cache(tmp_path)
     cache.store("name", (1, 2))
     assert cache.load("name") == (1, 2)

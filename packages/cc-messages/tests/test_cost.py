@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 from claude_agent_sdk import ResultMessage
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Message
 
 from cc_convert.log_files.fields import MOST
 from cc_messages import request_context
@@ -103,6 +103,9 @@ _NAMES = (
 _ODD = _JSON | st.sampled_from([2**53, 2**63, 10**400, -(10**9), "9", 1.5])
 
 
+async def send(_message: Message) -> None: ...
+
+
 @given(usage=st.dictionaries(st.sampled_from(_NAMES), _ODD), model=_JSON, identity=_JSON)
 def test_counts_of_any_form_are_bounded_and_one_bad_field_leaves_the_others(
     usage: dict[str, Any], model: Any, identity: Any
@@ -113,7 +116,7 @@ def test_counts_of_any_form_are_bounded_and_one_bad_field_leaves_the_others(
     assert counts.output == 7
     assert all(type(number) is int and 0 <= number <= MOST for number in counts.counts)
     cost_of(usages)
-    record = RequestRecord({"method": "POST", "path": "/v1/messages"}, AsyncMock())
+    record = RequestRecord({"method": "POST", "path": "/v1/messages"}, send)
     added = record.count(message)
     assert added is not None and added.requests == 1
     store = UsageStore()

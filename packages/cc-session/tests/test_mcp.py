@@ -33,6 +33,7 @@ from cc_session import (
     StdioServer,
     Timeouts,
 )
+from cc_session.errors import CLIConnectionError
 
 from .conftest import STDIO_SERVER, ask, calling, results_of, say, sealed, until, use
 
@@ -54,7 +55,7 @@ def tools_of(server: LoopbackServer) -> list[str]:
 
 
 def named(word: str) -> MCPServer[Any]:
-    server = MCPServer(word)
+    server = MCPServer("named")
 
     @server.tool(name=word)
     async def say() -> str:
@@ -242,14 +243,13 @@ async def test_a_killed_server_is_connected_again_by_the_next_call(session: Sess
 
 
 async def test_replaced_servers_are_in_the_next_request_and_no_others(session: Session, server: LoopbackServer) -> None:
-    """SES-58: every kind, servers with the same name included, in a continued conversation."""
+    """SES-58: every kind, in-process servers with the same name included, in a continued conversation."""
     sets: list[tuple[dict[str, Any], list[str]]] = [
-        ({"a": stdio("one"), "b": named("two")}, ["mcp__a__one", "mcp__b__two"]),
-        ({"a": stdio("three"), "b": named("four")}, ["mcp__a__three", "mcp__b__four"]),
-        ({"b": named("five"), "c": stdio("six")}, ["mcp__b__five", "mcp__c__six"]),
-        ({"b": stdio("seven")}, ["mcp__b__seven"]),
-        ({"b": named("eight")}, ["mcp__b__eight"]),
-        ({"b": named("two")}, ["mcp__b__two"]),
+        ({"d": stdio("one"), "e": named("two")}, ["mcp__d__one", "mcp__e__two"]),
+        ({"f": stdio("three"), "e": named("four")}, ["mcp__e__four", "mcp__f__three"]),
+        ({"e": named("five"), "d": stdio("one")}, ["mcp__d__one", "mcp__e__five"]),
+        ({"f": stdio("three")}, ["mcp__f__three"]),
+        ({"e": named("two")}, ["mcp__e__two"]),
         ({}, []),
     ]
     for servers, names in sets:
@@ -265,27 +265,29 @@ async def test_other_servers_stay_when_the_set_is_replaced(options: ClaudeAgentO
     own = create_sdk_mcp_server("own", tools=[tool("mine", "A tool.", {})(say({}))])
     options = replace(options, mcp_servers={"theirs": cast(Any, stdio("theirs").to_wire()), "own": own})
     async with await Session.open(options, mcp_servers={"a": stdio("one")}) as session:
-        await session.set_mcp_servers({"a": stdio("two")})
+        with pytest.raises(CLIConnectionError, match="keeps the texts of tools that an earlier MCP server named a had"):
+            await session.set_mcp_servers({"a": stdio("two")})
+        await session.set_mcp_servers({"b": stdio("two")})
         await session.wait_mcp()
         server.respond = calling()
         await ask(session, "Hello.")
         for name in ("theirs", "own"):
             with pytest.raises(ValueError, match="there is already an MCP server"):
                 await session.set_mcp_servers({name: stdio()})
-    assert sorted(tools_of(server)) == ["mcp__a__two", "mcp__own__mine", "mcp__theirs__theirs"]
+    assert sorted(tools_of(server)) == ["mcp__b__two", "mcp__own__mine", "mcp__theirs__theirs"]
 
 
 async def test_a_server_is_switched_off_and_on(session: Session, server: LoopbackServer) -> None:
     """SES-58."""
-    await session.set_mcp_servers({"a": stdio("one"), "b": stdio("two")})
-    for is_on, names in ((False, ["mcp__a__one"]), (True, ["mcp__a__one", "mcp__b__two"])):
-        await session.toggle_mcp("b", is_on)
+    await session.set_mcp_servers({"left": stdio("one"), "right": stdio("two")})
+    for is_on, names in ((False, ["mcp__left__one"]), (True, ["mcp__left__one", "mcp__right__two"])):
+        await session.toggle_mcp("right", is_on)
         await session.wait_mcp()
         await ask(session, "Hello.")
         assert sorted(tools_of(server)) == names
-    await session.toggle_mcp("b", False)
-    with pytest.raises(McpServerFailedError, match="b: it is switched off"):
-        await session.wait_mcp(["b"])
+    await session.toggle_mcp("right", False)
+    with pytest.raises(McpServerFailedError, match="right: it is switched off"):
+        await session.wait_mcp(["right"])
     with pytest.raises(McpServerFailedError, match="nobody"):
         await session.toggle_mcp("nobody", True)
 
@@ -295,13 +297,13 @@ async def test_a_server_is_connected_anew(session: Session, server: LoopbackServ
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} -S {STDIO_SERVER}\n")
     program.chmod(0o700)
-    await session.set_mcp_servers({"a": StdioServer(str(program))})
-    results = [await call(server, session, "mcp__a__pid")]
-    await session.reconnect_mcp("a")
-    results.append(await call(server, session, "mcp__a__pid"))
+    await session.set_mcp_servers({"own": StdioServer(str(program))})
+    results = [await call(server, session, "mcp__own__pid")]
+    await session.reconnect_mcp("own")
+    results.append(await call(server, session, "mcp__own__pid"))
     assert results[0] != results[1]
     program.unlink()
-    for name, words in (("a", "a: "), ("nobody", "nobody: Server not found")):
+    for name, words in (("own", "own: "), ("nobody", "nobody: Server not found")):
         with pytest.raises(McpServerFailedError, match=words):
             await session.reconnect_mcp(name)
 

@@ -338,7 +338,7 @@ def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
     try:
         url = httpx2.URL("http://claude").copy_with(raw_path=path + query)
     except httpx2.InvalidURL as error:
-        message = f"The path of the request is invalid: {path.decode(errors='replace')[:100]}"
+        message = f"The path of the request is invalid: {(path + query).decode(errors='replace')[:100]}"
         raise APIError(status=400, message=message) from error
     return httpx2.Request(scope["method"], url, headers=headers, content=body)
 

@@ -52,7 +52,7 @@ def _checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
             "and when=… for a condition on a command or a path."
         )
     beginning, star, _ = tool.partition("*")
-    if star and ("mcp__".startswith(beginning) or any(_matches(tool, name) for name in _KNOWN)):
+    if star and (is_mcp_name(tool) or "mcp__".startswith(beginning) or any(_matches(tool, name) for name in _KNOWN)):
         return tool
     if star or not (is_known_tool(tool) or tool in _OTHERS):
         raise ValueError(f"Claude Code has no tool {tool!r}; for a newer version's, write re.compile({tool!r})")
