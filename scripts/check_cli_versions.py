@@ -34,6 +34,7 @@ sys.path.append(str(ROOT / "integration-tests" / "support"))
 
 from api_script import Reply, Respond, call, echo, steps, stopped, text
 from both_ways import BothWays, Run
+from kept_texts import VARIANTS, differences
 from processes import at_rest
 from scenarios.content import SEEN, an_image_alone
 from scenarios.histories import three_turns
@@ -128,6 +129,14 @@ async def prompts_on_a_warm_process(api: LoopbackServer, provider: ClaudeCodePro
     return "yes" if api.requests[-1]["system"][-1]["text"].endswith("You are two.") else "no"
 
 
+async def texts_of_tools(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
+    """Count the definitions that a pool's only process shows to the model as a new process does."""
+    await provider.warm()
+    cli = psutil.Process(provider.transport.pids[0]).exe()
+    wrong, _starts = await differences(api, sealed_options(model=MODEL, env=api.env(login), cli_path=cli))
+    return of(len(VARIANTS), wrong)
+
+
 async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
     """Count the answers after which the CLI makes no second API call, and name the others."""
     more: list[str] = []
@@ -184,7 +193,7 @@ def of(count: int, others: list[str]) -> str:
 
 Row = dict[str, str]
 Check = Callable[[LoopbackServer, ClaudeCodeProvider, Login], Awaitable[str]]
-CHECKS: tuple[Check, ...] = (exact, warm, prompts_on_a_warm_process, one_api_call, loop, own_tools)
+CHECKS: tuple[Check, ...] = (exact, warm, prompts_on_a_warm_process, texts_of_tools, one_api_call, loop, own_tools)
 
 
 async def check(cli: Path, sdk: str, login: str, problems: list[str], checks: Sequence[Check] = CHECKS) -> Row:

@@ -10,18 +10,18 @@ however long it takes. These calls have no time limit: the calling code sets one
 The CLI names the turn in a hook's input. A caller has gone when its turn was abandoned, or its lease has ended. What
 the CLI asks about such a turn afterwards is refused, and never goes to the next caller:
 
-| Callback                                    | The caller is that of          | A late call                             |
-|---------------------------------------------|--------------------------------|-----------------------------------------|
-| hook, also one in the SDK's options         | the turn in the input          | blocks its event, whatever `on_error`   |
-| policy, a rule's `when`, `ask`              | the turn in the gate's hook    | denied                                  |
-| `can_use_tool` beside a policy or questions | the turn in the gate's hook    | denied                                  |
-| `can_use_tool` alone                        | the present turn               | denied between a leave and the next     |
-| question of Claude's                        | the turn in the gate's hook    | refused                                 |
-| form of an MCP server                       | the present turn               | declined, if a turn that its caller has |
-|                                             |                                | left called this server                 |
-| dialog                                      | the present turn               | cancelled                               |
-| in-process MCP server                       | who gave the server            | answered by that server                 |
-| `stderr` in the SDK's options               | the process, and its launch    | all lines go to the one function        |
+| Callback                                    | The caller is that of       | A late call                           |
+|---------------------------------------------|-----------------------------|---------------------------------------|
+| hook, also one in the SDK's options         | the turn in the input       | blocks its event, whatever `on_error` |
+| policy, a rule's `when`, `ask`              | the turn in the gate's hook | denied                                |
+| `can_use_tool` beside a policy or questions | the turn in the gate's hook | denied                                |
+| `can_use_tool` alone                        | the present turn            | denied between a leave and the next   |
+| question of Claude's                        | the turn in the gate's hook | refused                               |
+| form of an MCP server                       | the present turn            | declined if a turn that its caller    |
+|                                             |                             | has left called this server           |
+| dialog                                      | the present turn            | cancelled                             |
+| in-process MCP server                       | who gave the server         | answered by that server               |
+| `stderr` in the SDK's options               | the process, and its launch | all lines go to the one function      |
 
 A process serves another launch only if each of these is the same object (`identity.py`).
 """

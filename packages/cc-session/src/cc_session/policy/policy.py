@@ -4,6 +4,7 @@ A policy is a value: rules, a default, and a callback. `policy/gate.py` puts it 
 """
 
 import inspect
+import logging
 import os
 import re
 import unicodedata
@@ -17,6 +18,8 @@ from claude_agent_sdk import PermissionResult, ToolPermissionContext
 
 from ..limits import checked_seconds
 from ..mcp.servers import is_mcp_name, mcp_name
+
+logger = logging.getLogger(__name__)
 
 # Tools in CLI 2.1.71 to 2.1.330. A newer CLI may have others.
 _TOOLS = (
@@ -249,6 +252,7 @@ class Policy:
                 try:
                     is_match = rule.matches(tool, input)
                 except BaseException as error:  # else a condition could end the loop of the CLI's processes
+                    logger.error("A rule about %s could not be applied", tool, exc_info=error)
                     return Verdict("deny", f"A rule about {tool} could not be applied: {type(error).__name__}.")
                 if is_match:
                     return Verdict(behavior, rule.reason or _REASONS[behavior].format(tool=tool))

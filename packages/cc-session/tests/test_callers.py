@@ -1,0 +1,157 @@
+"""Two callers in turn on one process: each is asked for the own turns, and nobody for another's."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, PermissionResultAllow, create_sdk_mcp_server, tool
+
+from cc_loopback import JsonObject, LoopbackServer, Reply
+from cc_session import Hook, HookResult, Policy, PoolLimits, Question, Questions, Rule, Session, SessionPool
+from cc_types import JsonValue
+
+from .conftest import ask, calling, cancelled, results_of, use
+from .test_questions import ASK, ORDER, asking, form
+
+
+@tool("look", "Looks.", {})
+async def look(_arguments: object) -> dict[str, Any]:
+    return {"content": []}
+
+
+SERVERS = {"own": create_sdk_mcp_server("own", tools=[look])}
+
+
+@dataclass(unsafe_hash=True)
+class Callback:
+    """A callback with state, equal to every other that was asked as often."""
+
+    asked: int = 0
+
+    async def __call__(self, *arguments: Any) -> Any:
+        self.asked += 1
+        match arguments:
+            case (Question(),):
+                return {"Which colour?": "Blue"}
+            case (_, _, _):
+                return PermissionResultAllow()
+            case _:
+                return HookResult()
+
+
+async def test_a_lease_calls_its_own_callbacks_and_not_equal_ones_of_an_earlier_lease(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-133: a hook, a question, and a policy's `ask`; with the same objects the process is used again."""
+    server.respond = calling(ASK, use("look", "mcp__own__look"))
+    options = asking(options, "default")
+    async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0), mcp_servers=SERVERS) as pool:
+        for _caller in ("Alice", "Bob"):
+            hook, question, permission = Callback(), Callback(), Callback()
+            async with pool.lease(
+                hooks=[Hook("PreToolUse", hook)],
+                questions=Questions(question),
+                policy=Policy(default="ask", ask=permission),
+            ) as session:
+                await session.run("Go.")
+            assert (hook.asked, question.asked, permission.asked) == (2, 1, 1)
+        assert pool.stats().starts == 2
+
+        server.respond = calling()
+        starts, hooks = pool.stats().starts, [Hook("PreToolUse", Callback())]
+        for _caller in ("Alice", "Bob"):
+            async with pool.lease(hooks=hooks) as session:
+                await session.run("Go.")
+        assert pool.stats().starts == starts + 1
+
+
+async def test_a_form_of_a_server_that_an_abandoned_turn_has_called_is_declined(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-93: a form does not name its turn, and could be the abandoned one's."""
+    server.respond = calling(ORDER)
+    asked, forms = asyncio.Event(), list[Question]()
+
+    async def fill_in(question: Question) -> JsonValue:
+        forms.append(question)
+        asked.set()
+        await asyncio.Event().wait()
+        return {"size": 1}
+
+    async with await Session.open(options, questions=Questions(fill_in), mcp_servers=form()) as session:
+        turn = ask(session, "Go.")
+        await asyncio.wait_for(asked.wait(), 30)
+        await cancelled(turn)
+        later = {**ORDER, "id": "toolu_later"}
+
+        def respond(body: JsonObject) -> Reply:
+            return "Done." if "toolu_later" in json.dumps(body["messages"]) else [later]
+
+        server.respond = respond
+        await session.run("Go on.")
+    assert len(forms) == 1
+    assert "decline" in json.dumps(results_of(server)["toolu_later"])
+
+
+class StopProgramError(BaseException):
+    """An exception that is not an `Exception`."""
+
+
+ERRORS = (StopProgramError, GeneratorExit, SystemExit, StopIteration, asyncio.CancelledError, ValueError)
+REFUSALS = {
+    "hook": "raised",
+    "when": "A rule about mcp__own__look could not be applied",
+    "ask": "permission callback for mcp__own__look failed",
+}
+
+
+async def test_a_callback_that_raises_anything_denies_the_call_at_once(
+    server: LoopbackServer, options: ClaudeAgentOptions, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-135: a hook, a rule's `when`, a policy's `ask` and a question, plain functions and coroutine functions."""
+    place, error = "", ValueError
+
+    def answer(here: str, value: object) -> Any:
+        if here == place:
+            raise error("a secret")
+        return value
+
+    def plain(here: str, value: object) -> Any:
+        def call(*_arguments: object) -> Any:
+            return answer(here, value)
+
+        return call
+
+    def coroutine(here: str, value: object) -> Any:
+        async def call(*_arguments: object) -> Any:
+            return answer(here, value)
+
+        return call
+
+    for make in (plain, coroutine):
+        rules = [Rule("mcp__own__look", "ask", when=plain("when", True))]
+        async with (
+            await Session.open(
+                asking(options, "default"),
+                mcp_servers=SERVERS,
+                hooks=[Hook("PreToolUse", make("hook", HookResult()), matcher="mcp__own__look")],
+                policy=Policy(rules, ask=make("ask", PermissionResultAllow())),
+                questions=Questions(make("question", {"Which colour?": "Blue"})),
+            ) as session,
+            asyncio.timeout(30),
+        ):
+            for place in ("hook", "when", "ask", "question", ""):
+                for error in ERRORS:
+                    calls = [{**ASK, "id": "toolu_a"}, use("b", "mcp__own__look")]
+                    server.requests.clear()
+                    caplog.clear()
+                    server.respond = calling(*calls)
+                    await session.reset()
+                    await session.run("Go.")
+                    results = results_of(server)
+                    assert ("The user has not answered" in results["toolu_a"]) == (place == "question")
+                    assert REFUSALS.get(place, "completed with no output") in results["toolu_b"], (place, error)
+                    assert "a secret" not in str(results)
+                    assert [record.exc_info is not None for record in caplog.records] == [True] * bool(place)
