@@ -13,9 +13,9 @@ from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ResultMessage
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session
-from cc_types import CLIResponse
+from cc_types import CLIConnectionError, CLIResponse
 
-from .conftest import FakeCLI, cancelled
+from .conftest import FakeCLI, all_raise, cancelled
 
 MODEL = "claude-sonnet-5"
 # Prices per million tokens, in US dollars: input and output.
@@ -141,6 +141,27 @@ async def test_what_a_resumed_conversation_had_cost_is_not_counted_again(
     assert second.result.total_cost_usd == pytest.approx(2 * cost(MODEL))
     assert second.cost_usd == pytest.approx(cost(MODEL))
     assert second.model_usage[MODEL].input_tokens == 1000
+
+
+async def test_a_session_that_lacks_another_s_turns_does_not_continue_their_conversation(
+    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
+) -> None:
+    """SES-136: whoever resumed it afterwards would get one of the branches. A fork is a conversation of its own."""
+    options = replace(options, extra_args={}, cwd=tmp_path)
+    async with await Session.open(options) as first:
+        begun = (await first.run("One")).session_id
+        resumed = replace(options, resume=begun)
+        async with (
+            await Session.open(resumed) as second,
+            await Session.open(replace(resumed, fork_session=True)) as fork,
+        ):
+            await first.run("Two")
+            await fork.run("Another two")
+            await all_raise(CLIConnectionError, second.run("Lost"), second.add_user("Lost"), match=f"continued.*{begun}")
+        async with await Session.open(resumed) as third:
+            await third.run("Three")
+            assert all(word in texts(server.requests[-1]) for word in ("One", "Two", "Three"))
+        await all_raise(CLIConnectionError, first.run("Lost"))
 
 
 async def test_tokens_of_a_turn_with_several_calls_and_blocks_are_counted_once(

@@ -22,6 +22,7 @@ from ..background import caller_loop, on_background, time_limit
 from ..errors import CLIConnectionError, SessionBusyError
 from ..process.connection import CLIConnection
 from ..process.transport import SettingValues, variable
+from .continuation import Continuation
 from .extensions import Extensions
 from .sent_message import Content, CostLedger, History, SentMessage, TurnEvent, TurnState, assistant_line
 
@@ -50,6 +51,7 @@ class SessionCore:
         self.connection.transport.dialogs = extensions.desk.dialogs
         self.settings = self.connection.transport.settings
         self.history = History(is_resumed=extensions.is_resumed)
+        self._continuation = Continuation(extensions.options)
         self.ledger = CostLedger()
         self.turns = 0
         self.sent: SentMessage | None = None
@@ -90,6 +92,7 @@ class SessionCore:
         await self._vacate()
         if sent.state is TurnState.OVER:  # abandoned by a caller that was cancelled before this point
             raise asyncio.CancelledError
+        self._continuation.begin()
         sent.enter(TurnEvent.SEND)
         self.sent = sent
         self.extensions.callback_runner.begin(caller_loop.get())
@@ -246,6 +249,7 @@ class SessionCore:
     def _take(self, message: Message) -> None:
         if isinstance(message, ResultMessage):
             self.ledger.take(message)
+            self._continuation.end(message.session_id)
         elif isinstance(message, ConversationResetMessage):
             self.history.clear()
         sent = self.sent
@@ -257,6 +261,7 @@ class SessionCore:
             self.connection.set_phase(None)
 
     def _end(self, error: Exception) -> None:
+        self._continuation.end()
         if self.sent is not None:
             self.sent.fail(error)
 
