@@ -69,7 +69,10 @@ async def sent_in_the_clis_loop(
 async def test_in_the_clis_loop_warm_and_new_processes_send_the_same(
     has_own_tools: bool, login: Login, loopback: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MSG-116, SES-61: instructions, tools, and the folder where the CLI's configuration is not the user's."""
+    """MSG-116, SES-61: instructions, tools, and the folder where the CLI's configuration is not the user's.
+
+    Beside its own tools the CLI keeps the texts of the caller's, so that other functions take another process.
+    """
 
     def respond(body: dict[str, Any]) -> Any:
         if "tool_result" in str(body["messages"][-1]):
@@ -85,7 +88,7 @@ async def test_in_the_clis_loop_warm_and_new_processes_send_the_same(
         runs.append((f"Instructions {number}.", FunctionToolset(tools), folder if has_own_tools else None))
     warm, starts = await sent_in_the_clis_loop(loopback, login, runs)
     fresh = [body for run in runs for body in (await sent_in_the_clis_loop(loopback, login, [run]))[0]]
-    assert (warm, starts) == (fresh, 1)
+    assert (warm, starts) == (fresh, len(runs) if has_own_tools else 1)
 
 
 @pytest.mark.slow

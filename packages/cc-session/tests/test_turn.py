@@ -157,7 +157,8 @@ async def test_a_session_that_lacks_another_s_turns_does_not_continue_their_conv
         ):
             await first.run("Two")
             await fork.run("Another two")
-            await all_raise(CLIConnectionError, second.run("Lost"), second.add_user("Lost"), match=f"continued.*{begun}")
+            lost = second.run("Lost"), second.add_user("Lost")
+            await all_raise(CLIConnectionError, *lost, match=f"continued.*{begun}")
         async with await Session.open(resumed) as third:
             await third.run("Three")
             assert all(word in texts(server.requests[-1]) for word in ("One", "Two", "Three"))

@@ -14,6 +14,7 @@ from pydantic_ai.native_tools import MCPServerTool
 
 from cc_messages import ClaudeCodeTools
 from cc_session import HTTPServer, Policy, Rule
+from cc_session.internals import owned
 
 # Requests with equal servers share processes, so few combinations are in use at a time.
 _CACHE_SIZE = 32
@@ -45,7 +46,7 @@ def _server_key(tool: MCPServerTool) -> _Server:
     if tool.authorization_token:
         headers["Authorization"] = f"Bearer {tool.authorization_token}"
     allowed = None if tool.allowed_tools is None else tuple(tool.allowed_tools)
-    return tool.id, tool.url, tuple(sorted(headers.items())), allowed
+    return owned((tool.id, tool.url, tuple(sorted(headers.items())), allowed))
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

@@ -217,7 +217,8 @@ class Session:
     async def add_user(self, content: Content) -> str:
         """Append a user message without asking for an answer; returns the uuid.
 
-        The CLI has `timeouts.control` seconds to accept it.
+        The CLI has `timeouts.control` seconds to accept it. It joins user messages that follow each other, with a line
+        break after a text.
         """
         return await self._term.call(self._core.add_user, content)
 
