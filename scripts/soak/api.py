@@ -36,9 +36,16 @@ HUGELY = "hugely"
 HUGE_CHARACTERS = 10_000_000
 LOOK = "look"
 """Tool name; the tool is called if it is available."""
+ASK = "AskUserQuestion"
+"""Tool name; Claude asks the user if it can."""
 FAILED = "look failed"
 """In an answer: the tool's result was an error."""
 
+_QUESTION = {
+    "header": "Mark",
+    "options": [{"label": "Yes", "description": "yes"}, {"label": "No", "description": "no"}],
+    "multiSelect": False,
+}
 _SLOW_SECONDS = 2.0
 _SCRIPTS = Path(__file__).parents[1]
 _MESSAGES = ("POST", "/v1/messages")
@@ -183,7 +190,8 @@ async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
     if SLOWLY in prompt:
         await asyncio.sleep(_SLOW_SECONDS)
     if call := _call(body, is_answered=result is not None):
-        return [{"type": "tool_use", "name": call, "input": {"mark": mark}}]
+        arguments = {"questions": [{**_QUESTION, "question": f"Which {mark}?"}]} if call == ASK else {"mark": mark}
+        return [{"type": "tool_use", "name": call, "input": arguments}]
     if "format" in (body.get("output_config") or {}):
         return f'{{"mark": "{mark}"}}'
     answer = f"Found {mark}. {_result_text(result)} " + "And so on. " * 10
@@ -193,6 +201,8 @@ async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
 def _call(body: Mapping[str, Any], *, is_answered: bool) -> str | None:
     """Return the name of the tool to call, as in the request: with a prefix if the CLI runs the loop."""
     names = [str(tool.get("name")) for tool in cast("list[dict[str, Any]]", body.get("tools") or [])]
+    if not is_answered and ASK in names:
+        return ASK
     if not is_answered and (look := next((name for name in names if name.split("__")[-1] == LOOK), None)):
         return look
     return "final_result" if "final_result" in names else None

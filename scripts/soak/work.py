@@ -7,19 +7,23 @@ before they are made, and some are repeated word for word.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal
 
+from claude_agent_sdk import create_sdk_mcp_server
+from claude_agent_sdk import tool as sdk_tool
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, NativeOutput, ToolOutput
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import Tool
 
-from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
+from cc_session import Question, Questions
+from cc_types import JsonValue
 
-from .api import FAILED, HUGE_CHARACTERS, HUGELY, MARK, MARK_HEADER, SLOWLY
+from .api import ASK, FAILED, HUGE_CHARACTERS, HUGELY, LOOK, MARK, MARK_HEADER, SLOWLY
 
 Transport = Literal["sdk", "stdio"]
 
@@ -31,6 +35,7 @@ _CANCEL_WITHIN = 0.3
 _BROKEN_OFF_SHARE = 0.05
 _BROKEN_OFF_WITHIN = 0.05
 _REPEATED_SHARE = 0.3
+_ASKED_AFTER_A_CANCEL_SHARE = 0.3
 _TOOLS = 1_000
 _HISTORY_CHARACTERS = 400_000  # about a hundred thousand tokens
 _HISTORY_MESSAGES = 40
@@ -192,6 +197,35 @@ async def cli_cancelled(case: Case) -> None:
     await case.ask_to_find(agent)
 
 
+@dataclass(unsafe_hash=True)
+class Answerer:
+    """A callback with state that is equal to every other case's."""
+
+    texts: list[str] = field(default_factory=list[str], compare=False)
+
+    async def __call__(self, question: Question) -> JsonValue:
+        self.texts.append(question.text)
+        return {question.text: question.text}
+
+
+async def cli_asked(case: Case) -> None:
+    """A question to this case's callback, beside a tool with the case's text; at times after a cancel."""
+    answerer = Answerer()
+    own_look = sdk_tool(LOOK, f"Look for {case.mark}.", {"mark": str})(_look_in_the_server)
+    servers = {"own": create_sdk_mcp_server("own", tools=[own_look])}
+    tools = claude_code(tools=[ASK], questions=Questions(answerer), mcp_servers=servers)
+    agent: Agent[object, Any] = Agent(case.model, capabilities=[tools])
+    if case.random.random() < _ASKED_AFTER_A_CANCEL_SHARE:
+        await cancel_soon(agent, case)
+    case.check((await case.ask(agent, f"Find {case.mark}.")).output)
+    if {*MARK.findall(str(answerer.texts))} != {case.mark}:
+        raise WrongAnswerError(f"{case.mark}'s callback was asked {answerer.texts!r}")
+
+
+async def _look_in_the_server(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": await look(arguments["mark"])}]}
+
+
 async def cancel_soon(agent: Agent[object, Any], case: Case) -> None:
     task = asyncio.create_task(case.ask(agent, f"Cancel {case.mark}."))
     await ended_within(task, case.random.uniform(0, _CANCEL_WITHIN))
@@ -218,7 +252,9 @@ def by_name(*kinds: Kind) -> dict[str, Kind]:
     return {kind.__name__.replace("_", "-"): kind for kind in kinds}
 
 
-LIGHT = by_name(text, tool, structured, streamed, leave, cancelled, approved, cli_loop, cli_bridge, cli_cancelled)
+LIGHT = by_name(
+    text, tool, structured, streamed, leave, cancelled, approved, cli_loop, cli_bridge, cli_cancelled, cli_asked
+)
 """Cases that run all the time."""
 
 
