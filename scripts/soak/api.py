@@ -2,8 +2,8 @@
 
     python -m soak.api
 
-Prints the environment for clients as a JSON line. Then answers each JSON line on standard input, an order, with a line.
-Exits at the end of the input. Each request takes the oldest waiting fault. So the number of requests at the time when a
+Prints the environments for clients, by login, as a JSON line. Then answers each JSON line on standard input, an order,
+with a line. Exits at the end of the input. Each request takes the oldest waiting fault. So the number of requests when a
 fault is added determines the affected request.
 
 An answer has the last prompt's mark, with the format, delay and size that the prompt requests. A mark is unique to a
@@ -56,10 +56,10 @@ _EVENT_DELAY = 0.002
 class Api:
     """A client for the process: makes requests fail, stops the API and starts it again."""
 
-    def __init__(self, process: LineProcess, env: dict[str, str]) -> None:
+    def __init__(self, process: LineProcess, env: dict[str, str], token_env: dict[str, str]) -> None:
         self._process = process
-        self.env = env
-        """Environment for a CLI."""
+        self.env, self.token_env = env, token_env
+        """Environment for a CLI with an API key, and with an OAuth token."""
         self.requests = 0
         """Count up to now."""
         self.hits: defaultdict[str, set[int]] = defaultdict(set)
@@ -90,7 +90,7 @@ async def scripted_api(temporary: str) -> AsyncGenerator[Api]:
     paths = os.pathsep.join(filter(None, [str(_SCRIPTS), os.environ.get("PYTHONPATH")]))
     env = {"TMPDIR": temporary, "PYTHONPATH": paths}
     async with line_process("the API", (sys.executable, "-m", "soak.api"), env) as process:
-        yield Api(process, await process.read())
+        yield Api(process, *await process.read())
 
 
 class Served:
@@ -107,8 +107,8 @@ class Served:
         self._port = 0
         self.start()
 
-    def env(self) -> dict[str, str]:
-        return self._api.env()
+    def envs(self) -> list[dict[str, str]]:
+        return [self._api.env("api-key"), self._api.env("oauth")]
 
     def fail(self, fault: int, how: dict[str, Any]) -> None:
         with self._lock:
@@ -220,7 +220,7 @@ def _result_text(result: Mapping[str, Any] | None) -> str:
 def main() -> None:
     served = Served()
     try:
-        print(json.dumps(served.env()), flush=True)
+        print(json.dumps(served.envs()), flush=True)
         for line in sys.stdin:
             order = json.loads(line)
             print(json.dumps(getattr(served, order.pop("do"))(**order)), flush=True)

@@ -37,7 +37,7 @@ NO_DESCRIPTOR = "no descriptor"
 """An error from the operating system, where a file is read before a request is made."""
 
 BRIEF_PLACES = 2
-"""Number of processes in the second provider; they end as soon as they are idle."""
+"""Number of processes in the second provider, with another login; they end as soon as they are idle."""
 _BRIEF_SECONDS = 0.3
 # A single fault is tolerated, and two in a row are not.
 _RETRIES = 1
@@ -158,15 +158,15 @@ async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Grou
     async with scripted_api(temporary) as api:
         # The CLI's own folders are on the disk that can be filled.
         folders = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp"}
-        env = {**api.env, **{variable: str(room.path / "cli" / name) for variable, name in folders.items()}}
-        for variable in folders:
-            os.makedirs(env[variable], mode=0o700)
+        own = {variable: str(room.path / "cli" / name) for variable, name in folders.items()}
+        for path in own.values():
+            os.makedirs(path, mode=0o700)
 
-        def provider(pool: int | PoolLimits) -> ClaudeCodeProvider:
-            return ClaudeCodeProvider(env=env, pool=pool, max_retries=_RETRIES, timeouts=_TIMEOUTS)
+        def provider(pool: int | PoolLimits, env: Mapping[str, str]) -> ClaudeCodeProvider:
+            return ClaudeCodeProvider(env={**env, **own}, pool=pool, max_retries=_RETRIES, timeouts=_TIMEOUTS)
 
         brief_pool = PoolLimits(size=BRIEF_PLACES, prewarm=0, idle_seconds=_BRIEF_SECONDS)
-        async with provider(pool) as steady, provider(brief_pool) as brief:
+        async with provider(pool, api.env) as steady, provider(brief_pool, api.token_env) as brief:
             yield Ground(api, [steady, brief], room)
 
 
