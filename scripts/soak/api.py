@@ -3,8 +3,8 @@
     python -m soak.api
 
 Prints the environments for clients, by login, as a JSON line. Then answers each JSON line on standard input, an order,
-with a line. Exits at the end of the input. Each request takes the oldest waiting fault. So the number of requests when a
-fault is added determines the affected request.
+with a line. Exits at the end of the input. Each request takes the oldest waiting fault. So the number of requests when
+a fault is added determines the affected request.
 
 An answer has the last prompt's mark, with the format, delay and size that the prompt requests. A mark is unique to a
 run, so that an answer for another run is detected.

@@ -7,6 +7,7 @@ from collections import OrderedDict, UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
@@ -206,6 +207,45 @@ _JSON = st.recursive(_PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dict
 def test_keys_are_equal_if_and_only_if_the_values_are_written_alike(one: object, other: object) -> None:
     """SES-133: `repr` tells types, order and the sign of zero apart."""
     assert (identity(owned(one)) == identity(owned(other))) == (repr(one) == repr(other))
+
+
+# Few values of each field, so that pairs often differ in one alone, by a type or a nested value.
+_FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "env": st.sampled_from([{}, {"A": "1"}, {"A": "2"}]),
+    "model": st.sampled_from([None, "claude-sonnet-5", "claude-opus-4-8"]),
+    "system_prompt": st.sampled_from([None, "Be.", {"type": "preset", "preset": "claude_code"}]),
+    "permission_mode": st.sampled_from([None, "default", "acceptEdits", "plan"]),
+    "tools": st.sampled_from([[], ["Bash"], ["Bash", "Read"], ["Read", "Bash"]]),
+    "max_turns": st.sampled_from([None, 1, 2]),
+    "output_format": st.sampled_from([0, 1, True, False, 1.0]).map(
+        lambda value: {"type": "json_schema", "schema": {"enum": [value]}}
+    ),
+    "agents": st.sampled_from(["A.", "B."]).map(lambda text: {"a": AgentDefinition(description=text, prompt="p")}),
+    "can_use_tool": st.sampled_from([Approver(), Approver()]),
+    "mcp_servers": st.sampled_from(["alice", "bob"]).map(lambda who: {"a": StdioServer("a", env={"WHO": who})}),
+    "cwd": st.sampled_from([None, "/", Path("/tmp")]),
+}
+
+
+def _seen(values: dict[str, Any]) -> str:
+    """Return all that a fresh process would show; a callback shows which object it is."""
+    return repr({name: id(value) if callable(value) else value for name, value in values.items()})
+
+
+@given(one=st.fixed_dictionaries({}, optional=_FIELDS), other=st.fixed_dictionaries({}, optional=_FIELDS))
+def test_launches_that_differ_in_anything_differ_in_their_keys_or_settings(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """SES-133: and equal launches are the same."""
+
+    def key(values: dict[str, Any]) -> object:
+        launch = Launch.of(ClaudeAgentOptions(), cast(Any, values))
+        return launch.key, identity(owned(launch.settings))
+
+    empty: dict[str, Any] = dict.fromkeys(("model", "system_prompt", "permission_mode", "max_turns", "cwd"))
+    empty["env"] = {}
+    is_same = _seen({**empty, **dict(sorted(one.items()))}) == _seen({**empty, **dict(sorted(other.items()))})
+    assert (key(one) == key(other)) == is_same
 
 
 def _changes(value: Any, word: str) -> Iterator[Callable[[], object]]:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import psutil
@@ -258,6 +259,22 @@ async def test_replaced_servers_are_in_the_next_request_and_no_others(session: S
         results = await call(server, session, *names)
         assert sorted(tools_of(server)) == names
         assert not [result for result in results.values() if "rror" in result or "denied" in result]
+
+
+async def test_a_replacement_whose_caller_is_cancelled_spoils_no_later_one(
+    session: Session, server: LoopbackServer
+) -> None:
+    """SES-58: at whatever point; cut off in the middle, one in fifteen left a connected server without tools."""
+    chance, servers = Random(3), [named("again") for _ in range(3)]
+    for _ in range(60):
+        some: dict[str, McpServer] = {"again": chance.choice(servers)} if chance.random() < 0.8 else {}
+        replacing = asyncio.ensure_future(session.set_mcp_servers(some))
+        await asyncio.sleep(chance.uniform(0, 0.02))
+        replacing.cancel()
+        await asyncio.gather(replacing, return_exceptions=True)
+        [status] = await session.set_mcp_servers({"again": chance.choice(servers)})
+        assert [tool["name"] for tool in status.get("tools", [])] == ["again"]
+    assert "again says True" in str(await call(server, session, "mcp__again__again"))
 
 
 async def test_other_servers_stay_when_the_set_is_replaced(options: ClaudeAgentOptions, server: LoopbackServer) -> None:

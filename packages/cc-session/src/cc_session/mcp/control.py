@@ -56,7 +56,19 @@ class McpControl:
     async def replace(
         self, servers: WireServers, *, require: bool, loop: asyncio.AbstractEventLoop | None
     ) -> list[McpServerStatus]:
-        """Replace the servers that were sent before, and wait until the new ones are ready."""
+        """Replace the servers that were sent before, and wait until the new ones are ready.
+
+        The replacement is completed also if the caller is cancelled: the CLI would take a server that comes while
+        another one of its name still connects for failed.
+        """
+        task = asyncio.ensure_future(self._replace(servers, loop))
+        task.add_done_callback(_retrieve)
+        statuses = await asyncio.shield(task)
+        if require:
+            _check(statuses, is_named=True)
+        return statuses
+
+    async def _replace(self, servers: WireServers, loop: asyncio.AbstractEventLoop | None) -> list[McpServerStatus]:
         deadline = time.monotonic() + self._connection.timeouts.mcp
         async with self._lock:
             if self._texts is not None:
@@ -78,8 +90,6 @@ class McpControl:
             if self._allows_tools and servers.configs:
                 allowed: list[JsonValue] = [server_rule(name) for name in servers.configs]
                 await self._request("apply_flag_settings", settings={"permissions": {"allow": allowed}})
-        if require:
-            _check(statuses, is_named=True)
         return statuses
 
     def has_other_texts(self, servers: WireServers) -> bool:
@@ -146,6 +156,12 @@ class McpControl:
         # Until servers are connected, or have failed, the CLI answers no other request.
         timeouts = self._connection.timeouts
         return await self._connection.request(subtype, fields, timeouts.mcp + timeouts.control)
+
+
+def _retrieve(task: "asyncio.Task[object]") -> None:
+    """Take the error of a replacement whose caller has gone."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _selected(statuses: list[McpServerStatus], names: Collection[str] | None) -> list[McpServerStatus]:
