@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, PermissionResultAllow, create_sdk_mcp_server, tool
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Hook, HookResult, Policy, PoolLimits, Question, Questions, Rule, Session, SessionPool
+from cc_session.hooks.calls import CallbackRunner, CallerGoneError
 from cc_types import JsonValue
 
 from .conftest import ask, calling, cancelled, results_of, use
@@ -65,6 +67,55 @@ async def test_a_lease_calls_its_own_callbacks_and_not_equal_ones_of_an_earlier_
             async with pool.lease(hooks=hooks) as session:
                 await session.run("Go.")
         assert pool.stats().starts == starts + 1
+
+
+def test_a_call_runs_on_the_loop_of_its_turn_s_caller_and_never_for_another() -> None:
+    """SES-93."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def look(_input: object) -> None:
+        loops.append(asyncio.get_running_loop())
+
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    threads = [threading.Thread(target=loop.run_forever, daemon=True) for loop in (first, second)]
+    for thread in threads:
+        thread.start()
+
+    async def call() -> None:
+        runner = CallbackRunner(None)
+        for loop, turn in ((first, "one"), (second, "two")):
+            runner.begin(loop)
+            await begin_turn(runner, turn)
+            await runner.call(turn, look, {})
+        await runner.call("one", look, {})
+        await runner.call(None, look, {})  # as an old CLI sends it
+        runner.leave()
+        await runner.call("one", look, {})
+        for turn in ("two", None, "three"):
+            with pytest.raises(CallerGoneError):
+                await runner.call(turn, look, {})
+        runner.begin(second)
+        await begin_turn(runner, "four")
+        await runner.call("four", look, {})
+        with pytest.raises(CallerGoneError):
+            await runner.call("two", look, {})
+        runner.leave_all()
+        for turn in ("one", "two", "four", None):
+            with pytest.raises(CallerGoneError):
+                await runner.call(turn, look, {})
+
+    asyncio.run(call())
+    assert loops == [first, second, first, second, first, second]
+    for loop, thread in zip((first, second), threads, strict=True):
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def begin_turn(runner: CallbackRunner, turn: str) -> None:
+    """Tell a runner of a turn's id, as the CLI does."""
+    [note] = runner.note_turns().hooks
+    assert await note(cast(Any, {"prompt_id": turn}), None, {"signal": None}) == {}
 
 
 async def test_a_form_of_a_server_that_an_abandoned_turn_has_called_is_declined(

@@ -15,7 +15,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Hook, HookResult, Session, Turn, TurnError, hook
-from cc_session.hooks.calls import CallbackRunner, CallerGoneError, for_the_cli
+from cc_session.hooks.calls import CallbackRunner, for_the_cli
 from cc_session.hooks.hook import OnError
 
 from . import conftest
@@ -267,55 +267,6 @@ async def test_a_timeout_error_of_the_hook_itself_is_not_reported_as_late() -> N
     output = await answer(cast(Any, {"tool_input": {}}), None, {"signal": None})
     assert "look_up raised TimeoutError." in str(output)
     assert "a secret" not in str(output)
-
-
-def test_a_call_runs_on_the_loop_of_its_turn_s_caller_and_never_for_another() -> None:
-    """SES-93."""
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def look(_input: object) -> None:
-        loops.append(asyncio.get_running_loop())
-
-    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
-    threads = [threading.Thread(target=loop.run_forever, daemon=True) for loop in (first, second)]
-    for thread in threads:
-        thread.start()
-
-    async def call() -> None:
-        runner = CallbackRunner(None)
-        for loop, turn in ((first, "one"), (second, "two")):
-            runner.begin(loop)
-            await begin_turn(runner, turn)
-            await runner.call(turn, look, {})
-        await runner.call("one", look, {})
-        await runner.call(None, look, {})  # as an old CLI sends it
-        runner.leave()
-        await runner.call("one", look, {})
-        for turn in ("two", None, "three"):
-            with pytest.raises(CallerGoneError):
-                await runner.call(turn, look, {})
-        runner.begin(second)
-        await begin_turn(runner, "four")
-        await runner.call("four", look, {})
-        with pytest.raises(CallerGoneError):
-            await runner.call("two", look, {})
-        runner.leave_all()
-        for turn in ("one", "two", "four", None):
-            with pytest.raises(CallerGoneError):
-                await runner.call(turn, look, {})
-
-    asyncio.run(call())
-    assert loops == [first, second, first, second, first, second]
-    for loop, thread in zip((first, second), threads, strict=True):
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-async def begin_turn(runner: CallbackRunner, turn: str) -> None:
-    """Tell a runner of a turn's id, as the CLI does."""
-    [note] = runner.note_turns().hooks
-    assert await note(cast(Any, {"prompt_id": turn}), None, {"signal": None}) == {}
 
 
 async def test_a_hook_failing_at_the_end_does_not_prolong_the_turn(shared: Shared, server: LoopbackServer) -> None:

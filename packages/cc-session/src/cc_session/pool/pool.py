@@ -62,8 +62,8 @@ class SessionPool:
 
     - `"uses"`, `"memory"`: it had reached `max_uses` or `max_rss_mb`;
     - `"idle"`, `"evicted"`: it had no lease for `idle_seconds`, or other options needed its place;
-    - `"tools"`: the model had called a built-in tool, or any tool if the options are not sealed, or with `questions`; the
-      CLI then keeps more than the conversation;
+    - `"tools"`: the model had called a built-in tool, or any tool if the options are not sealed or there are questions;
+      the CLI then keeps more than the conversation;
     - `"changed"`: the lease had made changes that cannot be undone: MCP servers, permissions, settings, and any effect
       of a prompt that is not verbatim;
     - `"fresh"`: the options resume a conversation or have a token budget;

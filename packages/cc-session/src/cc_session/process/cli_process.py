@@ -107,7 +107,7 @@ def memory_of(pids: Iterable[int]) -> dict[int, Memory]:
     """Return the memory of all processes that can be measured. It takes microseconds."""
     memories: dict[int, Memory] = {}
     for pid in pids:
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):  # such as without a free file descriptor
             # Not `memory_full_info()`: it takes 7 ms and stops the process meanwhile.
             info = psutil.Process(pid).memory_info()
             shared = getattr(info, "shared", 0)
