@@ -171,6 +171,23 @@ async def test_a_second_question_is_refused_and_the_first_is_answered(server: Lo
     assert [content[0]["text"] for _, content in received(server)] == ["One", "One", "Five"]
 
 
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        *((value, TypeError) for value in (None, 1, {}, b"text", ("text",), ["text"], [{"text": "no type"}])),
+        *((value, ValueError) for value in ("", " \n", "\u00a0", "\ufeff", [])),
+        ([{"type": "text", "text": "one"}, {"type": "text", "text": "\t"}], ValueError),
+    ],
+)
+async def test_a_prompt_that_says_nothing_is_refused_before_it_is_sent(
+    server: LoopbackServer, session: Session, content: Any, error: type[Exception]
+) -> None:
+    """SES-137: the CLI would answer it in its own words, ignore it, or wait for ever."""
+    await all_raise(error, session.run(content), session.add_user(content))
+    assert session.state == "idle"
+    assert server.requests == []
+
+
 async def test_content_that_is_no_json_is_refused_and_nothing_has_happened(
     server: LoopbackServer, session: Session
 ) -> None:

@@ -13,6 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from types import MethodType
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, HookMatcher
 
@@ -27,7 +28,7 @@ _PATH = type(Path())
 # Dataclasses of the SDK whose fields are plain values, containers and callables.
 _DEFINITIONS: set[type] = {AgentDefinition, ClaudeAgentOptions, HookMatcher}
 
-_reported: set[type] = set()
+_reported: WeakSet[type] = WeakSet()
 
 
 def value_class(cls: type[T]) -> type[T]:
