@@ -171,13 +171,13 @@ async def test_a_second_question_is_refused_and_the_first_is_answered(server: Lo
     assert [content[0]["text"] for _, content in received(server)] == ["One", "One", "Five"]
 
 
+NOT_CONTENT: list[Any] = [None, 1, {}, b"text", ("text",), ["text"], [{"text": "no type"}]]
+SAYING_NOTHING: list[Any] = ["", " \n", "\u00a0", "\ufeff", [], [{"type": "text", "text": "\t"}]]
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
-    [
-        *((value, TypeError) for value in (None, 1, {}, b"text", ("text",), ["text"], [{"text": "no type"}])),
-        *((value, ValueError) for value in ("", " \n", "\u00a0", "\ufeff", [])),
-        ([{"type": "text", "text": "one"}, {"type": "text", "text": "\t"}], ValueError),
-    ],
+    [*((value, TypeError) for value in NOT_CONTENT), *((value, ValueError) for value in SAYING_NOTHING)],
 )
 async def test_a_prompt_that_says_nothing_is_refused_before_it_is_sent(
     server: LoopbackServer, session: Session, content: Any, error: type[Exception]
