@@ -13,15 +13,16 @@ from cc_types import APIError
 
 from .api_data import THINKING, text
 
-JPEG = base64.b64encode(b"\xff\xd8\xff and more ").decode()
+NO_JPEG = base64.b64encode(b"\xff\xd8\xff and more ").decode()
+GIF = base64.b64encode(b"GIF89a" + (2000).to_bytes(2, "little") + (1500).to_bytes(2, "little")).decode()
 
 
 def png_header(width: int, height: int) -> str:
-    data = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    data = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\x08\x02"
     return base64.b64encode(data).decode()
 
 
-PNG = png_header(2000, 2000)
+PNG = png_header(1932, 1932)
 
 
 def call(identity: str, **fields: Any) -> dict[str, Any]:
@@ -81,9 +82,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     ),
     "server tool without result": (["a", [SEARCH, text("x")], "b"], "call without result: s"),
     "answer begun": (["a", "I think"], "messages.1.role: "),
-    "JPEG": ([[image(JPEG, "image/jpeg")]], "messages.0.content.0.source: "),
+    "no JPEG": ([[image(NO_JPEG, "image/jpeg")]], "messages.0.content.0.source: "),
     "wide image": ([[image(png_header(2001, 1))]], "messages.0.content.0.source: "),
     "high image": ([[image(png_header(1, 2001))]], "messages.0.content.0.source: "),
+    "image in many patches": ([[image(png_header(1933, 1933))]], "messages.0.content.0.source: "),
     "no size": ([[image(png_header(0, 0))]], "messages.0.content.0.source: "),
     "large image": ([[image(png_header(9, 9) + "A" * 700_000)]], "messages.0.content.0.source: "),
     "image in an error": (
@@ -120,7 +122,7 @@ ACCEPTED: dict[str, list[Any]] = {
     "blank text beside other text of an answer": ["a", [text("\n\n"), text("x")], "b"],
     "thinking before a call": ["a", [THINKING, call("t")], [result("t")]],
     "search": ["a", [SEARCH, FOUND, text("x", citations=[WEB_CITATION])], "b"],
-    "image": [[image(PNG)]],
+    "image": [[image(PNG), image(GIF, "image/gif")]],
     "image by address": [[{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]],
     "image in a result": ["a", [call("t")], [result("t", [image(PNG)], is_error=False)]],
     "direct call": ["a", [call("t", caller={"type": "direct"})], [result("t")]],

@@ -70,7 +70,7 @@ async def test_calls_of_claude_codes_tools_are_native_parts(
     assert isinstance(text, TextPart)
     assert call.args_as_dict()["tool_name"] == "Read"
     assert "the secret is 42" in str(answer.content)
-    assert result.usage.requests == 1
+    assert result.usage.requests == 2
 
     async with agent.run_stream_events("What is the secret?") as events:
         started = [event.part.part_kind async for event in events if isinstance(event, PartStartEvent)]

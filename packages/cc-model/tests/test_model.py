@@ -85,7 +85,7 @@ def test_signatures_are_as_promised() -> None:
         )
         assert [*mine] == [*theirs], name
     toolsets = inspect.signature(ClaudeCodeModel.set_agent_toolsets).parameters
-    assert [*toolsets] == ["self", "toolsets", "server_name", "transport"]
+    assert [*toolsets] == ["self", "toolsets", "server_name", "transport", "max_turns"]
     assert toolsets["transport"].default == "auto"
     settings = {"pool", "env", "cwd", "cli_path", "timeouts"}
     assert settings <= {*inspect.signature(ClaudeCodeProvider).parameters}

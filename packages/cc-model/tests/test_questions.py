@@ -77,7 +77,7 @@ async def test_the_agent_s_program_answers_claude_in_its_own_loop(
     result = await agent.run("Paint it.")
     assert "Which colour?" in returned(result)
     assert "Blue" in returned(result)
-    assert (result.output, result.usage.requests, users) == ("Done.", 1, ["Ada"])
+    assert (result.output, result.usage.requests, users) == ("Done.", 2, ["Ada"])
     async with agent.run_stream("Paint it.") as stream:
         assert await stream.get_output() == "Done."
     assert users == ["Ada", "Ada"]

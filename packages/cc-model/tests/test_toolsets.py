@@ -77,7 +77,7 @@ async def test_tools_run_in_the_agents_loop_and_are_native_parts(
     assert bank.loop is asyncio.get_running_loop()
     assert bank.thread == threading.current_thread().name
     assert [tool["name"] for tool in shared_api.requests[0]["tools"]] == ["mcp__pydantic_tools__balance"]
-    assert result.usage.requests == 1
+    assert result.usage.requests == 2
 
     _, response = result.all_messages()
     assert [type(part) for part in response.parts] == [TextPart, NativeToolCallPart, NativeToolReturnPart, TextPart]

@@ -7,10 +7,14 @@ that the CLI's history would change. Pure functions.
 
 import base64
 import binascii
+import io
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
+
+import imagesize  # pyright: ignore[reportMissingTypeStubs] - typed in its source, without a marker
 
 from cc_session.internals import Login
 from cc_types import JsonValue
@@ -31,11 +35,17 @@ _SERVER_NAME = "caller"
 # Fields that the CLI sends to the API for an MCP server's tool.
 _TOOL_FIELDS = frozenset({"cache_control", "description", "input_schema", "name", "type"})
 
-# Above these limits the CLI scales an image down. Only in PNG is the size near the beginning.
+# Above these limits the CLI scales an image down; by patches, in which newer models see it, for these models only.
 _MAX_IMAGE_BYTES = 512_000
 _MAX_IMAGE_SIDE = 2000
-_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_PNG_HEADER_LENGTH = 32  # in base64: 24 bytes, with width and height in the last eight
+_MAX_IMAGE_PATCHES = 4784
+_PATCH_SIDE = 28
+_IMAGE_BEGINNINGS = {
+    "image/gif": b"GIF8",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/webp": b"RIFF",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +235,9 @@ def _in_block(role: str, block: Block) -> str | None:
         case {"type": "text", "citations": [*citations]} if any(map(_is_dropped, citations)):
             return ".citations: Claude Code carries only web search citations back to the model"
         case {"type": "image"} if role == "user" and not keeps_size(block.get("source")):
-            return ".source: Claude Code's own loop carries images in base64 only as PNG, up to 2000 pixels and 512 kB"
+            return (
+                ".source: Claude Code's own loop carries images in base64 up to 2000 pixels, 3.7 megapixels and 512 kB"
+            )
         case {"type": "tool_use", "caller": caller} if caller not in (None, {"type": "direct"}):
             return ".caller: Claude Code carries only calls that the model made directly"
         case {"type": "tool_result", "content": [*parts]}:
@@ -269,12 +281,14 @@ def keeps_size(source: JsonValue) -> bool:
     """Return true if an image is verifiably small enough for the CLI to leave it unchanged."""
     if not isinstance(source, dict) or source.get("type") != "base64":
         return True
-    data = str(source.get("data", ""))
-    if source.get("media_type") != "image/png" or len(data) * 3 // 4 > _MAX_IMAGE_BYTES:
+    data, beginning = str(source.get("data", "")), _IMAGE_BEGINNINGS.get(str(source.get("media_type")))
+    if beginning is None or len(data) * 3 // 4 > _MAX_IMAGE_BYTES:
         return False
     try:
-        header = base64.b64decode(data[:_PNG_HEADER_LENGTH], validate=True)
+        image = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return False
-    width, height = int.from_bytes(header[16:20], "big"), int.from_bytes(header[20:24], "big")
-    return header.startswith(_PNG_SIGNATURE) and 0 < width <= _MAX_IMAGE_SIDE and 0 < height <= _MAX_IMAGE_SIDE
+    width, height = imagesize.get(io.BytesIO(image))  # pyright: ignore[reportUnknownMemberType]
+    patches = math.ceil(width / _PATCH_SIDE) * math.ceil(height / _PATCH_SIDE)
+    is_small = 0 < min(width, height) and max(width, height) <= _MAX_IMAGE_SIDE and patches <= _MAX_IMAGE_PATCHES
+    return image.startswith(beginning) and is_small
