@@ -1,14 +1,17 @@
 """pydantic-ai's `MCPServerTool`: Claude Code connects to the server and calls the tools there."""
 
 import asyncio
+import base64
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import uvicorn
 from mcp.server import MCPServer
+from mcp.types import AudioContent
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart
@@ -18,6 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from cc_session import HTTPServer, Policy, Rule
+
+SOUND = b"A sound that is in no file." * 9
 
 
 @dataclass
@@ -40,6 +45,10 @@ class Wiki:
         def delete(page: str) -> str:
             self.questions.append(f"delete {page}")
             return "gone"
+
+        @server.tool()
+        def listen() -> AudioContent:
+            return AudioContent(type="audio", data=base64.b64encode(SOUND).decode(), mime_type="audio/mpeg")
 
         application = cast(ASGIApp, server.streamable_http_app())
 
@@ -81,6 +90,10 @@ def calling(tool: str, **arguments: Any) -> Any:
     return respond
 
 
+def files_in(folder: str) -> list[bytes]:
+    return [path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()]
+
+
 def again(tool: str, arguments: dict[str, Any]) -> Any:
     """Repeat an approved call, and then say that it is done."""
     replies: list[Any] = [[{"type": "tool_use", "name": tool, "input": arguments}], "Gone."]
@@ -114,6 +127,18 @@ async def test_claude_code_connects_to_the_server_and_calls_it(loopback: Loopbac
     assert all("mcp_servers" not in body for body in loopback.requests)
     kinds = [block["type"] for message in loopback.requests[-1]["messages"] for block in message["content"]]
     assert kinds == ["text", "tool_use", "tool_result", "text", "text"]
+
+
+async def test_a_sound_of_the_server_is_in_no_file(loopback: LoopbackServer, wiki: Wiki) -> None:
+    """MODEL-83: the model is told so."""
+    loopback.respond = calling("mcp__wiki__listen")
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+        agent = Agent(
+            ClaudeCodeModel(provider=provider), capabilities=[NativeTool(MCPServerTool(id="wiki", url=wiki.url))]
+        )
+        assert "could not be saved to disk" in (await agent.run("Listen.")).output
+        texts = files_in(loopback.env()["CLAUDE_CONFIG_DIR"])
+    assert texts and not any(SOUND in text for text in texts)
 
 
 async def test_only_allowed_tools_of_the_server_can_be_called(loopback: LoopbackServer, wiki: Wiki) -> None:
@@ -157,4 +182,4 @@ async def test_calls_of_the_servers_tools_can_wait_for_an_approval(
     assert second.output == "Gone."
     assert wiki.questions == ["delete Home"]
     names = [sorted(tool["name"] for tool in body["tools"]) for body in loopback.requests]
-    assert names == [["mcp__wiki__ask", "mcp__wiki__delete"]] * 3
+    assert names == [["mcp__wiki__ask", "mcp__wiki__delete", "mcp__wiki__listen"]] * 3

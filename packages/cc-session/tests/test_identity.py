@@ -222,7 +222,7 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     ),
     "agents": st.sampled_from(["A.", "B."]).map(lambda text: {"a": AgentDefinition(description=text, prompt="p")}),
     "can_use_tool": st.sampled_from([Approver(), Approver()]),
-    "mcp_servers": st.sampled_from(["alice", "bob"]).map(lambda who: {"a": StdioServer("a", env={"WHO": who})}),
+    "mcp_servers": st.sampled_from(["alice", "bob"]).map(lambda who: {"a": StdioServer(who)}),
     "cwd": st.sampled_from([None, "/", Path("/tmp")]),
 }
 

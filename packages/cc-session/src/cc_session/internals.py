@@ -23,12 +23,14 @@ from .pool.worker import PooledSession, Worker
 from .process.connection import LoginResult, unreachable
 from .process.options import (
     CLOUD_VARIABLES,
+    NO_RESULT_FILES_ENV,
     Login,
     api_address,
     api_origin,
     api_url,
     bundled_cli,
     check_paths,
+    config_folder,
     find_cli,
     login_advice,
     login_of,
@@ -37,10 +39,10 @@ from .process.options import (
 from .process.transport import SettingValues, variable
 
 __all__ = [
-    "CLOUD_VARIABLES", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease", "Login", "LoginResult",
-    "PoolCore", "PoolOwner", "PooledSession", "SettingValues", "Worker", "api_address", "api_origin", "api_url",
-    "bundled_cli", "calling_freely", "check_length", "check_paths", "check_server_name", "find_cli", "is_known_tool",
-    "is_mcp_name", "login_advice", "login_of", "mcp_name", "on_background", "owned", "refuse_keywords",
-    "run_on_background", "server_rule", "split_mcp_name", "start_on_background", "tell_background", "unreachable",
-    "value_class", "variable", "without_login",
+    "CLOUD_VARIABLES", "NO_RESULT_FILES_ENV", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease",
+    "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession", "SettingValues", "Worker", "api_address",
+    "api_origin", "api_url", "bundled_cli", "calling_freely", "check_length", "check_paths", "check_server_name",
+    "config_folder", "find_cli", "is_known_tool", "is_mcp_name", "login_advice", "login_of", "mcp_name",
+    "on_background", "owned", "refuse_keywords", "run_on_background", "server_rule", "split_mcp_name",
+    "start_on_background", "tell_background", "unreachable", "value_class", "variable", "without_login",
 ]  # fmt: skip

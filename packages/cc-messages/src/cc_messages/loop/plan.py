@@ -20,12 +20,14 @@ from typing_extensions import override
 
 from cc_session import Ask, Content, McpServer, McpServerFailedError, Policy, Questions, Verdict
 from cc_session.internals import (
+    NO_RESULT_FILES_ENV,
     PLAIN_NAMES_ENV,
     Launch,
     PooledSession,
     SettingValues,
     Worker,
     calling_freely,
+    config_folder,
     is_mcp_name,
     server_rule,
 )  # fmt: skip
@@ -47,6 +49,8 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 # The plugin's name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
+
+_SHELLS = frozenset({"Bash", "PowerShell"})
 
 
 class _Narrowed(Policy):
@@ -86,7 +90,7 @@ class LoopPlan(RequestPlan):
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         resources.push_async_callback(self._stop)
         if self._key is not None:
-            limit = options.max_turns  # which the session's own limit of one call does not mean here
+            limit = options.max_turns  # the session's own limit of one call is not meant here
             options = replace(calling_freely(options, self._key.name), max_turns=limit)
         # The servers come with the first request.
         launch = replace(launch, mcp_servers={}, describes_tools=self._own_tools is not None)
@@ -226,8 +230,11 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
     if not _IN_BARE_MODE.issuperset(own_tools.names):
         options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
     folder = own_tools.cwd or options.cwd
+    # A shell's long output, which the CLI would otherwise cut without a word, goes to a file that the model can read.
+    keeps_results = not own_tools.mcp_servers or not _SHELLS.isdisjoint(own_tools.names)
     return replace(
         options,
+        env=dict(options.env) if keeps_results else {**options.env, **NO_RESULT_FILES_ENV},
         tools=[name for name in own_tools.names if not is_mcp_name(name)],
         allowed_tools=[*options.allowed_tools, *own_tools.tools, *map(server_rule, own_tools.mcp_servers)],
         cwd=None if folder is None else os.path.abspath(folder),
@@ -242,7 +249,7 @@ def _with_skills(
     if not own_tools.skills:
         return options
     # Under the working folder, and in the user's configuration; the first place that has a skill wins.
-    config = {**os.environ, **options.env}.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+    config = config_folder(options.env)
     settings = [config] if options.cwd is None else [Path(options.cwd) / ".claude", config]
     places = [Path(folder) / "skills" for folder in settings]
     skills = {_skill(name, places) for name in own_tools.skills}

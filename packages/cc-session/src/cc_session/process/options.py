@@ -114,10 +114,20 @@ def login_of(env: Mapping[str, str]) -> Login:
     return Login.GATEWAY if bearer else Login.SUBSCRIPTION
 
 
+NO_RESULT_FILES_ENV: Mapping[str, str] = {"CLAUDE_CODE_PROJECT_DIR_NAME": "cc-session-keeps-no-results"}
+"""Variables with which Claude Code tells the model that it could not save a result, and writes no file."""
+
+
 def without_login(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env`, with all other login and request variables made empty: for MCP servers and other logins' CLIs."""
     names = (*_NOT_FOR_OTHERS, *(name for name in _CONTAINER_LOGINS if name in os.environ))
     return {**dict.fromkeys(names, ""), **env}
+
+
+def config_folder(env: Mapping[str, str]) -> Path:
+    """Return Claude Code's configuration folder with `env` on top of this process's environment."""
+    values = {**os.environ, **env}
+    return Path(values.get("CLAUDE_CONFIG_DIR") or Path(values.get("HOME") or Path.home(), ".claude"))
 
 
 async def wait_for_renewal(env: Mapping[str, str]) -> None:
@@ -126,10 +136,9 @@ async def wait_for_renewal(env: Mapping[str, str]) -> None:
     Killed meanwhile, it would have used up the refresh token, which is valid once, for nothing. It holds a lock, and
     touches it every five seconds. Measured on CLI 2.1.329.
     """
-    values = {**os.environ, **env}
-    folder = values.get("CLAUDE_CONFIG_DIR") or Path(values.get("HOME") or Path.home(), ".claude")
+    lock = config_folder(env) / ".oauth_refresh.lock"
     with suppress(OSError):  # there is no lock
-        while time.time() - Path(folder, ".oauth_refresh.lock").stat().st_mtime < _LOCK_SECONDS:  # noqa: ASYNC110, ASYNC240
+        while time.time() - lock.stat().st_mtime < _LOCK_SECONDS:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 

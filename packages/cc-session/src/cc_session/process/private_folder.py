@@ -18,7 +18,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 from ..errors import CLIConnectionError
-from .options import Login, is_sealed, login_of, without_login
+from .options import NO_RESULT_FILES_ENV, Login, config_folder, is_sealed, login_of, without_login
 from .process_tree import MARK
 
 # In this folder the CLI logs MCP servers, with arguments and results of failed calls, in files that every user can read
@@ -47,11 +47,17 @@ class PrivateFolder:
             # The login is not in the user's configuration, so the process does not need it. The CLI would also send a
             # key in it to a gateway.
             default["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
+        env = {**default, **options.env, **own}
+        if NO_RESULT_FILES_ENV.items() <= env.items():
+            # A file in the place of the folder with files of results, which can outlive the process. CLI 2.1.329.
+            place = config_folder(env) / "projects" / "".join(NO_RESULT_FILES_ENV.values())
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.touch(mode=0o600)
         options = self._with_prompt_file(options)
         cwd = options.cwd or self._working_folder(options)
         return replace(
             options,
-            env={**default, **options.env, **own},
+            env=env,
             cwd=cwd,
             settings=self._settings(options, cwd),
             sandbox=None,
