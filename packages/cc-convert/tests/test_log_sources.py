@@ -27,8 +27,7 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts"
 def tree(maker: Maker, tmp_path: Path) -> Path:
     """Return three sessions: in a folder, packed, and in a file named like a folder."""
     for number, name in enumerate(("p/a.jsonl", "p/q/b.ndjson", "c.jsonl.gz")):
-        log = maker(f"s{number}")
-        log.answer()
+        (log := maker(f"s{number}")).answer()
         log.write(tmp_path / "tree" / name)
     packed = tmp_path / "tree" / "c.jsonl.gz"
     packed.write_bytes(gzip.compress(packed.read_bytes()))

@@ -26,15 +26,7 @@ from claude_agent_sdk import AgentDefinition, Message
 
 from cc_ipc import ToolSchema
 from cc_session import McpServer, Policy, Questions
-from cc_session.internals import (
-    TOOL_META,
-    check_paths,
-    check_server_name,
-    is_known_tool,
-    mcp_name,
-    owned,
-    value_class,
-)  # fmt: skip
+from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name, owned
 from cc_types import APIError, JsonValue, LimitWindow, RateLimits
 
 logger = logging.getLogger(__name__)
@@ -179,7 +171,6 @@ class CLITools:
             )
 
 
-@value_class
 @dataclass(frozen=True, slots=True)
 class ToolServerKey:
     """Name, transport and tools of an MCP server; two requests with equal keys can use one server."""

@@ -1,7 +1,7 @@
 """Parts of sessions and pools for packages on top, such as cc-messages. Not public: names may change in any release."""
 
 from .background import on_background, run_on_background, start_on_background, tell_background
-from .identity import owned, value_class
+from .identity import owned
 from .limits import refuse_keywords
 from .mcp.servers import (
     PLAIN_NAMES_ENV,
@@ -44,5 +44,5 @@ __all__ = [
     "api_origin", "api_url", "bundled_cli", "calling_freely", "check_length", "check_paths", "check_server_name",
     "config_folder", "find_cli", "is_known_tool", "is_mcp_name", "login_advice", "login_of", "mcp_name",
     "on_background", "owned", "refuse_keywords", "run_on_background", "server_rule", "split_mcp_name",
-    "start_on_background", "tell_background", "unreachable", "value_class", "variable", "without_login",
+    "start_on_background", "tell_background", "unreachable", "variable", "without_login",
 ]  # fmt: skip

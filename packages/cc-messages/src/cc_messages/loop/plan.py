@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -221,7 +221,7 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
         builder.launch(options, partial(LoopPlan, server, own_tools, builder.abilities)),
         tool_server=server,
         mcp_servers=dict(own_tools.mcp_servers) if own_tools is not None and own_tools.mcp_servers else None,
-        loop_key=(key_server, own_tools and own_tools.key),
+        loop_key=(key_server and astuple(key_server), own_tools and own_tools.key),
     )
 
 
