@@ -42,7 +42,7 @@ _BARE = "CLAUDE_CODE_SIMPLE"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 # Hooks in settings files and plugins are programs that can change a call's input, or permit the call, after the policy
-# has decided; and the CLI calls no hook for commands in a skill or a slash command.
+# has decided; and older CLIs call no hook for commands in a skill or a slash command.
 _POLICY_SETTINGS: dict[str, JsonValue] = {"disableAllHooks": True, "disableSkillShellExecution": True}
 
 # Tools that the CLI offers to the model as soon as it can ask for permissions.
