@@ -24,7 +24,8 @@ from claude_agent_sdk import ClaudeAgentOptions, SystemMessage
 
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeProvider
-from cc_session import Session
+from cc_session import Session, sealed_options
+from cc_session.process.private_folder import OF_A_HOST
 from commands import finish, run, wheel
 from workspace import ROOT, markdown_table, workspace_pins
 
@@ -37,12 +38,11 @@ Facts = dict[str, dict[str, str]]
 
 LOGINS: tuple[Login, ...] = ("api-key", "oauth", "vertex", "bedrock")
 STATUSES = (400, 401, 403, 404, 413, 429, 500, 529)
+VARIABLES = "environment variables"
 IN_THE_PROGRAM = {
     "control messages and events": rb'subtype(?::[\w$]+\(|===?)"(\w+)"',
     "options": rb'\.(?:option|addOption)\((?:new [\w$]+\()?"(?:-\w, ?)?(--[a-z0-9-]+)',
-    "environment variables": (
-        rb"\b(?:process\.env\.|[\w$]{1,3}\.(?=CLAUDE|ANTHROPIC_|DISABLE_|ENABLE_))([A-Z][A-Z0-9_]{3,})\b"
-    ),
+    VARIABLES: (rb"\b(?:process\.env\.|[\w$]{1,3}\.(?=CLAUDE|ANTHROPIC_|DISABLE_|ENABLE_))([A-Z][A-Z0-9_]{3,})\b"),
 }
 # Prints the SDK's names: options with types, hook events, exports.
 OF_THE_SDK = """
@@ -72,10 +72,18 @@ LONGEST = 160
 def in_the_program(cli: Path) -> Facts:
     """Return the names in the CLI's program text."""
     with cli.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
-        return {
-            subject: dict.fromkeys((name.decode() for name in re.findall(pattern, program)), "")
-            for subject, pattern in IN_THE_PROGRAM.items()
-        }
+        found = {subject: {*re.findall(pattern, program)} for subject, pattern in IN_THE_PROGRAM.items()}
+    return {
+        subject: {name: treatment(name) if subject == VARIABLES else "" for name in map(bytes.decode, names)}
+        for subject, names in found.items()
+    }
+
+
+def treatment(variable: str) -> str:
+    """Return what happens to a variable of this process in a sealed one (`docs/reference/environment.md`)."""
+    if variable in sealed_options().env:
+        return "set"
+    return "cleared" if OF_A_HOST.match(variable) else "passed"
 
 
 async def of_the_sdk(folder: Path) -> Facts:

@@ -42,6 +42,9 @@ def test_the_program_text_has_the_names_that_this_project_uses() -> None:
     """Otherwise the comparison would not notice that one has gone."""
     found = in_the_program(Path(bundled_cli()))
     options = sealed_options(env={"ANTHROPIC_API_KEY": "key"})
-    assert {"CLAUDE_CODE_EXTRA_BODY", *options.env} <= found["environment variables"].keys()
+    variables = found["environment variables"]
+    assert {"CLAUDE_CODE_EXTRA_BODY", *options.env} <= variables.keys()
+    some = ("CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_REMOTE", "CLAUDE_CODE_SHELL", "ANTHROPIC_BASE_URL")
+    assert [variables[name] for name in some] == ["set", "cleared", "passed", "passed"]
     assert {f"--{name}" for name in options.extra_args} <= found["options"].keys()
     assert {"initialize", "interrupt", "set_model", "mcp_set_servers"} <= found["control messages and events"].keys()

@@ -315,8 +315,7 @@ class ControlTransport(Transport):
     async def write(self, data: str) -> None:
         self.observer.sent(data)
         if self.dialogs and data.startswith(_CONTROL_REQUEST):
-            initialize = '"subtype": "initialize"'
-            kinds = json.dumps([*self.dialogs])
+            initialize, kinds = '"subtype": "initialize"', json.dumps([*self.dialogs])
             data = data.replace(initialize, f'{initialize}, "supportedDialogKinds": {kinds}', 1)
         try:
             await self.inner.write(data)
