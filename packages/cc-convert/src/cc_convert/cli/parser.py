@@ -139,6 +139,12 @@ def _number_from(least: int) -> Callable[[str], int]:
     return number
 
 
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"\d{1,6}(\.\d*)?|\.\d+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return float(text)
+
+
 def _origin(text: str) -> tuple[str, str]:
     """Parse HOST:PATH; the path must exist on this machine."""
     host, _, path = text.partition(":")
@@ -221,7 +227,9 @@ def _add_conversions(add: _Add) -> None:
 def _add_live(add: _Add) -> None:
     watch = add("watch", "show today and the current block, and keep them up to date")
     _add_sources(watch)
-    watch.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between refreshes (default: 2)")
+    watch.add_argument(
+        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="between refreshes (default: 2)"
+    )
     watch.add_argument("--once", action="store_true", help="show once")
     watch.add_argument("--tz", metavar="ZONE", help=_ZONE_HELP)
     _add_alerts(watch, "tell when a window or a cost of today is above a limit: '5h>80%%', 'day>$20'; may be repeated")
