@@ -61,7 +61,8 @@ class CommandParser(argparse.ArgumentParser):
             parsers = (self, *self.commands.values()) if match[2] else (self,)
             choices = [pair for parser in parsers for pair in parser.choices()]
             words = [word for options, values in choices for word in (options if match[2] else values)]
-            hint = did_you_mean(match[1] or match[2], words)
+            unknown = match[1] or match[2]
+            hint = "" if unknown in words else did_you_mean(unknown, words)  # another command has it
         super().error(f"{message}{hint}")
 
     def choices(self) -> Iterator[tuple[Sequence[str], list[str]]]:
@@ -132,7 +133,7 @@ def _by_and_sources(parser: CommandParser, words: list[str]) -> tuple[str, list[
 
 def _number_from(least: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
+        if not text.isdecimal() or len(text) > 9 or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number of {least} or more")
         return int(text)
 
