@@ -18,7 +18,7 @@ from claude_agent_sdk import PermissionResult, ToolPermissionContext
 from ..limits import checked_seconds
 from ..mcp.servers import is_mcp_name, mcp_name
 
-# Tools in CLI 2.1.71 to 2.1.330. A newer CLI may have others.
+# Tools in CLI 2.1.71 to 2.1.332. A newer CLI may have others.
 _TOOLS = (
     "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
     "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",

@@ -116,8 +116,7 @@ def login_of(env: Mapping[str, str]) -> Login:
 
 def without_login(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env`, with all other login and request variables made empty: for MCP servers and other logins' CLIs."""
-    names = (*_NOT_FOR_OTHERS, *(name for name in _CONTAINER_LOGINS if name in os.environ))
-    return {**dict.fromkeys(names, ""), **env}
+    return {**dict.fromkeys((*_NOT_FOR_OTHERS, *filter(os.environ.__contains__, _CONTAINER_LOGINS)), ""), **env}
 
 
 async def wait_for_renewal(env: Mapping[str, str]) -> None:
