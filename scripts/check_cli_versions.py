@@ -32,7 +32,7 @@ from workspace import ROOT, markdown_table, write_table
 
 sys.path.append(str(ROOT / "integration-tests" / "support"))
 
-from api_script import Reply, Respond, call, echo, steps, stopped, text
+from api_script import Reply, Respond, call, echo, steps, stopped, text, thought
 from both_ways import BothWays, Run
 from kept_texts import VARIANTS, differences
 from processes import at_rest
@@ -77,6 +77,7 @@ ANSWERS = {
     "pause_turn": stopped("pause_turn", text("Wait.")),
     "refusal": stopped("refusal", text("No.")),
     "empty": stopped("end_turn"),
+    "thinking alone": stopped("end_turn", thought("Hm.")),
     "no call": stopped("tool_use", text("I call.")),
 }
 # The answer's HTTP status, and the number of events before the connection breaks.

@@ -17,6 +17,7 @@ from soak import report
 from soak.faults import FAULTS, Room, enter_own_mounts, prepared, room
 from soak.report import Settings, Totals
 from soak.rest import Noise
+from soak.secrets import planted
 from soak.soak import KINDS, Soak, sampled
 
 # A limit that is common on many systems, and low enough that it is soon reached.
@@ -36,6 +37,8 @@ def parsed(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument("--only", dest="faults", nargs="+", choices=[*FAULTS], metavar="FAULT", help="faults to use")
     parser.add_argument("--round", dest="first_round", type=int, metavar="N", help="start with this round (default: 0)")
     parser.add_argument("--list", dest="only_lists", action="store_true", help="print all faults and cases, and exit")
+    secrets = "make N requests with planted secrets instead, and look where one can be read"
+    parser.add_argument("--secrets", type=int, metavar="N", help=secrets)
     settings = parser.parse_args(arguments, Settings())
     if min(settings.minutes, settings.at_once, settings.pool) <= 0:
         parser.error("--minutes, --at-once and --pool are positive")
@@ -49,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("Faults", *(f"  {name:13}  {fault.about}" for name, fault in FAULTS.items()), sep="\n")
         print("\nCases", *(f"  {name:13}  {kind.__doc__}" for name, kind in KINDS.items()), sep="\n")
         return 0
+    if settings.secrets:
+        return asyncio.run(_secrets(settings))
     enter_own_mounts(sys.argv)
     noise = Noise()
     noise.listen()
@@ -64,6 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     totals.judge_memory(settings.first_round)
     print(report.summary(settings, totals, disk))
     return 1 if totals.broken else 0
+
+
+async def _secrets(settings: Settings) -> int:
+    """Print the outcomes and where secrets can be read; return 1 if any can."""
+    found, outcomes = await planted(settings.secrets, settings.seed)
+    print(dict(outcomes.most_common()), *(f"{count} × {place}" for place, count in found.items()), sep="\n")
+    return 1 if found else 0
 
 
 async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals, noise: Noise) -> None:

@@ -35,6 +35,7 @@ class Settings:
     faults: Sequence[str] = tuple(FAULTS)
     first_round: int = 0
     only_lists: bool = False
+    secrets: int = 0
 
 
 @dataclass

@@ -29,3 +29,12 @@ def test_a_long_file_gives_a_reason_at_its_head() -> None:
     folders = ("packages", "scripts", "examples", "integration-tests")
     texts = {path: path.read_text("utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")}
     assert [path for path, text in texts.items() if text.count("\n") > LONG and REASON not in text[:LONG]] == []
+
+
+def test_a_command_names_no_private_function_to_its_user() -> None:
+    """argparse shows the name of a function that raises a `ValueError`."""
+    for path in ROOT.glob("packages/*/src/**/*.py"):
+        text = path.read_text("utf-8")
+        for function in re.findall(r"\btype=(_\w+)", text if "add_argument" in text or "argparse" in text else ""):
+            body = text.partition(f"def {function}(")[2].partition("\n\n\n")[0]
+            assert "ArgumentTypeError" in body, (path.name, function)

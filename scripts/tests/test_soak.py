@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,7 @@ from soak.api import FAILED, MARK, MixedUpError, marks_of, respond, scripted_api
 from soak.faults import CONNECTION, FAULTS, NO_DESCRIPTOR, TOOL, FaultRecord, Round, planned, room
 from soak.report import Settings, Totals, progress, summary
 from soak.rest import Noise, end_orphans, left_over, stable
+from soak.secrets import Watch
 from soak.soak import KINDS
 from soak.verdict import OTHER, RIGHT, Ended, Verdict, judge
 
@@ -265,3 +267,21 @@ def test_summary_has_the_figures_and_a_command_to_reproduce_violations() -> None
     printed = summary(SETTINGS, totals, "none")
     assert "uv run scripts/soak --seed 7 --round 4 --minutes 1 " in printed
     assert "  round 4: two" in printed
+
+
+def test_a_secret_is_found_in_what_others_can_read(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    for name, mode in (("private", 0o600), ("public", 0o640), ("planted-file-1", 0o600)):
+        (tmp_path / name).write_text("a planted-key-1", "utf-8")
+        (tmp_path / name).chmod(mode)
+    code = "import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, "planted-prompt-2"]) as process:
+        watch.look_once()
+        process.kill()
+    watch.look("the log", "planted-token-1, planted-token-2, planted-token-2")
+    assert watch.found == {
+        "planted-key in a file that others can read, public": 1,
+        "planted-file in the name of a file": 1,
+        "planted-prompt in a process title": 1,
+        "planted-token in the log": 2,
+    }

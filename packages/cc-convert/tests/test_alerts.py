@@ -161,7 +161,7 @@ def test_many_alerts_run_few_commands_at_once_and_long_names_fail_none(tmp_path:
     command.update(above)
     command.wait()
     assert len(output.read_text().split()) == 8
-    for _ in range(2):
-        command.update(above)
+    while not command.update(above):
         command.wait()
+    command.wait()
     assert len(output.read_text().split()) == 20

@@ -74,6 +74,8 @@ report --prices nowhere.json
 report --bogus
 report --until 9999-12-31
 report --jobs 0
+watch --interval nan
+watch --interval -1
 report nowhere.jsonl
 convert -o x.docx
 convert -o - --format parquet

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cc_convert.cli.output import write_output
 from cc_convert.log_files.cache import Cache
 from cc_convert.log_files.private_files import open_private, write_private
 
@@ -65,3 +66,13 @@ def test_a_cache_entry_that_others_can_write_counts_as_missing(tmp_path: Path) -
     assert cache.load("name") == (1, 2)
     os.chmod(cache.path_of("name"), 0o666)
     assert cache.load("name") is None
+
+
+def test_an_output_is_not_written_through_a_planted_link(tmp_path: Path) -> None:
+    """LOG-62"""
+    target = tmp_path / "another's"
+    target.write_text("kept")
+    (tmp_path / f"out.csv.{os.getpid()}").symlink_to(target)
+    with pytest.raises(OSError), write_output(str(tmp_path / "out.csv"), force=False) as file:
+        file.write("rows")
+    assert target.read_text() == "kept"

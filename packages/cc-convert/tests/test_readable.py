@@ -125,6 +125,7 @@ def test_every_report_marks_costs_that_lack_a_price(run: Run, log: Any) -> None:
         ("report projects --last 7d", "did you mean project?"),
         ("reprot", "did you mean report?"),
         ("report --fromat json", "did you mean --format?"),
+        ("watch --no-cache", "unrecognized arguments: --no-cache\n"),
         ("report --format jsn", "did you mean json?"),
         ("report --alert day=20", "'day=20' is not an alert"),
         ("report --alert 5h>20", "'5h>20' is not an alert"),

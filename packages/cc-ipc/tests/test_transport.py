@@ -13,7 +13,7 @@ from cc_ipc import IPCServer, TransportType, TransportUnavailableError, resolve_
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Versions that the package sees as installed."""
-    versions: dict[str, str] = {"claude-agent-sdk": "0.2.186", "mcp": "2.3.0"}
+    versions: dict[str, str] = {"claude-agent-sdk": "0.2.189", "mcp": "2.3.0"}
 
     def version(name: str) -> str:
         if name not in versions:

@@ -89,7 +89,7 @@ def test_port_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch
     assert errors.startswith(f"cc-loopback: cannot listen on port {port}: ")
 
 
-@pytest.mark.parametrize("port", ["-1", "65536", "http"])
+@pytest.mark.parametrize("port", ["-1", "65536", "http", "9" * 5000])
 def test_a_port_that_cannot_be_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([f"--port={port}"])

@@ -15,7 +15,7 @@ from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
 
-from .api_data import PNG, plain
+from .api_data import PNG, THINKING, plain
 from .client import Client, Response
 from .conftest import Connect
 
@@ -89,6 +89,18 @@ async def test_a_loop_is_told_as_one_answer(several: Client, transport: Transpor
     usage = answered.body["usage"]
     assert [usage[name] for name in names] == [70, 21, 12]
     assert [iteration["input_tokens"] for iteration in usage["iterations"]] == [10, 20, 40]
+
+
+async def test_claude_code_s_note_after_an_answer_of_thinking_reaches_no_other_request(
+    several: Client, transport: Transport
+) -> None:
+    """MSG-21: the CLI may begin an API call with a note of its own, whose answer nobody reads."""
+    several.answers(lambda body: "Unread." if "no visible output" in str(body) else [THINKING])
+    answered = await ask(several, add, transport)
+    assert (kinds(answered), answered.stop_reason) == (["thinking"], "end_turn")
+    several.answers(lambda body: "Done.")
+    assert (await ask(several, add, transport)).text == "Done."
+    assert plain(several.api.requests[-1]["messages"]) == [{"role": "user", "content": [says("Add.")]}]
 
 
 async def test_the_model_gets_the_tools_as_the_request_describes_them(several: Client, transport: Transport) -> None:

@@ -238,6 +238,7 @@ async def test_begun_in_the_terminal_and_continued_in_a_program(
     """MODEL-131, MODEL-132"""
     session = begin(shared_api, tmp_path)
     read = await from_claude_code(session, config_dir=config_of(shared_api))
+    assert ("1 × note of Claude Code's own" in read.left_out) == (begin is with_thinking_only)
     ask_claude(shared_api, tmp_path, "And then?", "--resume", session)
     in_terminal = conversation(shared_api.requests[-1])
     await Agent(model).run("And then?", message_history=read.messages)

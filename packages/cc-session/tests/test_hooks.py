@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import pytest
@@ -176,6 +177,44 @@ async def test_other_events_come_as_well(shared: Shared) -> None:
     await shared.turn(agent, then=[bash("exit 3")], **dict.fromkeys(events, look))
 
     assert sorted(inputs) == events
+
+
+async def test_a_command_in_a_skill_s_text_runs_only_if_its_hook_lets_it(
+    server: LoopbackServer, tmp_path: Path
+) -> None:
+    """SES-38, SES-40: a failing hook, a question and a changed input stop it, too."""
+    skill = tmp_path / ".claude" / "skills" / "greet"
+    skill.mkdir(parents=True)
+    commands = ("echo passes", "echo denied", "echo asked", "echo changed", "echo fails")
+    lines = "\n".join(f"!`{command}`" for command in commands)
+    (skill / "SKILL.md").write_text(f"---\nname: greet\ndescription: Greets.\n---\n{lines}\n", "utf-8")
+
+    @hook("PreSkillShellCommand", "Bash")
+    def check(input: Mapping[str, Any]) -> HookResult:
+        match input["tool_input"]["command"].split()[1]:
+            case "denied":
+                return HookResult.deny("Not this.")
+            case "asked":
+                return HookResult.ask("Really?")
+            case "changed":
+                return HookResult.allow(updated_input={"command": "true"})
+            case "fails":
+                raise RuntimeError("a secret")
+            case _:
+                return HookResult.no_opinion()
+
+    server.script([[{"type": "tool_use", "name": "Skill", "input": {"skill": "greet"}}], "Done."])
+    options = ClaudeAgentOptions(
+        cwd=tmp_path, env=server.env(), setting_sources=["project"], permission_mode="bypassPermissions"
+    )
+    async with await Session.open(options, hooks=[check]) as session:
+        await session.run("Go.")
+
+    text = str(server.requests[-1]["messages"][-1])
+    assert "\\n\\npasses\\n" in text
+    for words in ("Not this.", "Really?", "raised ValueError", "raised RuntimeError"):
+        assert words in text
+    assert text.count("not run: blocked by hook") == 4
 
 
 async def too_slow(input: PreToolUseHookInput) -> HookResult:

@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig, SandboxSettings
@@ -227,13 +228,27 @@ async def test_a_folder_that_cannot_be_deleted_now_goes_with_the_next_one(
     assert not files(temporary, "cc-session-*")
 
 
-async def test_no_inherited_variable_makes_it_a_remote_session(
-    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("login", ["api-key", "oauth"])
+async def test_no_inherited_variable_changes_a_request(
+    login: Literal["api-key", "oauth"], server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-27"""
-    for name in ("CLAUDE_CODE_REMOTE", "CLAUDE_CODE_REMOTE_SESSION_ID", "CLAUDE_CODE_REMOTE_ENVIRONMENT_TYPE"):
-        monkeypatch.setenv(name, "planted")
+    """SES-27: neither of a host nor of the user's own sessions; docs/reference/environment.md has all."""
+    options = sealed_options(env=server.env(login), model="claude-sonnet-5")
     async with await Session.open(options) as session:
         await ask(session, "Hello.")
-    assert "planted" not in str(server.calls[-1].headers)
-    assert not [name for name in server.calls[-1].headers if "remote" in name]
+    names = (
+        "API_KEY_FILE_DESCRIPTOR", "CLIENT_DATA_URL", "CONFIG_PROBE", "CONTAINER_ID", "GATEWAY_HINT_HEADERS",
+        "HOST_AUTH_ENV_VAR", "OAUTH_TOKEN_FILE_DESCRIPTOR", "PROVIDER_MANAGED_BY_HOST", "REMOTE", "REMOTE_SESSION_ID",
+        "REMOTE_ENVIRONMENT_TYPE", "SIMPLE", "SKILL_PROPOSALS", "USER_DELEGATED_SESSION_DIRECT_API",
+        "WEBSEARCH_CITATIONS", "WEBSOCKET_AUTH_FILE_DESCRIPTOR",
+    )  # fmt: skip
+    for name in names:
+        monkeypatch.setenv(f"CLAUDE_CODE_{name}", "1")
+    async with await Session.open(options) as session:
+        await ask(session, "Hello.")
+    calls = [call for call in server.calls if call.body]
+    before, after = (
+        (call.headers.keys(), re.sub(r"cc-session-\w+", "", str({**(call.body or {}), "metadata": None})))
+        for call in calls
+    )
+    assert after == before

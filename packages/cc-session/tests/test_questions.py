@@ -227,7 +227,7 @@ async def test_a_question_without_a_usable_answer_is_refused_in_words(
                 return None
 
     server.respond = calling(ASK, ORDER)
-    timeouts = Timeouts(question=0.5)
+    timeouts = Timeouts(question=0.5 if failure == "late" else 20)
     await turn(asking(options), Questions(answer), mcp_servers=form(), timeouts=timeouts)
     reasons = {
         "late": "no answer within 0.5 seconds",

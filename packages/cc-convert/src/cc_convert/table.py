@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, get_type_hints
 
 from .extras import need
+from .log_files.private_files import open_private
 from .log_files.rows import Row
 
 _TYPES: dict[object, tuple[str, str]] = {
@@ -41,7 +42,7 @@ def duckdb_with(rows: Iterable[Row], purpose: str) -> Generator[Any]:
     # Through a file, much faster than single values; only this user can read it.
     with tempfile.TemporaryDirectory() as folder, closing(duckdb.connect(":memory:")) as connection:
         path = os.path.join(folder, "rows.csv")
-        with open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
+        with open(path, "w", encoding="utf-8", errors="replace", newline="", opener=open_private) as file:
             csv.writer(file).writerows(map(values_of, rows))
         columns = {name: kind.upper() for name, (_, kind) in COLUMNS.items()}
         connection.execute(

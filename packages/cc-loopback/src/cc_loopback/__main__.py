@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text) <= _LAST_PORT:
+    if not text.isdecimal() or len(text) > 5 or int(text) > _LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LAST_PORT}")
     return int(text)
 

@@ -104,8 +104,7 @@ class TurnTimeoutError(ClaudeCodeError, TimeoutError):
     """True if a retry may succeed later, unchanged."""
 
     def __init__(self, *, limit: Literal["turn", "silence"], seconds: float, messages: Sequence[Message] = ()) -> None:
-        self.limit = limit
-        self.seconds = seconds
+        self.limit, self.seconds = limit, seconds
         self.messages = tuple(messages)
         failure = "did not end" if limit == "turn" else "gave no sign of life"
         super().__init__(
@@ -132,8 +131,7 @@ class QueueTimeoutError(ClaudeCodeError, TimeoutError):
     """True if a retry may succeed later, unchanged."""
 
     def __init__(self, *, seconds: float, size: int, busy_seconds: Sequence[float], waiting: int) -> None:
-        self.seconds = seconds
-        self.size = size
+        self.seconds, self.size = seconds, size
         self.busy_seconds = tuple(sorted(busy_seconds, reverse=True))
         self.waiting = waiting
         longest = f", the longest for {self.busy_seconds[0]:.1f} seconds" if self.busy_seconds else ""

@@ -51,10 +51,11 @@ class AlertCommand:
         self._above = set[tuple[str, str]]()
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def update(self, excesses: Iterable[Excess]) -> None:
-        """Start the command for values that were not above their limits at the last call."""
+    def update(self, excesses: Iterable[Excess]) -> bool:
+        """Start the command for values that were not above their limits at the last call; return true if for all."""
         now = {(excess.alert.text, excess.key): excess for excess in excesses}
         self._running = [process for process in self._running if process.poll() is None]
+        wanted = len(now)
         for key, excess in list(now.items()):
             if self._command and key not in self._above:
                 if len(self._running) == _MOST_COMMANDS:
@@ -69,6 +70,7 @@ class AlertCommand:
                 )  # fmt: skip
                 self._running.append(process)
         self._above = set(now)
+        return len(now) == wanted
 
     def wait(self) -> None:
         """Wait for the commands."""

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TextIO, TypeAlias
 
 from ..extras import has_extra, need
+from ..log_files.private_files import open_private
 
 Table: TypeAlias = Sequence[Sequence[str]]
 """Rows with cells; the first row has the headings."""
@@ -38,7 +39,8 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     target, as_device = os.path.realpath(path), is_device(path)
     written = target if as_device else f"{target}.{os.getpid()}"
     try:
-        file = open(written, "w", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
+        opener = partial(os.open, mode=0o600) if as_device else open_private
+        file = open(written, "w", encoding="utf-8", newline="", opener=opener)
     except OSError as error:
         # The user knows the file by its own name.
         folder = os.path.dirname(path)

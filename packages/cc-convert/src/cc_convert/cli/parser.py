@@ -61,7 +61,8 @@ class CommandParser(argparse.ArgumentParser):
             parsers = (self, *self.commands.values()) if match[2] else (self,)
             choices = [pair for parser in parsers for pair in parser.choices()]
             words = [word for options, values in choices for word in (options if match[2] else values)]
-            hint = did_you_mean(match[1] or match[2], words)
+            unknown = match[1] or match[2]
+            hint = "" if unknown in words else did_you_mean(unknown, words)  # another command has it
         super().error(f"{message}{hint}")
 
     def choices(self) -> Iterator[tuple[Sequence[str], list[str]]]:
@@ -132,11 +133,17 @@ def _by_and_sources(parser: CommandParser, words: list[str]) -> tuple[str, list[
 
 def _number_from(least: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
+        if not text.isdecimal() or len(text) > 9 or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number of {least} or more")
         return int(text)
 
     return number
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"\d{1,6}(\.\d*)?|\.\d+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return float(text)
 
 
 def _origin(text: str) -> tuple[str, str]:
@@ -221,7 +228,9 @@ def _add_conversions(add: _Add) -> None:
 def _add_live(add: _Add) -> None:
     watch = add("watch", "show today and the current block, and keep them up to date")
     _add_sources(watch)
-    watch.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between refreshes (default: 2)")
+    watch.add_argument(
+        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="between refreshes (default: 2)"
+    )
     watch.add_argument("--once", action="store_true", help="show once")
     watch.add_argument("--tz", metavar="ZONE", help=_ZONE_HELP)
     _add_alerts(watch, "tell when a window or a cost of today is above a limit: '5h>80%%', 'day>$20'; may be repeated")

@@ -68,6 +68,8 @@ def run(options: Namespace) -> int:
                 say_alerts(excess for excess in above if excess.message not in alerted)
                 alerted = [excess.message for excess in above]
             if options.once:
+                while not command.update(above):
+                    command.wait()
                 command.wait()
                 return FINDINGS if above else OK
             time.sleep(max(_LEAST_INTERVAL, options.interval))

@@ -21,6 +21,11 @@ class AssistantMessageLike(Protocol):
         """The content blocks."""
         ...
 
+    @property
+    def model(self) -> str:
+        """The model's name, which a user's message does not have."""
+        ...
+
 
 def is_json_object(value: object) -> TypeGuard[dict[str, object]]:
     """Return true if a value is a JSON object."""

@@ -1,7 +1,7 @@
 """The abilities of a CLI that requests need, probed when its first process has started.
 
 Version numbers are not used. A probe asks the process, never the API; all of it takes some 15 ms. Without the first
-ability no request works; without the others requests are slower. Measured on CLI 2.1.71 to 2.1.330.
+ability no request works; without the others requests are slower. Measured on CLI 2.1.71 to 2.1.332.
 """
 
 import logging

@@ -8,7 +8,7 @@ with another log format only gives less. Lives on the background loop.
 Only calls with the current request's number count: lines for an earlier request may come late. The number is set on a
 process with the request's parameters, as the milliseconds in the API client's time limit. The client logs that limit at
 each call, so a call with another number was made with another request's parameters; the API gets it in whole seconds.
-Measured on CLI 2.1.81 to 2.1.330, with an API key, an OAuth token, Vertex AI and Bedrock.
+Measured on CLI 2.1.81 to 2.1.332, with an API key, an OAuth token, Vertex AI and Bedrock.
 """
 
 import asyncio

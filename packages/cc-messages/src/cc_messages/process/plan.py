@@ -11,7 +11,7 @@ The prompt's computed length depends on the CLI and on the login: up to 22 token
 subscription and a CLI that sends its version (2.1.306 and newer) 243 to 341, because of a message about the machine
 that the API never gets. A mark that is too small stops the prompt itself, before any API call, so it is increased in
 steps until the prompt passes. A step is smaller than the 22 tokens that the CLI would add. Measured on 14 CLIs from
-2.1.71 to 2.1.330.
+2.1.71 to 2.1.332.
 
 A second call that is not prevented: the CLI retries a request that got a 404 without streaming, and one that got a 401
 with a login; up to 2.1.191 also one with a connection error. It is cancelled when it is seen, and its answer goes to no

@@ -1,5 +1,7 @@
 """The versions of the CLI that are exact with each login, oldest first; written by `scripts/check_cli_versions.py`."""
 
+__all__ = ["TESTED_CLIS"]
+
 TESTED_CLIS = (
     "2.1.139",
     "2.1.176",
@@ -10,5 +12,5 @@ TESTED_CLIS = (
     "2.1.275",
     "2.1.306",
     "2.1.329",
-    "2.1.330",
+    "2.1.332",
 )

@@ -228,7 +228,7 @@ def _visible(entry: _Entry) -> _Entry:
             return {**entry, "type": "user", "message": {"role": "user", "content": prompt}}
         case {"type": "system", "subtype": "local_command", "content": str(output)}:
             return {**entry, "type": "user", "message": {"role": "user", "content": output}}
-        case {"type": "user", "isMeta": True}:
+        case {"type": "user", "isMeta": True} if not entry.get("ownNote"):
             return {**entry, "isMeta": False}
         case _:
             return entry
@@ -261,6 +261,8 @@ def kinds_left_out(leaf: str, by_uuid: Mapping[str, SessionStoreEntry]) -> Itera
                 yield f"attachment {kind}"
             case {"type": "system", "subtype": kind} if kind != "compact_boundary":
                 yield f"entry {kind}"
+            case {"type": "user", "ownNote": True}:  # sent as a reminder
+                yield "note of Claude Code's own"
             case _:
                 pass
 

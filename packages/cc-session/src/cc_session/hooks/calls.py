@@ -58,7 +58,7 @@ _TURNS_REMEMBERED = 10_000
 _CLI_WAITS_LONGER_SECONDS = 2.0
 
 # Events with a decision field in `hookSpecificOutput`; elsewhere deny is sent as `block`.
-_PERMISSIONS = frozenset({"PreToolUse", "PreModelSwitch"})
+_PERMISSIONS = frozenset({"PreToolUse", "PreModelSwitch", "PreSkillShellCommand"})
 
 # Events where block makes the model continue; a hook that always fails would never let it end.
 _BLOCKED_TO_GO_ON = frozenset({"Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"})

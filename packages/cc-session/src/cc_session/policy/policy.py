@@ -21,7 +21,7 @@ from ..mcp.servers import is_mcp_name, mcp_name
 
 logger = logging.getLogger(__name__)
 
-# Tools in CLI 2.1.71 to 2.1.330. A newer CLI may have others.
+# Tools in CLI 2.1.71 to 2.1.332. A newer CLI may have others.
 _TOOLS = (
     "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
     "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",

@@ -67,8 +67,7 @@ class Processes:
 
     def busy_seconds(self) -> list[float]:
         """Return the seconds since the lease or reset of each process that is not clean."""
-        now = time.monotonic()
-        return [now - worker.since for worker in self.workers if worker.state != "idle"]
+        return [time.monotonic() - worker.since for worker in self.workers if worker.state != "idle"]
 
     def best_for(self, launch: Launch) -> Worker | None:
         """Return the clean process that serves `launch` with the fewest changes; of several, the last used."""

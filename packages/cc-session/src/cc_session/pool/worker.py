@@ -92,7 +92,7 @@ class Changes:
 
     The control request `set_model` has a field for the system prompt, which the CLI calls internal. The CLI sends the
     new prompt from the next turn on, if it keeps no snapshot of the first; the SDK has an option for that. Measured on
-    CLI 2.1.81 to 2.1.330, with an API key and an OAuth token: 2.1.214 and newer take prompts, versions up to 2.1.212
+    CLI 2.1.81 to 2.1.332, with an API key and an OAuth token: 2.1.214 and newer take prompts, versions up to 2.1.212
     only at the start. A CLI that takes prompts refuses an empty prompt; others ignore the field. A CLI without
     `set_cwd` refuses the request.
     """

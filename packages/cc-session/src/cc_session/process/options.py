@@ -120,8 +120,7 @@ NO_RESULT_FILES_ENV: Mapping[str, str] = {"CLAUDE_CODE_PROJECT_DIR_NAME": "cc-se
 
 def without_login(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env`, with all other login and request variables made empty: for MCP servers and other logins' CLIs."""
-    names = (*_NOT_FOR_OTHERS, *(name for name in _CONTAINER_LOGINS if name in os.environ))
-    return {**dict.fromkeys(names, ""), **env}
+    return {**dict.fromkeys((*_NOT_FOR_OTHERS, *filter(os.environ.__contains__, _CONTAINER_LOGINS)), ""), **env}
 
 
 def config_folder(env: Mapping[str, str]) -> Path:
@@ -220,6 +219,7 @@ _SEALED_ENV = {
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
     "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1", "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING": "1",
+    "CLAUDE_CODE_SKILL_PROPOSALS": "0", "CLAUDE_CODE_WEBSEARCH_CITATIONS": "0", "CLAUDE_CODE_SIMPLE": "0",
     # Unrequested traffic.
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",

@@ -6,6 +6,7 @@ prompt, the settings, and the MCP servers with their tokens.
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,11 @@ from .process_tree import MARK
 # and that stay. It reads the variable only at the start; macOS and Windows have other places. CLI 2.1.329.
 _CACHE = "XDG_CACHE_HOME" if sys.platform not in ("darwin", "win32") else None
 
+# A CLI that inherits one takes itself for a host's session: it adds headers, waits for a descriptor, or asks elsewhere.
+OF_A_HOST = re.compile(
+    r"CLAUDE_CODE_(CLIENT_DATA|CONFIG_PROBE|CONTAINER_|GATEWAY_HINT|HOST|PROVIDER_MAN|REMOTE|USER_DELEG|\w+_FILE_DESCR)"
+)
+
 # Folders that could not be deleted yet: a listing needs a file descriptor, and there may be none free.
 _to_be_deleted: set[Path] = set()
 
@@ -37,9 +43,8 @@ class PrivateFolder:
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
         """Return `options` for the command line, with the folder in use."""
-        # With such an inherited variable the CLI takes itself for a remote session's: it sends a header, and warns.
-        remote = {name: "" for name in os.environ if name.startswith("CLAUDE_CODE_REMOTE")}
-        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp")), **remote}
+        hosts = dict.fromkeys(filter(OF_A_HOST.match, os.environ), "")
+        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp")), **hosts}
         own = {MARK: str(self.path)}
         if _CACHE is not None:
             own[_CACHE] = str(self._folder("cache"))

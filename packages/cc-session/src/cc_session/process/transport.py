@@ -4,7 +4,7 @@ The CLI accepts more control requests than the SDK offers: this transport sends 
 answers from the SDK. A request is always sent whole and the answer always awaited, also if the caller was cancelled:
 the CLI has the new settings, or will have them. So a setting is unknown from the request until the CLI confirms it, and
 is sent again before the process is used. `Settings` is the only record, made from requests and answers: no caller can
-record a value without confirmation. The CLI carries out control requests in order (measured on CLI 2.1.81 to 2.1.330).
+record a value without confirmation. The CLI carries out control requests in order (measured on CLI 2.1.81 to 2.1.332).
 
 A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or a
 slash command. Control requests not in `_HARMLESS` count as side effects, except those for settings that can be set
@@ -315,8 +315,7 @@ class ControlTransport(Transport):
     async def write(self, data: str) -> None:
         self.observer.sent(data)
         if self.dialogs and data.startswith(_CONTROL_REQUEST):
-            initialize = '"subtype": "initialize"'
-            kinds = json.dumps([*self.dialogs])
+            initialize, kinds = '"subtype": "initialize"', json.dumps([*self.dialogs])
             data = data.replace(initialize, f'{initialize}, "supportedDialogKinds": {kinds}', 1)
         try:
             await self.inner.write(data)

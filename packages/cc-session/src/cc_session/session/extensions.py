@@ -42,7 +42,7 @@ _BARE = "CLAUDE_CODE_SIMPLE"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 # Hooks in settings files and plugins are programs that can change a call's input, or permit the call, after the policy
-# has decided; and the CLI calls no hook for commands in a skill or a slash command.
+# has decided; and older CLIs call no hook for commands in a skill or a slash command.
 _POLICY_SETTINGS: dict[str, JsonValue] = {"disableAllHooks": True, "disableSkillShellExecution": True}
 
 # Tools that the CLI offers to the model as soon as it can ask for permissions.
@@ -217,8 +217,7 @@ class Extensions:
         has_policy = self._setup.policy is not None
         allows_tools = self._breaks_seal and not has_policy
         in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
-        names_env = {**os.environ, **self.options.env}
-        texts = ToolTexts(has_plain_names=PLAIN_NAMES_ENV.items() <= names_env.items())
+        texts = ToolTexts(has_plain_names=PLAIN_NAMES_ENV.items() <= {**os.environ, **self.options.env}.items())
         kept = texts if self._setup.describes_tools else None
         self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools, texts=kept)
         if self._has_hooks:
