@@ -190,3 +190,26 @@ def test_an_archive_keeps_what_the_cli_has_deleted(run: Run, maker: Any, tmp_pat
     other = tmp_path / "other.jsonl"
     other.write_text("{}\n", "utf-8")
     assert run("convert", folder, "-o", other).code == 2
+
+
+def test_filters_hold_for_failures_times_and_sizes_of_tools(run: Run, log: Any) -> None:
+    """LOG-40: an answer that a filter leaves out has no calls."""
+    for model, failed in (("claude-sonnet-5", True), ("claude-opus-4-8", False)):
+        call = {"type": "tool_use", "id": f"toolu_{model}", "name": "Bash", "input": {}}
+        log.answer(content=[call], model=model)
+        log.user([{"type": "tool_result", "tool_use_id": call["id"], "content": "12345", "is_error": failed}])
+    path = str(log.write())
+    for words, expected in (
+        ([], (2, 1, 10)),
+        (["--model", "opus"], (1, 0, 5)),
+        (["--since", "2026-11-20T10:03"], (1, 0, 5)),
+    ):
+        [line] = run("report", "tool", "--format", "json", *words, path).json
+        assert (line["calls"], line["failures"], line["result_characters"]) == expected
+
+
+def test_texts_that_begin_alike_are_all_in_a_transcript(run: Run, log: Any) -> None:
+    """LOG-44"""
+    log.answer(content=[{"type": "text", "text": "And so on. " * 50 + word} for word in ("First.", "Second.")])
+    done = run("convert", "--format", "md", str(log.write()))
+    assert "First." in done.out and "Second." in done.out

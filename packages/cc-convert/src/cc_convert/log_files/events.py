@@ -44,16 +44,18 @@ class Event(NamedTuple):
     """Size of the model's context: at an answer, or before a compaction."""
     input: object = None
     """The tool call's input, any JSON value."""
+    message_id: str = ""
+    """The id of the message with the tool call."""
 
 
 def read_events(path: str) -> Iterator[Event]:
     """Yield a log's events, in order. Unreadable lines are skipped; reading the rows reports them."""
-    keys: set[tuple[str, str, str]] = set()
+    keys: set[int] = set()
     with open_log(path) as stream, suppress(DamagedLogError):
         for line in lines_of(stream):
             for event in (event for record in decode_line(line).records for event in events_of(record)):
                 # A fork or a resumed stream repeats events.
-                key = (event.kind, event.identity or event.text[:80], event.text[:200])
+                key = hash((event.kind, event.identity, event.text))
                 if event.kind in ("call", "result", "text", "thinking") and key in keys:
                     continue
                 keys.add(key)
@@ -96,7 +98,7 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
         elif kind in ("tool_use", "server_tool_use"):
             name, identity = (text_or_empty(block.get(field)) for field in ("name", "id"))
             value = block.get("input")
-            call = base._replace(kind="call", name=name, identity=identity, tokens=context)
+            call = base._replace(kind="call", name=name, identity=identity, tokens=context, message_id=base.identity)
             yield call._replace(text=_input_text(value), input=value)
 
 

@@ -38,9 +38,14 @@ class ToolLine:
 
 
 def tool_lines(rows: Iterable[Row], events: Iterable[Event]) -> list[ToolLine]:
-    """Return a line for each tool, the most called first, from priced rows and events in the same logs."""
+    """Return a line for each tool, the most called first, from priced rows, and events in their logs.
+
+    Calls of answers that are not among the rows do not count.
+    """
     lines: dict[str, ToolLine] = {}
+    answers: set[str] = {""}
     for row in rows:
+        answers.add(row.message_id)
         for name in row.tools:
             line = lines.setdefault(name, ToolLine(name))
             line.calls += 1
@@ -50,7 +55,7 @@ def tool_lines(rows: Iterable[Row], events: Iterable[Event]) -> list[ToolLine]:
     called: dict[str, Event] = {}
     answered: set[str] = set()
     for event in events:
-        if event.kind == "call" and event.name in lines:
+        if event.kind == "call" and event.name in lines and event.message_id in answers:
             called.setdefault(event.identity, event)
         elif event.kind == "result" and (call := called.get(event.identity)) and event.identity not in answered:
             answered.add(event.identity)
