@@ -195,7 +195,7 @@ def test_an_archive_keeps_what_the_cli_has_deleted(run: Run, maker: Any, tmp_pat
 def test_filters_hold_for_failures_times_and_sizes_of_tools(run: Run, log: Any) -> None:
     """LOG-40: an answer that a filter leaves out has no calls."""
     for model, failed in (("claude-sonnet-5", True), ("claude-opus-4-8", False)):
-        call = {"type": "tool_use", "id": f"toolu_{model}", "name": "Bash", "input": {}}
+        call: dict[str, Any] = {"type": "tool_use", "id": f"toolu_{model}", "name": "Bash", "input": {}}
         log.answer(content=[call], model=model)
         log.user([{"type": "tool_result", "tool_use_id": call["id"], "content": "12345", "is_error": failed}])
     path = str(log.write())
