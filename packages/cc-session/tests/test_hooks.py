@@ -1,4 +1,7 @@
-"""Hooks, as the CLI runs them: inputs, outputs, and the fate of a call when a hook fails."""
+"""Hooks, as the CLI runs them: inputs, outputs, and the fate of a call when a hook fails.
+
+Over 400 lines, in a single file: each test is another event or outcome of hooks, with the same stand-ins.
+"""
 
 import asyncio
 import inspect

@@ -120,10 +120,10 @@ class ClaudeCodeTools:
 class LoopEndedError(APIError):
     """A limit or a tool of the caller has ended a request in the CLI's own loop."""
 
-    reason: Exception | None
+    reason: BaseException | None
     """The exception that a tool or `on_step` raised; None if `max_turns` was reached."""
 
-    def __init__(self, *, message: str, reason: Exception | None = None) -> None:
+    def __init__(self, *, message: str, reason: BaseException | None = None) -> None:
         self.reason = reason
         super().__init__(status=400, error_type="invalid_request_error", message=message)
 
@@ -300,7 +300,7 @@ class RequestContext:
         async def tell() -> None:
             try:
                 on_step(message)
-            except Exception as error:
+            except BaseException as error:
                 raise LoopEndedError(message=str(error), reason=error) from error
 
         try:

@@ -70,7 +70,7 @@ class LoopUsage:
         if self._last_input is not None:
             mark_context_input_tokens(response, self._last_input)
 
-    def error(self) -> Exception | None:
+    def error(self) -> BaseException | None:
         """Return the error for the caller if a limit or a tool has ended the request."""
         ended_by = None if self.request is None else self.request.ended_by
         if ended_by is None:
