@@ -6,11 +6,9 @@ Several processes and threads may write to the same file: a line is written at o
 import json
 import logging
 import os
-import re
-import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,15 +33,10 @@ from cc_types import JsonValue
 if TYPE_CHECKING:
     from cc_messages import RequestReport
 
-if sys.platform != "win32":
-    import fcntl
-
 logger = logging.getLogger(__name__)
 
 _ENTRYPOINT = "cc-model"
 _SERVER = "mcp_server:"
-_FILE_TIME = "%Y%m%dT%H%M%S-%f"
-_FILE_TIME_FORM = r"-\d{8}T\d{6}-\d{6}"
 
 
 class RequestLog:
@@ -53,35 +46,22 @@ class RequestLog:
     FILE` sums it up. The first of failed writes is logged as a warning, and none fails a request.
 
     Args:
-        path: The file, created with the first line; its folder must exist.
-        max_bytes: Size after which the file is renamed, from `runs.jsonl` to `runs-TIME.jsonl`, and a new one begins;
-            None for no limit.
-        max_files: Number of renamed files that are kept; the oldest are deleted. None keeps all.
+        path: The file, created with the first line; its folder must exist. It may be renamed at any time: the next line
+            begins a new file.
         prompts: True if lines also have prompts, answers, and tool calls with their results; otherwise they have no
             text of a conversation but the names of the called tools.
 
     Raises:
-        ValueError: The folder does not exist, `path` is a folder, or a number is not positive.
+        ValueError: The folder does not exist, or `path` is a folder.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        max_bytes: int | None = 64_000_000,
-        max_files: int | None = None,
-        prompts: bool = False,
-    ) -> None:
+    def __init__(self, path: str | Path, *, prompts: bool = False) -> None:
         self.path: Path = Path(path).absolute()
         """The file."""
         self.prompts: bool = prompts
         """True if lines have prompts and answers."""
-        self._max_bytes, self._max_files = max_bytes, max_files
         if not self.path.parent.is_dir() or self.path.is_dir():
             raise ValueError(f"The log {str(path)!r} is not a file in an existing folder: create the folder first")
-        for name, number in (("max_bytes", max_bytes), ("max_files", max_files)):
-            if number is not None and number < 1:
-                raise ValueError(f"{name} must be 1 or more, not {number}: None is no limit")
         self._has_failed = self._is_cut = False
 
     def __repr__(self) -> str:
@@ -95,7 +75,6 @@ class RequestLog:
             + b"\n"
         )
         try:
-            self._rotate_if_full(len(line))
             with open(self.path, "ab", buffering=0, opener=open_private) as file:
                 if self._is_cut:  # a full disk has cut the last line, which must not take this one along
                     line = b"\n" + line
@@ -109,45 +88,6 @@ class RequestLog:
             if not self._has_failed:
                 logger.warning("Requests are not logged: %s cannot be written: %s", self.path, error)
             self._has_failed = True
-
-    def _rotate_if_full(self, added: int) -> None:
-        with suppress(FileNotFoundError):
-            if not self._is_full(os.stat(self.path), added):
-                return
-            with _locked(self.path) as file:
-                # Another process may have renamed the full file before the lock.
-                if file is not None and self._is_full(file, added):
-                    name = f"{self.path.stem}-{datetime.now(UTC):{_FILE_TIME}}{self.path.suffix}"
-                    os.rename(self.path, self.path.with_name(name))
-                    self._delete_oldest()
-
-    def _is_full(self, file: os.stat_result, added: int) -> bool:
-        return self._max_bytes is not None and file.st_size > 0 and file.st_size + added > self._max_bytes
-
-    def _delete_oldest(self) -> None:
-        if self._max_files is None:
-            return
-        form = re.compile(re.escape(self.path.stem) + _FILE_TIME_FORM + re.escape(self.path.suffix))
-        files = sorted(name for name in os.listdir(self.path.parent) if form.fullmatch(name))
-        for name in files[: -self._max_files]:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path.with_name(name))
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[os.stat_result | None]:
-    """Lock a file; yield its status, or None if another process has the lock, or has renamed the file."""
-    if sys.platform == "win32":
-        yield os.stat(path)
-        return
-    with open(path, "rb", opener=open_private) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield None
-            return
-        status = os.fstat(file.fileno())
-        yield status if os.path.samestat(status, os.stat(path)) else None
 
 
 class LogEntry:
