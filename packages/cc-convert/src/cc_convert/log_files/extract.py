@@ -63,14 +63,14 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             () if failed else usage.steps, get("costUSD"), final, message_id, request_id, uuid,
             get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "",
-            _requested(requested, message, usage.model) if requested != message.get("model") else "",
+            _requested(requested, message, usage.model) if requested and requested != usage.model else "",
             get("cwd") or project, None,
         )
     )  # fmt: skip
 
 
 def _requested(requested: str, message: Record, model: str) -> str:
-    if not requested or canonical_model(requested) == canonical_model(model):
+    if canonical_model(requested) == canonical_model(model):
         return ""
     return "" if answering_model(message["usage"].get("iterations") or ()) else requested
 

@@ -264,7 +264,7 @@ class _Scanner:
             if self._line(data[start:stop], self._base + start, patiently=patiently) != "request":
                 return
             # Another usage may be a tool's input.
-            self._last_usage = _whole_usage(data, marker, stop) if data.find(_USAGE, start, marker) < 0 else b""
+            self._last_usage = _whole_usage(data, marker, stop) if find(_USAGE, start, marker) < 0 else b""
             if not self._last_usage:
                 self._last_request = _NO_REQUEST
         if tool is not None:
