@@ -213,3 +213,31 @@ def test_texts_that_begin_alike_are_all_in_a_transcript(run: Run, log: Any) -> N
     log.answer(content=[{"type": "text", "text": "And so on. " * 50 + word} for word in ("First.", "Second.")])
     done = run("convert", "--format", "md", str(log.write()))
     assert "First." in done.out and "Second." in done.out
+
+
+def test_what_the_model_was_told_beside_messages_is_found_and_shown_once(run: Run, log: Any) -> None:
+    """LOG-102"""
+    log.user("Read it.")
+    found = {"type": "web_search_result", "title": "Theirs", "url": "https://example.com"}
+    log.answer(content=[{"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [found]}])
+    common = {"sessionId": "s1", "timestamp": log.time()}
+    file = {"type": "text", "file": {"filePath": "/p/notes.txt", "content": "Words of the file."}}
+    attachments: list[Any] = [
+        {"type": "queued_command", "prompt": "Typed meanwhile."},
+        {"type": "file", "filename": "/p/notes.txt", "content": file},
+        {"type": "skill_listing", "content": "Words of Claude Code."},
+    ]
+    queued = {"type": "queue-operation", "operation": "enqueue", "content": "Typed meanwhile.", **common}
+    told = (
+        {"type": "attachment", "attachment": attachment, "uuid": str(number), **common}
+        for number, attachment in enumerate(attachments)
+    )
+    log.lines += [queued, *told]
+    log.user("All that was before.", isCompactSummary=True)
+    log.user([], toolUseResult={"content": "Alone."}, uuid="alone")
+    path = str(log.write())
+    page = run("convert", "--format", "md", path).out
+    for words in ("Typed meanwhile.", "Words of the file.", "All that was before.", "Theirs", "Alone."):
+        assert page.count(words) == 1
+        assert len(run("search", words, "--format", "json", path).json) == 1, words
+    assert "Words of Claude Code." not in page

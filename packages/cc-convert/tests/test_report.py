@@ -224,4 +224,5 @@ def test_the_summary_of_a_compaction_is_no_prompt(log: Any) -> None:
 
     events = [(event.kind, event.text, event.tokens) for event in read_events(str(log.write()))]
 
-    assert events == [("prompt", "Hi", 0), ("compaction", "", 8286), ("text", "Hello.", 1400)]
+    summary = ("attachment", "This session is being continued", 0)
+    assert events == [("prompt", "Hi", 0), ("compaction", "", 8286), summary, ("text", "Hello.", 1400)]

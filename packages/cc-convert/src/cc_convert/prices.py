@@ -87,7 +87,8 @@ class Prices:
                 as_of=str(fields.get("as_of", os.path.basename(path))),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise PriceFileError(f"{path} is not a price list ({type(error).__name__}: {error})") from error
+            reason = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+            raise PriceFileError(f"{path} is not a price list: {reason}") from error
 
     @property
     def identity(self) -> str:

@@ -115,7 +115,7 @@ def _markdown(event: Event) -> str:
     head = f"## {title}{' · ' if facts else ''}{' · '.join(facts)}\n\n"
     if event.kind == "compaction":
         return f"{head}{event.tokens:,} tokens were replaced by a summary.\n\n"
-    if event.kind in ("prompt", "text"):
+    if event.kind in ("prompt", "attachment", "text"):
         return f"{head}{event.text}\n\n"
     # Longer than any in the text, so that the text cannot close it.
     fence = max(["``", *re.findall("`+", event.text)], key=len) + "`"

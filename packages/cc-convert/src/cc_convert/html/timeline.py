@@ -76,7 +76,7 @@ def _marks(timed: Sequence[Event], lanes: dict[str, int], scale: _Scale, top: fl
                 parts.append(line(at, y - _LANE / 2, at, y + _LANE / 2, "prompt", "prompt"))
             case "compaction":
                 parts.append(line(at, top, at, top + height, "compaction", f"compaction of {event.tokens:,} tokens"))
-            case "result":
+            case "result" | "attachment":
                 pass
     return parts
 

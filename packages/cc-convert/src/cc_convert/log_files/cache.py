@@ -23,7 +23,7 @@ from .rows import FileScan, Ledger, Problem, make_row
 from .store import Store
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
-_FORMAT = f"9-{sys.implementation.cache_tag}"
+_FORMAT = f"10-{sys.implementation.cache_tag}"
 _MARSHAL_VERSION = 4
 _PIECE = 1 << 20
 

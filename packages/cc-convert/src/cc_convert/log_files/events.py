@@ -14,13 +14,18 @@ from .fields import Record, clean_record
 from .sources import open_log
 from .streams import DamagedLogError, lines_of
 
-EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
-"""Kind of an event. A `compaction` replaces a conversation by its summary."""
+EventKind: TypeAlias = Literal["prompt", "attachment", "text", "thinking", "call", "result", "compaction", "error"]
+"""Kind of an event. A `compaction` replaces a conversation by its summary, which is an `attachment`, like a file that a
+prompt names."""
 KIND_NAMES: dict[EventKind, str] = {
-    "prompt": "User", "text": "Claude", "thinking": "Thinking", "call": "Tool call", "result": "Tool result",
-    "compaction": "Compaction", "error": "Error",
+    "prompt": "User", "attachment": "Attachment", "text": "Claude", "thinking": "Thinking", "call": "Tool call",
+    "result": "Tool result", "compaction": "Compaction", "error": "Error",
 }  # fmt: skip
 """Headings in transcripts."""
+
+# Attachments in which the user tells the model something; others are Claude Code's notes.
+_ATTACHMENTS = frozenset({"directory", "edited_text_file", "file", "mcp_resource", "selected_lines_in_ide"})
+_TEXTS = ("text", "content", "file", "snippet", "prompt", "title", "url")
 
 
 class Event(NamedTuple):
@@ -35,7 +40,7 @@ class Event(NamedTuple):
     text: str
     """The text, the call's input, or the result, as a text."""
     name: str = ""
-    """The called tool, or the answering model."""
+    """The called tool, the answering model, or the kind of attachment."""
     identity: str = ""
     """The id of the tool call, or of the message."""
     failed: bool = False
@@ -72,6 +77,8 @@ def events_of(record: Record, clean: Record | None = None) -> Iterator[Event]:
             yield from _answer(clean, record, Event("text", time, session, agent, ""))
         case "user":
             yield from _from_user(record, Event("prompt", time, session, agent, ""))
+        case "attachment":
+            yield from _from_attachment(record, Event("attachment", time, session, agent, ""))
         case "system" if clean.get("subtype") == "compact_boundary":
             facts = record.get("compactMetadata") or record.get("compact_metadata")
             before = _number(facts, "preTokens", "pre_tokens")
@@ -100,6 +107,9 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
             value = block.get("input")
             call = base._replace(kind="call", name=name, identity=identity, tokens=context, message_id=base.identity)
             yield call._replace(text=_input_text(value), input=value)
+        elif isinstance(kind, str) and kind.endswith("_tool_result"):  # of a tool on the API's side
+            text, identity = _result_text(block.get("content")), text_or_empty(block.get("tool_use_id"))
+            yield base._replace(kind="result", text=text, identity=identity)
 
 
 def _from_user(record: Record, base: Event) -> Iterator[Event]:
@@ -114,8 +124,35 @@ def _from_user(record: Record, base: Event) -> Iterator[Event]:
             text, failed = _result_text(block.get("content")), block.get("is_error") is True
             identity = text_or_empty(block.get("tool_use_id"))
             yield base._replace(kind="result", text=text, identity=identity, failed=failed)
-        elif block.get("type") == "text" and not summary:
-            yield base._replace(text=text_or_empty(block.get("text")), identity=text_or_empty(record.get("uuid")))
+        elif block.get("type") == "text":
+            told = base._replace(kind="attachment", name="summary") if summary else base
+            yield told._replace(text=text_or_empty(block.get("text")), identity=text_or_empty(record.get("uuid")))
+    if not content and record.get("toolUseResult"):  # without the message that the model got
+        identity = text_or_empty(record.get("sourceToolAssistantUUID")) or text_or_empty(record.get("uuid"))
+        yield base._replace(kind="result", text=_texts_in(record["toolUseResult"]), identity=identity)
+
+
+def _from_attachment(record: Record, base: Event) -> Iterator[Event]:
+    attachment = record.get("attachment")
+    if not isinstance(attachment, dict):
+        return
+    fields = cast("Record", attachment)
+    kind, identity = text_or_empty(fields.get("type")), text_or_empty(record.get("uuid"))
+    if kind == "queued_command":  # a prompt that was typed while Claude worked
+        yield base._replace(kind="prompt", text=_texts_in(fields.get("prompt")), identity=identity)
+    elif kind in _ATTACHMENTS:
+        name = text_or_empty(fields.get("displayPath")) or text_or_empty(fields.get("filename")) or kind
+        yield base._replace(name=name, text=_texts_in(fields), identity=identity)
+
+
+def _texts_in(value: object) -> str:
+    """Return the texts in a value of any form, in the order of `_TEXTS`."""
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_texts_in, cast("list[object]", value))))
+    if isinstance(value, dict):
+        fields = cast("Record", value)
+        return "\n".join(filter(None, [_texts_in(fields.get(name)) for name in _TEXTS]))
+    return text_or_empty(value)
 
 
 def _input_text(tool_input: object) -> str:
@@ -136,10 +173,7 @@ def _blocks(content: object) -> list[Record]:
 def _result_text(content: object) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(
-        text_or_empty(block.get("text")) if block.get("type") == "text" else f"[{text_or_empty(block.get('type'))}]"
-        for block in _blocks(content)
-    )
+    return "\n".join(_texts_in(block) or f"[{text_or_empty(block.get('type'))}]" for block in _blocks(content))
 
 
 def text_or_empty(value: object) -> str:

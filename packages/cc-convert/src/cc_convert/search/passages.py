@@ -17,7 +17,8 @@ Role: TypeAlias = Literal["title", "prompt", "answer", "thinking", "call", "resu
 ROLES: tuple[Role, ...] = get_args(Role)
 
 _ROLES: dict[EventKind, Role] = {
-    "prompt": "prompt", "text": "answer", "thinking": "thinking", "call": "call", "result": "result", "error": "error",
+    "prompt": "prompt", "attachment": "prompt", "text": "answer", "thinking": "thinking", "call": "call",
+    "result": "result", "error": "error",
 }  # fmt: skip
 
 
