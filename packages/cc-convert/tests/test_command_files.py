@@ -241,3 +241,27 @@ def test_what_the_model_was_told_beside_messages_is_found_and_shown_once(run: Ru
         assert page.count(words) == 1
         assert len(run("search", words, "--format", "json", path).json) == 1, words
     assert "Words of Claude Code." not in page
+
+
+def test_what_the_user_went_back_from_is_marked(run: Run, log: Any) -> None:
+    """LOG-102: and not the parallel results of tools, nor what a compaction took."""
+    log.user("First.", uuid="a")
+    log.answer(parentUuid="a", uuid="b")
+    log.user("Left.", parentUuid="b", uuid="c")
+    log.answer(parentUuid="c", uuid="d", content=[{"type": "text", "text": "Left, too."}])
+    log.user("Instead.", parentUuid="b", uuid="e")
+    calls: list[Any] = [
+        {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {}} for number in range(2)
+    ]
+    log.answer("msg", parentUuid="e", uuid="f", content=calls[:1])
+    log.answer("msg", parentUuid="f", uuid="g", content=calls[1:])
+    for number, parent in enumerate("fg"):
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "done"}
+        log.user([result], parentUuid=parent, uuid=f"result-{number}")
+    log.answer(parentUuid="result-1", uuid="h", content=[{"type": "text", "text": "Last."}])
+    page = run("convert", "--format", "md", str(log.write())).out
+    headings = [line.partition(" · ")[0] for line in page.splitlines() if line.startswith("## ")]
+    assert headings == [
+        "## User", "## Claude", "## User (rewound)", "## Claude (rewound)", "## User", "## Tool call", "## Tool call",
+        "## Tool result", "## Tool result", "## Claude",
+    ]  # fmt: skip

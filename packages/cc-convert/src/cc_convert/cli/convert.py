@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from ..log_files.archive import ARCHIVED, to_archive
-from ..log_files.events import KIND_NAMES, Event, read_events
+from ..log_files.events import Event, heading_of, read_events
 from ..log_files.rows import Row
 from ..log_files.sources import default_folders
 from ..logs import Logs, read_logs
@@ -111,7 +111,7 @@ def _write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str
 def _markdown(event: Event) -> str:
     when = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if event.time else ""
     facts = [fact for fact in (event.name, event.agent and f"sub-agent {event.agent}", when) if fact]
-    title = KIND_NAMES[event.kind] + (" (failed)" if event.failed else "")
+    title = heading_of(event)
     head = f"## {title}{' · ' if facts else ''}{' · '.join(facts)}\n\n"
     if event.kind == "compaction":
         return f"{head}{event.tokens:,} tokens were replaced by a summary.\n\n"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from typing import cast
 
-from ..log_files.events import KIND_NAMES, Event
+from ..log_files.events import Event, heading_of
 from .texts import answer_html, shortened, text
 
 # Characters. Whole files make a page slow to open; the log has the full text.
@@ -35,7 +35,7 @@ def _entry(event: Event, zone: tzinfo | None, summary: str) -> str:
     agent = f"sub-agent {event.agent}" if event.agent else ""
     when = "" if event.time is None else datetime.fromtimestamp(event.time, zone).strftime("%Y-%m-%d %H:%M:%S")
     code = f"<code>{text(summary)}</code>" if summary else ""
-    name = f"{KIND_NAMES[event.kind]}{' (failed)' if event.failed else ''}"
+    name = heading_of(event)
     who = " · ".join(fact for fact in (name, text(event.name), code, text(agent), when) if fact)
     if event.kind == "text" and len(event.text) <= _MOST_CHARACTERS:
         body = answer_html(event.text)

@@ -17,11 +17,10 @@ from .streams import DamagedLogError, lines_of
 EventKind: TypeAlias = Literal["prompt", "attachment", "text", "thinking", "call", "result", "compaction", "error"]
 """Kind of an event. A `compaction` replaces a conversation by its summary, which is an `attachment`, like a file that a
 prompt names."""
-KIND_NAMES: dict[EventKind, str] = {
+_KIND_NAMES: dict[EventKind, str] = {
     "prompt": "User", "attachment": "Attachment", "text": "Claude", "thinking": "Thinking", "call": "Tool call",
     "result": "Tool result", "compaction": "Compaction", "error": "Error",
 }  # fmt: skip
-"""Headings in transcripts."""
 
 # Attachments in which the user tells the model something; others are Claude Code's notes.
 _ATTACHMENTS = frozenset({"directory", "edited_text_file", "file", "mcp_resource", "selected_lines_in_ide"})
@@ -51,20 +50,57 @@ class Event(NamedTuple):
     """The tool call's input, any JSON value."""
     message_id: str = ""
     """The id of the message with the tool call."""
+    rewound: bool = False
+    """True if the user went back to before it, so that the model no longer knows it."""
+
+
+def heading_of(event: Event) -> str:
+    """Return the heading in transcripts."""
+    notes = [note for note, holds in (("failed", event.failed), ("rewound", event.rewound)) if holds]
+    return _KIND_NAMES[event.kind] + (f" ({', '.join(notes)})" if notes else "")
 
 
 def read_events(path: str) -> Iterator[Event]:
     """Yield a log's events, in order. Unreadable lines are skipped; reading the rows reports them."""
     keys: set[int] = set()
+    rewound = _rewound(path)
+    for record in _records(path):
+        was_left = text_or_empty(record.get("uuid")) in rewound
+        for event in events_of(record):
+            # A fork or a resumed stream repeats events.
+            key = hash((event.kind, event.identity, event.text))
+            if event.kind in ("call", "result", "text", "thinking") and key in keys:
+                continue
+            keys.add(key)
+            yield event._replace(rewound=True) if was_left else event
+
+
+def _records(path: str) -> Iterator[Record]:
     with open_log(path) as stream, suppress(DamagedLogError):
         for line in lines_of(stream):
-            for event in (event for record in decode_line(line).records for event in events_of(record)):
-                # A fork or a resumed stream repeats events.
-                key = hash((event.kind, event.identity, event.text))
-                if event.kind in ("call", "result", "text", "thinking") and key in keys:
-                    continue
-                keys.add(key)
-                yield event
+            yield from decode_line(line).records
+
+
+def _rewound(path: str) -> set[str]:
+    """Return the ids of the records after which the user went back: a later prompt has the same parent."""
+    parents: dict[str, str] = {}
+    prompts: list[str] = []
+    for record in _records(path):
+        uuid = text_or_empty(record.get("uuid"))
+        if uuid and record.get("isSidechain") is not True and uuid not in parents:
+            parents[uuid] = text_or_empty(record.get("parentUuid") or record.get("logicalParentUuid"))
+            if any(event.kind == "prompt" for event in events_of(record)):
+                prompts.append(uuid)
+    kept, uuid = set[str](), next(reversed(parents), "")
+    while uuid in parents and uuid not in kept:
+        kept.add(uuid)
+        uuid = parents[uuid]
+    begun_again = {parents[uuid] for uuid in prompts if uuid in kept}
+    rewound = {uuid for uuid in prompts if uuid not in kept and parents[uuid] in begun_again}
+    for uuid, parent in parents.items():
+        if parent in rewound:
+            rewound.add(uuid)
+    return rewound
 
 
 def events_of(record: Record, clean: Record | None = None) -> Iterator[Event]:
