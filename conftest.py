@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from cc_loopback import LoopbackServer
 
-pytest_plugins = ["cli_starts"]
+pytest_plugins = ["affected", "cli_starts"]
 
 # Each worker and each test's interpreter would compile the same files again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -80,7 +80,7 @@ def main() -> int:
     words: list[str] = arguments.words
     defects = [each for each in read_defects() if not words or any(word in each.name + each.file for word in words)]
     if arguments.sample is not None:
-        defects = random.Random(arguments.seed).sample(defects, min(arguments.sample, len(defects)))  # noqa: S311
+        defects = random.Random(arguments.seed).sample(defects, min(arguments.sample, len(defects)))
     return finish(check(defects))
 
 
