@@ -45,14 +45,14 @@ def respond(body: JsonObject) -> Reply:
     """Answer a request from the travel planner."""
     runs = list(_runs(body["messages"]))
     plans = [index for index, run in enumerate(runs) if run.name == "trip_plan" and not run.failed]
-    done = runs[plans[-1] + 1 :] if plans else runs
+    finished_runs = runs[plans[-1] + 1 :] if plans else runs
     wish = _wish(_text_of(body["messages"][0]["content"]))
     for index in plans:
         plan = runs[index].arguments
         wish = _Wish([plan["city"]], plan["nights"] + 1, plan["travellers"] + 1, wish.budget)
-    if not done:
+    if not finished_runs:
         return _look_up(wish, weather_too=not plans)
-    latest = {(run.name, json.dumps(run.arguments)): run for run in done}
+    latest = {(run.name, json.dumps(run.arguments)): run for run in finished_runs}
     if calls := [call(run.name, **run.arguments) for run in latest.values() if run.failed]:
         return [_text("The weather station asks for a second try."), *calls]
     return _plan(wish, runs)

@@ -201,12 +201,12 @@ def _table(timings: Sequence[Timing]) -> Table:
     return table
 
 
-def _comparison(first: float, waits: Sequence[float]) -> str:
+def _comparison(start_seconds: float, waits: Sequence[float]) -> str:
     middle, best = median(waits), min(waits)
     return (
         f"A warm request waited {_milliseconds(middle)} (median; the fastest {_milliseconds(best)}), against "
-        f"{_milliseconds(first)} for the first one, which started the process: {_ratio(first / middle)}× faster "
-        f"(the fastest {_ratio(first / best)}×)."
+        f"{_milliseconds(start_seconds)} for the first one, which started the process: "
+        f"{_ratio(start_seconds / middle)}× faster (the fastest {_ratio(start_seconds / best)}×)."
     )
 
 

@@ -25,14 +25,14 @@ class Signals:
     def __init__(self) -> None:
         self._received: int | None = None
         self._cancel: Callable[[], object] = lambda: None
-        self._before: dict[int, Any] = {}
+        self._former_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._receive) for number in _NUMBERS}
+        self._former_handlers = {number: signal.signal(number, self._receive) for number in _NUMBERS}
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._former_handlers.items():
             signal.signal(number, handler)
 
     @property

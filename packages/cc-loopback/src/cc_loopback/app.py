@@ -164,7 +164,7 @@ class MessagesApp:
             message["input_transformations"] = report
         if body.get("stream"):
             return self._stream(message, fault, responses)
-        return _whole(message, fault, responses)
+        return _whole_response(message, fault, responses)
 
     def _stream(self, message: JsonObject, fault: Fault, responses: Responses) -> Response:
         events = list(stream_events(message))[: fault.after_events]
@@ -182,7 +182,7 @@ class MessagesApp:
         return responses.whole({"input_tokens": input_tokens(prompt)})
 
 
-def _whole(message: JsonObject, fault: Fault, responses: Responses) -> Response:
+def _whole_response(message: JsonObject, fault: Fault, responses: Responses) -> Response:
     if fault.after_events is None:
         return responses.whole(message, fault.headers)
     if fault.status is None:

@@ -89,8 +89,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     server = item.stash.get(_SERVER, None)
     if server is not None and (problem := _problem(server)):
         server.errors.clear()
-        after = "" if failure is None else f"\nThe test then ended with {type(failure).__name__}{_line(item, failure)}."
-        pytest.fail(f"{problem}{after}", pytrace=False)
+        test_failure = (
+            "" if failure is None else f"\nThe test then ended with {type(failure).__name__}{_line(item, failure)}."
+        )
+        pytest.fail(f"{problem}{test_failure}", pytrace=False)
     if failure is not None:
         raise failure
     if server is not None and (problem := server.unused_steps):

@@ -116,10 +116,12 @@ def _summary(turn: CurrentTurn) -> str:
     words = turn.prompt.split()
     start = " ".join(words[:_PROMPT_WORDS]) + (" …" if len(words) > _PROMPT_WORDS else "")
     lines = [f'You said: "{start}".']
-    last = {run.name: run for run in turn.runs}.values()
-    lines += [f"{run.name} {'failed with' if run.failed else 'returned'}: {_short(run.result)}" for run in last]
+    last_runs = {run.name: run for run in turn.runs}.values()
+    lines += [
+        f"{run.name} {'failed with' if run.failed else 'returned'}: {_shortened(run.result)}" for run in last_runs
+    ]
     return "\n".join(lines)
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _RESULT_LENGTH else f"{text[:_RESULT_LENGTH]}…"

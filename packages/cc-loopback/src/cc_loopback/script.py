@@ -45,7 +45,7 @@ class Script:
     def __init__(self, steps: Sequence[Step], place: str) -> None:
         if isinstance(steps, (str, Mapping)):
             raise ReplyError(f"a script is a list of steps, not {steps!r}: write [{steps!r}]")
-        self._steps = [step if callable(step) else _whole(step) for step in steps]
+        self._steps = [step if callable(step) else _whole_reply(step) for step in steps]
         for number, step in enumerate(self._steps, 1):
             if not callable(step):
                 _check(step, f"step {number} of the script at {place}")
@@ -56,12 +56,12 @@ class Script:
     @property
     def problem(self) -> str:
         """Text about the steps that no request has used, and the last request; empty if there are none."""
-        count, last = self._progress
+        count, last_request = self._progress
         if count >= len(self._steps):
             return ""
         return (
             f"the script at {self._place} has {len(self._steps)} steps, but only {count} requests came; the next step "
-            f"is {_shown(self._steps[count])}{last}"
+            f"is {_shown(self._steps[count])}{last_request}"
         )
 
     async def __call__(self, body: JsonObject) -> Reply:
@@ -80,8 +80,8 @@ class Script:
         where = f"step {number} {place}"
         reply = await _result(step, body, where) if callable(step) else step
         offered = [tool["name"] for tool in body.get("tools") or ()]
-        if unknown := [name for name in _tool_names(reply) if name not in offered]:
-            problem = f"{where} calls {', '.join(unknown)}, which the request does not offer"
+        if unknown_names := [name for name in _tool_names(reply) if name not in offered]:
+            problem = f"{where} calls {', '.join(unknown_names)}, which the request does not offer"
             raise ScriptError(f"{problem}\n{self._report(number, body)}")
         return reply
 
@@ -116,7 +116,7 @@ def _shown_path(file: str) -> str:
 async def _result(respond: Respond, body: JsonObject, where: str) -> Reply:
     try:
         result = respond(body)
-        reply = _whole(await result if inspect.isawaitable(result) else result)
+        reply = _whole_reply(await result if inspect.isawaitable(result) else result)
     except Exception as error:
         error.add_note(f"{where} for {_request(body)}")
         raise
@@ -127,7 +127,7 @@ async def _result(respond: Respond, body: JsonObject, where: str) -> Reply:
     return reply
 
 
-def _whole(step: Reply) -> Reply:
+def _whole_reply(step: Reply) -> Reply:
     """Return the reply in a step: a block alone is a list."""
     return [step] if isinstance(step, Mapping) and "type" in step and "content" not in step else step
 
@@ -161,23 +161,22 @@ def _shown_block(block: JsonObject) -> str:
             arguments = ", ".join(f"{name}={value!r}" for name, value in block.get("input", {}).items())
             return f"call {block['name']}({arguments})"
         case "tool_result":
-            return (
-                f"{'error' if block.get('is_error') else 'result'} {_short(' '.join(texts_of(block.get('content'))))}"
-            )
+            text = _shortened(" ".join(texts_of(block.get("content"))))
+            return f"{'error' if block.get('is_error') else 'result'} {text}"
         case "text":
-            return _short(block["text"])
+            return _shortened(block["text"])
         case kind:
             return kind
 
 
 def _request(body: JsonObject) -> str:
     """Return a request's last message and tools."""
-    last = body["messages"][-1]
-    content = last["content"]
-    message = _short(content) if isinstance(content, str) else ", ".join(map(_shown_block, content))
+    last_message = body["messages"][-1]
+    content = last_message["content"]
+    message = _shortened(content) if isinstance(content, str) else ", ".join(map(_shown_block, content))
     tools = ", ".join(tool["name"] for tool in body.get("tools") or ()) or "none"
-    return f"message {len(body['messages'])} ({last['role']}): {message}; tools: {tools}"
+    return f"message {len(body['messages'])} ({last_message['role']}): {message}; tools: {tools}"
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return json.dumps(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…", ensure_ascii=False)

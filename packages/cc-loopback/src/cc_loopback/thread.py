@@ -43,7 +43,7 @@ class ServerThread:
             callback_notify=self._on_first_tick,
         )
         self._port = port
-        self._ready = threading.Event()
+        self._started = threading.Event()
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._stop_soon: Callable[[], object] = lambda: None
@@ -54,7 +54,7 @@ class ServerThread:
         port: int = listener.getsockname()[1]
         self._thread = threading.Thread(target=self._run, args=(listener,), name="cc-loopback", daemon=True)
         self._thread.start()
-        is_ready = self._ready.wait(_START_TIMEOUT)
+        is_ready = self._started.wait(_START_TIMEOUT)
         if self._failure is not None:
             raise ServerStateError("the server's thread ended before it served") from self._failure
         if not is_ready:
@@ -79,7 +79,7 @@ class ServerThread:
             except BaseException as error:  # `start()` raises it; a thread cannot.
                 self._failure = error
             finally:
-                self._ready.set()
+                self._started.set()
 
     async def _serve(self, listener: socket.socket) -> None:
         stop = asyncio.Event()
@@ -95,7 +95,7 @@ class ServerThread:
 
     async def _on_first_tick(self) -> None:
         """Mark the server as ready. Uvicorn calls this in the main loop's first tick, when the socket listens."""
-        self._ready.set()
+        self._started.set()
 
 
 async def _shut_down(server: uvicorn.Server, serving: asyncio.Future[None]) -> None:

@@ -103,8 +103,8 @@ def check_names(option: str, names: object) -> None:
     """Check names of tools (`tools`) or skills (`skills`). cc-messages refuses a single text."""
     example = "['Read', 'Bash(git *)']" if option == "tools" else "['pdf']"
     if not isinstance(names, Collection) or isinstance(names, Mapping | bytes):
-        right = [*cast("Mapping[object, object]", names)] if isinstance(names, Mapping) else example
-        raise TypeError(f"{option}={names!r} is not a list of names: write {option}={right}")
+        corrected = [*cast("Mapping[object, object]", names)] if isinstance(names, Mapping) else example
+        raise TypeError(f"{option}={names!r} is not a list of names: write {option}={corrected}")
     for name in cast("Collection[object]", names):
         if not isinstance(name, str):
             raise TypeError(f"{option} has {name!r}, which is not a name: write texts, such as {option}={example}")
@@ -121,11 +121,11 @@ def checked_model_name(model_name: object) -> str:
         raise TypeError(f"model_name={model_name!r} is not a text: {example}")
     name = model_name.removeprefix(PREFIX)
     provider, colon, rest = name.partition(":")
-    right = rest if colon and provider in _providers() else name.strip()
-    if right and right == name:
+    model = rest if colon and provider in _providers() else name.strip()
+    if model and model == name:
         return name
-    if "claude" in right or (right and not colon):
-        example = f"write {right!r}"
+    if "claude" in model or (model and not colon):
+        example = f"write {model!r}"
     raise ValueError(f"model_name={model_name!r} is not a name of a Claude model: {example}")
 
 

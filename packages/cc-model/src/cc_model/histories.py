@@ -34,7 +34,10 @@ def _message(message: ModelMessage, system: str) -> ModelMessage:
         return message if _TAKES_ANSWERS else relabelled(message, _ANTHROPIC, system)
     if not any(map(_has_files, message.parts)):
         return message
-    parts = [replace(part, content=_own(part.content, system)) if _has_files(part) else part for part in message.parts]
+    parts = [
+        replace(part, content=_with_our_files(part.content, system)) if _has_files(part) else part
+        for part in message.parts
+    ]
     return replace(message, parts=parts)
 
 
@@ -54,9 +57,9 @@ def _has_files(part: ModelRequestPart) -> TypeGuard[UserPromptPart | ToolReturnP
             return False
 
 
-def _own(content: Any, system: str) -> Any:
+def _with_our_files(content: Any, system: str) -> Any:
     if isinstance(content, list | tuple):
-        return [_own(item, system) for item in cast("Sequence[object]", content)]
+        return [_with_our_files(item, system) for item in cast("Sequence[object]", content)]
     if isinstance(content, UploadedFile) and content.provider_name == _ANTHROPIC:
         content = copy(content)
         content.provider_name = system

@@ -33,8 +33,12 @@ def with_mcp_servers(
 
 def without_mcp_servers(parameters: ModelRequestParameters) -> ModelRequestParameters:
     """Return the parameters without the MCP servers, so that the API does not get them."""
-    others = [tool for tool in parameters.native_tools if not isinstance(tool, MCPServerTool)]
-    return parameters if len(others) == len(parameters.native_tools) else replace(parameters, native_tools=others)
+    other_tools = [tool for tool in parameters.native_tools if not isinstance(tool, MCPServerTool)]
+    return (
+        parameters
+        if len(other_tools) == len(parameters.native_tools)
+        else replace(parameters, native_tools=other_tools)
+    )
 
 
 _Server = tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...] | None]
@@ -52,10 +56,10 @@ def _server_key(tool: MCPServerTool) -> _Server:
 @lru_cache(maxsize=_CACHE_SIZE)
 def _with_servers(claude_code_tools: ClaudeCodeTools | None, servers: Sequence[_Server]) -> ClaudeCodeTools:
     claude_code_tools = claude_code_tools or ClaudeCodeTools(tools=())
-    new = {name: HTTPServer(url, headers=dict(headers)) for name, url, headers, _ in servers}
+    new_servers = {name: HTTPServer(url, headers=dict(headers)) for name, url, headers, _ in servers}
     rules = [_deny_except(name, allowed) for name, _, _, allowed in servers if allowed is not None]
     policy = (claude_code_tools.policy or Policy()).with_rules(*rules) if rules else claude_code_tools.policy
-    return replace(claude_code_tools, mcp_servers={**claude_code_tools.mcp_servers, **new}, policy=policy)
+    return replace(claude_code_tools, mcp_servers={**claude_code_tools.mcp_servers, **new_servers}, policy=policy)
 
 
 def _deny_except(server: str, allowed: Sequence[str]) -> Rule:

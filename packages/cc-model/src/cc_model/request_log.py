@@ -98,7 +98,7 @@ class LogEntry:
         """How the request was handled, if it came that far."""
         self.response: ModelResponse | None = None
         """The response; None without one."""
-        self._log, self._model, self._last = log, model, messages[-1] if messages else None
+        self._log, self._model, self._last_message = log, model, messages[-1] if messages else None
         self._began = time.monotonic()
         session = context.conversation_id or context.run_id or ""
         self._common: dict[str, Any] = {"sessionId": session, "cwd": "", "entrypoint": _ENTRYPOINT}
@@ -128,7 +128,7 @@ class LogEntry:
             logger.exception("A request could not be logged")
 
     def _write_all(self, error: BaseException | None) -> None:
-        if self._log.prompts and (blocks := _prompt_blocks(self._last)):
+        if self._log.prompts and (blocks := _prompt_blocks(self._last_message)):
             self._write("user", message={"role": "user", "content": blocks})
         for message in list(self._messages.values()):
             self._write_answer(message)
@@ -145,8 +145,8 @@ class LogEntry:
         self._write("assistant", message={**message, "content": content, "usage": message["usage"]}, **more)
 
     def _write(self, kind: str, **fields: Any) -> None:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        facts: dict[str, Any] = {"type": kind, "timestamp": now, "uuid": str(uuid4()), **self._common}
+        timestamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        facts: dict[str, Any] = {"type": kind, "timestamp": timestamp, "uuid": str(uuid4()), **self._common}
         if kind == "assistant":
             facts["durationMs"] = round((time.monotonic() - self._began) * 1000, 1)
             if self.report is not None:

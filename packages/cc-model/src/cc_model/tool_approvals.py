@@ -72,11 +72,11 @@ async def with_waiting_calls(ctx: RunContext[AgentDepsT], response: ModelRespons
         return policy.verdict(part.tool_name, part.args_as_dict()).behavior == "ask"
 
     response = replace(response, parts=[_marked(part) if waits(part) else part for part in response.parts])
-    new = {call.tool_name for call in response.tool_calls if _is_marked(call)}.difference(tools)
-    if new:
+    new_names = {call.tool_name for call in response.tool_calls if _is_marked(call)}.difference(tools)
+    if new_names:
         # pydantic-ai lists a step's tools before the request.
         listed = await manager.toolset.get_tools(replace(ctx, messages=[*ctx.messages, response]))
-        tools.update({name: listed[name] for name in new})
+        tools.update({name: listed[name] for name in new_names})
     return response
 
 

@@ -85,9 +85,9 @@ class Transcript:
             self._calls = asyncio.ensure_future(_in_order(self._calls, result))
 
 
-async def _in_order(previous: asyncio.Task[None] | None, call: Awaitable[None]) -> None:
-    if previous is not None:
-        await asyncio.wait({previous})
+async def _in_order(previous_call: asyncio.Task[None] | None, call: Awaitable[None]) -> None:
+    if previous_call is not None:
+        await asyncio.wait({previous_call})
     try:
         await call
     except Exception:

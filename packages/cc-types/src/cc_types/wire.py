@@ -32,17 +32,20 @@ USDollars = Annotated[float, Field(allow_inf_nan=False)]
 """An amount in US dollars."""
 
 
-def _whole(value: object) -> object:
+def _without_surrogates(value: object) -> object:
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_whole(key): _whole(member) for key, member in cast("dict[object, object]", value).items()}
+        return {
+            _without_surrogates(key): _without_surrogates(member)
+            for key, member in cast("dict[object, object]", value).items()
+        }
     if isinstance(value, list):
-        return [_whole(member) for member in cast("list[object]", value)]
+        return [_without_surrogates(member) for member in cast("list[object]", value)]
     return value
 
 
-Whole: BeforeValidator = BeforeValidator(_whole)
+Whole: BeforeValidator = BeforeValidator(_without_surrogates)
 """Text without lone surrogates: JavaScript can cut a string inside a character, and such text cannot be encoded."""
 
 JsonObject = Annotated[dict[str, JsonValue], Whole]

@@ -68,8 +68,9 @@ def error_text(error: BaseException) -> str:
 
 def first_error_text(errors: Sequence[BaseException]) -> str:
     """Return the first error's text. Later errors often follow from it, so they are only counted."""
-    first, *others = errors
-    return f"{error_text(first)}\n({len(others)} later requests failed, too)" if others else error_text(first)
+    first_error, *other_errors = errors
+    text = error_text(first_error)
+    return f"{text}\n({len(other_errors)} later requests failed, too)" if other_errors else text
 
 
 def error_type_for(status: int) -> str:

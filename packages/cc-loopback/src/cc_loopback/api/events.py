@@ -53,8 +53,8 @@ def _message_start(message: JsonObject) -> JsonObject:
 def _first_model(message: JsonObject) -> str:
     """Return the model whose output comes first: one that declines after some output hands over in mid-stream."""
     kinds = [block["type"] for block in message["content"]]
-    later = [block for at, block in enumerate(message["content"]) if {*kinds[:at]} - {"fallback"}]
-    return next((block["from"]["model"] for block in later if block["type"] == "fallback"), message["model"])
+    later_blocks = [block for at, block in enumerate(message["content"]) if {*kinds[:at]} - {"fallback"}]
+    return next((block["from"]["model"] for block in later_blocks if block["type"] == "fallback"), message["model"])
 
 
 def _message_delta(message: JsonObject) -> JsonObject:

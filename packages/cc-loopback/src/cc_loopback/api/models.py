@@ -42,12 +42,12 @@ def model_page(query: Mapping[str, str]) -> JsonObject:
     for field in ("before_id", "after_id"):
         if query.get(field, names[0]) not in names:
             raise ValueError(f"{field}: there is no model {query[field]!r}")
-    if before := query.get("before_id"):
-        earlier = names[: names.index(before)]
+    if before_id := query.get("before_id"):
+        earlier = names[: names.index(before_id)]
         page, more = earlier[-limit:], len(earlier) > limit
     else:
-        after = query.get("after_id")
-        later = names[names.index(after) + 1 :] if after else names
-        page, more = later[:limit], len(later) > limit
-    first, last = (page[0], page[-1]) if page else (None, None)
-    return {"data": [model_info(name) for name in page], "has_more": more, "first_id": first, "last_id": last}
+        after_id = query.get("after_id")
+        later_names = names[names.index(after_id) + 1 :] if after_id else names
+        page, more = later_names[:limit], len(later_names) > limit
+    first_id, last_id = (page[0], page[-1]) if page else (None, None)
+    return {"data": [model_info(name) for name in page], "has_more": more, "first_id": first_id, "last_id": last_id}

@@ -34,7 +34,7 @@ class PromptCache:
 
     def usage(self, body: JsonObject) -> JsonObject:
         """Return the counts of a request's input, and write its prompt to the cache."""
-        total, hit, last = input_tokens(body), 0, 0
+        total, hit, last_written = input_tokens(body), 0, 0
         writes = {"5m": 0, "1h": 0}
         characters, digest, prefixes = 0, hashlib.sha256(body["model"].encode()), set[bytes]()
         places: list[tuple[int, bytes]] = []
@@ -47,16 +47,16 @@ class PromptCache:
             if breakpoint_ and places[-1][0] >= _MIN_TOKENS:
                 hit = max([hit, *(tokens for tokens, prefix in places if prefix in self._prefixes)])
                 prefixes.add(places[-1][1])
-                writes[breakpoint_.get("ttl", _DEFAULT_TTL)] += max(0, places[-1][0] - max(hit, last))
-                last = places[-1][0]
+                writes[breakpoint_.get("ttl", _DEFAULT_TTL)] += max(0, places[-1][0] - max(hit, last_written))
+                last_written = places[-1][0]
         self._prefixes |= prefixes
         counts = {
-            "input_tokens": total - last,
+            "input_tokens": total - last_written,
             "cache_creation_input_tokens": sum(writes.values()),
             "cache_read_input_tokens": hit,
         }
         lifetimes = {f"ephemeral_{ttl}_input_tokens": tokens for ttl, tokens in writes.items()}
-        return {**counts, "cache_creation": lifetimes} if last else counts
+        return {**counts, "cache_creation": lifetimes} if last_written else counts
 
 
 def _blocks(body: JsonObject) -> Iterator[JsonObject]:

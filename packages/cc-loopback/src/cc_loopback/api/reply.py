@@ -70,8 +70,8 @@ def _message_fields(reply: object) -> Mapping[str, Any]:
         message = cast("Mapping[str, Any]", reply)
         if "content" not in message:
             raise ReplyError(f"a message needs 'content', but has only {sorted(message)}")
-        if unknown := sorted(set(message) - _MESSAGE_KEYS):
-            raise ReplyError(f"a message has unknown fields {unknown}; known are {sorted(_MESSAGE_KEYS)}")
+        if unknown_keys := sorted(set(message) - _MESSAGE_KEYS):
+            raise ReplyError(f"a message has unknown fields {unknown_keys}; known are {sorted(_MESSAGE_KEYS)}")
         return message
     if isinstance(reply, (str, Sequence)) and not isinstance(reply, (bytes, bytearray)):
         return {"content": cast("str | Sequence[object]", reply)}

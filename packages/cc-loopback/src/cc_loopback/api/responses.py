@@ -47,8 +47,8 @@ class Responses:
 
     def truncated(self, content: JsonObject, headers: Mapping[str, str]) -> Response:
         """Return a JSON response that ends after half of the body."""
-        whole = bytes(JSONResponse(content).body)
-        half = whole[: len(whole) // 2]
+        payload = bytes(JSONResponse(content).body)
+        half = payload[: len(payload) // 2]
         all_headers = self._headers({"content-type": "application/json", **headers})
         return StreamingResponse(paced([half], cut=True), headers=all_headers)
 
@@ -72,5 +72,5 @@ class Responses:
         """Return the Messages API's error object, which is also a stream's `error` event."""
         return error_body(error_type, message, self.request_id)
 
-    def _headers(self, others: Mapping[str, str]) -> dict[str, str]:
-        return {self.dialect.id_header: self.request_id, **others}
+    def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        return {self.dialect.id_header: self.request_id, **headers}

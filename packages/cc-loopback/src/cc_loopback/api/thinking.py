@@ -74,7 +74,8 @@ class ThinkingSigner:
         return ({**body, "messages": messages} if report else body), [*report.values()]
 
     def _thinking(self, body: JsonObject) -> Iterator[_Thinking]:
-        model, digest, last = self._digest(answering_model(body["model"])), hmac.new(self._key, digestmod="sha256"), ""
+        model, last_digest = self._digest(answering_model(body["model"])), ""
+        digest = hmac.new(self._key, digestmod="sha256")
         for block in [*_blocks({"content": body.get("system") or []}), *(body.get("tools") or ())]:
             digest.update(_canonical(block))
         for index, message in enumerate(body["messages"]):
@@ -85,9 +86,9 @@ class ThinkingSigner:
                     prefix = self._digest(digest.hexdigest(), block.get("thinking"))
                     # A `fallback` block counts only between thinking, since it is not a part of the prompt.
                     is_hop = kinds[-3] in _SIGNATURE_FIELD and kinds[-2] == "fallback"
-                    link = self._digest(prefix, last, is_hop)
-                    yield _Thinking(index, position, block, f"sig_{model}_{prefix}_{link}", not last)
-                    last = str(block.get(field))
+                    link = self._digest(prefix, last_digest, is_hop)
+                    yield _Thinking(index, position, block, f"sig_{model}_{prefix}_{link}", not last_digest)
+                    last_digest = str(block.get(field))
                 elif kinds[-1] != "fallback" and block.get("text") != "":  # clients leave out an empty text
                     digest.update(_canonical([message["role"], block]))
 

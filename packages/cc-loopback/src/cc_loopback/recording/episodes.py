@@ -65,7 +65,7 @@ class RecordedAnswer:
         fields: JsonObject = {"status": self.status, "headers": dict(self.headers)}
         if self.events is None:
             return {**fields, "after": round(self.after, 3), "body": self.body}
-        fields["events"] = [{"after": round(after, 3), "data": data} for after, data in self.events]
+        fields["events"] = [{"after": round(seconds, 3), "data": data} for seconds, data in self.events]
         return {**fields, "cut": True} if self.cut else fields
 
 

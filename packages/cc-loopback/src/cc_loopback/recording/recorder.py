@@ -78,11 +78,13 @@ class Recorder:
         return client.stream(call.method, url, headers=headers, content=call.raw)
 
 
-async def _timed_events(upstream: httpx2.Response, scrubber: Scrubber, last: float) -> AsyncIterator[TimedEvent]:
+async def _timed_events(
+    upstream: httpx2.Response, scrubber: Scrubber, last_event_at: float
+) -> AsyncIterator[TimedEvent]:
     """Yield the scrubbed events of a stream, each with the seconds since the last."""
     async for block in event_blocks(upstream.aiter_bytes()):
-        before, last = last, time.monotonic()
-        yield last - before, cast("Event", scrubber.answer_body(parse_event(block)))
+        event_before_at, last_event_at = last_event_at, time.monotonic()
+        yield last_event_at - event_before_at, cast("Event", scrubber.answer_body(parse_event(block)))
 
 
 class _Relay(Response):
@@ -107,15 +109,15 @@ class _Relay(Response):
         async with self._closing:
             try:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                async for after, event in self._events:
-                    events.append((after, event))
+                async for seconds, event in self._events:
+                    events.append((seconds, event))
                     await send({"type": "http.response.body", "body": encode_event_or_text(event), "more_body": True})
                 self._answer.cut = False
             except httpx2.HTTPError:
                 return
             finally:
                 # A client may leave after the last event without waiting for the end of the body.
-                last = events[-1][1] if events else ""
-                self._answer.cut &= not (isinstance(last, dict) and last["type"] in _LAST_EVENTS)
+                last_data = events[-1][1] if events else ""
+                self._answer.cut &= not (isinstance(last_data, dict) and last_data["type"] in _LAST_EVENTS)
                 self._keep(self._answer)
         await send({"type": "http.response.body", "body": b"", "more_body": False})

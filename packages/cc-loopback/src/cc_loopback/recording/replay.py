@@ -76,7 +76,9 @@ def not_recorded(path: Path, request: RecordedRequest, candidates: Sequence[Reco
     title = f"{request.method} {request.path} is not in the cassette {path}"
     request_lines = lines_of(request)
     method_and_path = (request.method, request.path)
-    same_path = [lines_of(other) for other in candidates if (other.method, other.path) == method_and_path]
+    same_path = [
+        lines_of(candidate) for candidate in candidates if (candidate.method, candidate.path) == method_and_path
+    ]
     if not same_path:
         return f"{title}, which has no request to that path. {_REMEDY}"
     nearest = max(same_path, key=lambda lines: difflib.SequenceMatcher(None, lines, request_lines).quick_ratio())

@@ -64,10 +64,10 @@ class Scrubber:
 
     def answer_body(self, body: object) -> object:
         """Return an answer's body, or a stream event. From an error, request id and account id are removed."""
-        clean = _each_text(body, self.text)
-        if not isinstance(clean, dict) or "error" not in clean:
-            return cast("object", clean)
-        error = cast("JsonObject", _each_text(cast("object", clean), lambda text: _UUID.sub(REMOVED, text)))
+        clean_body = _each_text(body, self.text)
+        if not isinstance(clean_body, dict) or "error" not in clean_body:
+            return cast("object", clean_body)
+        error = cast("JsonObject", _each_text(cast("object", clean_body), lambda text: _UUID.sub(REMOVED, text)))
         return {**error, "request_id": REQUEST_ID} if "request_id" in error else error
 
     def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -85,15 +85,15 @@ class Scrubber:
 
     def events(self, events: Iterable[TimedEvent]) -> list[TimedEvent]:
         """Return stream events. Where deltas contain a secret together, the first of them gets the whole text."""
-        clean = list(events)
-        for (_, field), texts in _delta_texts(clean).items():
-            whole = "".join(texts.values())
-            if (clean_text := self.text(whole)) != whole:
+        clean_events = list(events)
+        for (_, field), texts in _delta_texts(clean_events).items():
+            full_text = "".join(texts.values())
+            if (clean_text := self.text(full_text)) != full_text:
                 for at, text in zip(texts, chain([clean_text], repeat("")), strict=False):
-                    after, event = clean[at]
+                    seconds, event = clean_events[at]
                     if isinstance(event, dict):
-                        clean[at] = (after, {**event, "delta": {**event["delta"], field: text}})
-        return clean
+                        clean_events[at] = (seconds, {**event, "delta": {**event["delta"], field: text}})
+        return clean_events
 
 
 def _each_text(value: object, change: Callable[[str], str]) -> object:

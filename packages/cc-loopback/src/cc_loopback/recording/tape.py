@@ -79,7 +79,7 @@ class Tape:
         self._content = load(self._path) if exists and mode != "rewrite" else Episodes()
         plays = mode in ("none", "once", "new_episodes")
         self._player = Player(self._path, map(self._scrubbed, self._content.episodes) if plays else ())
-        self._new: dict[int, Episode] = {}
+        self._new_episodes: dict[int, Episode] = {}
         self._numbers = count()
         self._recorder: Recorder | None = None
         if mode in ("new_episodes", "all", "rewrite") or (mode == "once" and not exists):
@@ -130,7 +130,7 @@ class Tape:
             await asyncio.sleep(answer.after if self._timing else 0)
             return Response(answer.http_body(), answer.status, answer.http_headers())
         chunks = [encode_event_or_text(event) for _, event in answer.events]
-        pauses = [after if self._timing else 0.0 for after, _ in answer.events]
+        pauses = [seconds if self._timing else 0.0 for seconds, _ in answer.events]
         return StreamingResponse(paced(chunks, pauses, cut=answer.cut), answer.status, answer.http_headers())
 
     def _keep(self, request: RecordedRequest) -> Callable[[RecordedAnswer], None]:
@@ -140,18 +140,18 @@ class Tape:
         def keep(answer: RecordedAnswer) -> None:
             if answer.events is not None:
                 answer.events = self._scrubber.events(answer.events)
-            self._new[number] = Episode(request, answer, today_in(request))
+            self._new_episodes[number] = Episode(request, answer, today_in(request))
             self._save()
 
         return keep
 
     def _save(self) -> None:
-        new = [self._new[number] for number in sorted(self._new)]
-        old = self._content.episodes
+        new_episodes = [self._new_episodes[number] for number in sorted(self._new_episodes)]
+        old_episodes = self._content.episodes
         if self._mode == "all":
-            new_keys = {key_of(episode.request) for episode in new}
-            old = [episode for episode in old if key_of(episode.request) not in new_keys]
-        save(self._path, Episodes(self._content.login, [*old, *new]))
+            new_keys = {key_of(episode.request) for episode in new_episodes}
+            old_episodes = [episode for episode in old_episodes if key_of(episode.request) not in new_keys]
+        save(self._path, Episodes(self._content.login, [*old_episodes, *new_episodes]))
 
     def _scrubbed(self, episode: Episode) -> Episode:
         """Return a loaded episode, scrubbed again, because the patterns may have changed since the recording."""

@@ -71,7 +71,7 @@ def _without_dialect(schema: Schema) -> Schema:
     return {key: value for key, value in schema.items() if key != "$schema"}
 
 
-def _first(keyword: str, *arguments: Any) -> list[ValidationError]:
+def _first_error(keyword: str, *arguments: Any) -> list[ValidationError]:
     problem = next(iter(Draft202012Validator.VALIDATORS[keyword](*arguments) or ()), None)
     return [] if problem is None else [problem]
 
@@ -81,7 +81,7 @@ def _guarded(keyword: str, problems: tuple[type[Exception], ...], *, passes: boo
 
     def check(*arguments: Any) -> list[ValidationError]:
         try:
-            return _first(keyword, *arguments)
+            return _first_error(keyword, *arguments)
         except problems as error:
             return [] if passes else [ValidationError(str(error))]
 

@@ -51,13 +51,13 @@ def _text(kind: str, value: Any) -> str:
         case "LITERAL":
             return chr(value)
         case "NOT_LITERAL":
-            return _outside([("LITERAL", value)])
+            return _other_characters([("LITERAL", value)])
         case "RANGE":
             return chr(value[0])
         case "CATEGORY":
             return _CATEGORIES[str(value)][1]
         case "IN":
-            return _outside(value[1:]) if str(value[0][0]) == "NEGATE" else _texts(value[:1])
+            return _other_characters(value[1:]) if str(value[0][0]) == "NEGATE" else _texts(value[:1])
         case "BRANCH":
             return _texts(value[1][0])
         case "SUBPATTERN":
@@ -68,7 +68,7 @@ def _text(kind: str, value: Any) -> str:
             raise NotImplementedError
 
 
-def _outside(members: Any) -> str:
+def _other_characters(members: Any) -> str:
     """Return a character that is not in a set; empty if there is none."""
     return next((char for char in _ANY if not any(_is_member(char, str(kind), value) for kind, value in members)), "")
 

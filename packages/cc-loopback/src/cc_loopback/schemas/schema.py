@@ -101,19 +101,20 @@ class _Search:
                 return iter((None,))
 
     def _arrays(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
-        first = cast("Sequence[Schema]", flat.get("prefixItems", ()))
+        first_items = cast("Sequence[Schema]", flat.get("prefixItems", ()))
         # A single item makes a useful example; an empty array follows, in case no item is valid.
-        for length in (max(flat.get("minItems", 0), len(first), 1), flat.get("minItems", 0), len(first), 2, 3):
-            streams = [self.values(schema, name, path) for schema in first[:length]]
+        least = flat.get("minItems", 0)
+        for length in (max(least, len(first_items), 1), least, len(first_items), 2, 3):
+            streams = [self.values(schema, name, path) for schema in first_items[:length]]
             rest = self.values(flat.get("items", True), name, path)
             if flat.get("uniqueItems"):
                 yield from self._unique_array([*streams, *[rest] * (length - len(streams))])
             else:
                 values: list[JsonValue] = [next(stream, _NOTHING) for stream in streams]
-                missing = length - len(values)
+                missing_count = length - len(values)
                 # Different items where the schema allows them: Claude Code refuses options with equal labels.
-                items = [*islice(rest, min(missing, _NEIGHBOURS))] or [_NOTHING]
-                values += islice(cycle(items), missing)
+                items = [*islice(rest, min(missing_count, _NEIGHBOURS))] or [_NOTHING]
+                values += islice(cycle(items), missing_count)
                 if _NOTHING not in values:
                     yield values
 
@@ -121,10 +122,10 @@ class _Search:
         values: list[JsonValue] = []
         is_taken = self._validator.predicate({"enum": values})
         for stream in streams:
-            fresh = next((value for value in stream if not is_taken(value)), _NOTHING)
-            if fresh is _NOTHING:
+            new_value = next((value for value in stream if not is_taken(value)), _NOTHING)
+            if new_value is _NOTHING:
                 return
-            values.append(fresh)
+            values.append(new_value)
         yield values
 
     def _objects(self, flat: FlatSchema, path: tuple[str, ...]) -> Iterator[JsonValue]:
@@ -137,8 +138,8 @@ class _Search:
         # For arrays, which may need different objects: at first all properties vary together, then each alone.
         variants = {name: [*islice(stream, _VARIANTS)] for name, stream in streams.items()}
         for number in range(_VARIANTS):
-            others = {name: values[number] for name, values in variants.items() if number < len(values)}
-            yield {**smallest, **others}
+            other_values = {name: values[number] for name, values in variants.items() if number < len(values)}
+            yield {**smallest, **other_values}
         for name, stream in streams.items():
             yield from ({**smallest, name: value} for value in chain(variants[name], stream))
 

@@ -137,20 +137,20 @@ def _sockets() -> Check:
 
 def _temporary_folder() -> Check:
     folder = tempfile.gettempdir()
-    free = shutil.disk_usage(folder).free // _MB
-    if free < _LEAST_DISK_MB:
+    free_mb = shutil.disk_usage(folder).free // _MB
+    if free_mb < _LEAST_DISK_MB:
         advice = "Make room, or set TMPDIR to a folder with more."
-        return Check("temporary folder", "problem", f"{folder} has {free} MB left", advice)
-    return Check("temporary folder", "ok", f"{folder}, {free} MB free")
+        return Check("temporary folder", "problem", f"{folder} has {free_mb} MB left", advice)
+    return Check("temporary folder", "ok", f"{folder}, {free_mb} MB free")
 
 
 def _memory(pool: int) -> Check:
-    idle, planned = _IDLE_MB + (pool - 1) * _OWN_MB, pool * _PLANNED_MB
-    free = psutil.virtual_memory().available // _MB
-    need = f"{pool} processes take {idle} MB when idle, and up to {planned} MB with long conversations"
-    outcome: Outcome = "problem" if free < idle else "warning" if free < planned else "ok"
-    advice = "" if outcome == "ok" else f"Use ClaudeCodeProvider(pool={max(1, free // _PLANNED_MB)})."
-    return Check("memory", outcome, f"{need}; {free} MB are free", advice)
+    idle_mb, planned = _IDLE_MB + (pool - 1) * _OWN_MB, pool * _PLANNED_MB
+    free_mb = psutil.virtual_memory().available // _MB
+    need = f"{pool} processes take {idle_mb} MB when idle, and up to {planned} MB with long conversations"
+    outcome: Outcome = "problem" if free_mb < idle_mb else "warning" if free_mb < planned else "ok"
+    advice = "" if outcome == "ok" else f"Use ClaudeCodeProvider(pool={max(1, free_mb // _PLANNED_MB)})."
+    return Check("memory", outcome, f"{need}; {free_mb} MB are free", advice)
 
 
 async def _cli(cli: str | None) -> Check:
@@ -189,14 +189,14 @@ async def _address() -> Check:
 async def _round_trip(plan: Plan, cli: str) -> Check:
     try:
         if plan.online:
-            first, second, model = await _ask_twice(cli, {}, plan.model)
-            seconds = f"{model}: {first:.1f} s with the start of a process, then {second:.1f} s"
+            first_answer, second, model = await _ask_twice(cli, {}, plan.model)
+            seconds = f"{model}: {first_answer:.1f} s with the start of a process, then {second:.1f} s"
         else:
             from cc_loopback import LoopbackServer
 
             async with LoopbackServer() as api:
-                first, second, _ = await _ask_twice(cli, api.env(), "sonnet")
-            seconds = f"{first:.1f} s with the start of a process, then {second * 1_000:.0f} ms"
+                first_answer, second, _ = await _ask_twice(cli, api.env(), "sonnet")
+            seconds = f"{first_answer:.1f} s with the start of a process, then {second * 1_000:.0f} ms"
             seconds += "; scripted model, not Claude"
         return Check("round trip", "ok", seconds)
     except ModuleNotFoundError as error:
@@ -213,8 +213,8 @@ async def _ask_twice(cli: str, env: Mapping[str, str], model: str) -> tuple[floa
     """Ask through all layers between an agent and a model; return the seconds of both runs, and the model's name."""
     async with ClaudeCodeProvider(pool=1, env=env, cli_path=cli, max_retries=0) as provider:
         agent = Agent(ClaudeCodeModel(model, provider=provider), model_settings={"timeout": _ANSWER_SECONDS})
-        begun = time.monotonic()
+        started_at = time.monotonic()
         await agent.run("Say OK.")
         middle = time.monotonic()
         result = await agent.run("Say OK.")
-        return middle - begun, time.monotonic() - middle, result.response.model_name or model
+        return middle - started_at, time.monotonic() - middle, result.response.model_name or model

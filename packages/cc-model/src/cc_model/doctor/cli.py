@@ -48,6 +48,6 @@ async def _run(cli: str, *arguments: str) -> str:
     text = output.decode(errors="replace").strip()
     if not text:
         reason = next(iter(errors.decode(errors="replace").strip().splitlines()), "")
-        ended = f"`{' '.join(arguments)}` printed nothing and ended with status {process.returncode}"
-        raise OSError(f"{ended}: {reason}" if reason else ended)
+        failure = f"`{' '.join(arguments)}` printed nothing and ended with status {process.returncode}"
+        raise OSError(f"{failure}: {reason}" if reason else failure)
     return text

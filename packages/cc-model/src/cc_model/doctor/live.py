@@ -152,17 +152,17 @@ class LiveCheck:
         cost_before, start = self.cost, time.monotonic()
         is_ok, finding, usage = await self._run(scenario, model)
         seconds = time.monotonic() - start
-        other = ""
+        other_figures = ""
         if direct is not None:
             other_is_ok, text, other_usage = await self._run(scenario, direct)
             direct_tokens = other_usage.input_tokens
             tokens = "the same tokens" if direct_tokens == usage.input_tokens else f"{direct_tokens} tokens sent"
-            other = f"ok, {tokens}" if other_is_ok else f"failed: {text}"
+            other_figures = f"ok, {tokens}" if other_is_ok else f"failed: {text}"
         return LiveResult(
             name=scenario.name,
             outcome="ok" if is_ok else "failed",
             finding=finding,
-            direct=other,
+            direct=other_figures,
             seconds=seconds,
             tokens=f"{usage.input_tokens}, {usage.cache_read_tokens}, {usage.output_tokens}",
             usd=self.cost - cost_before,
@@ -186,7 +186,7 @@ class LiveCheck:
 
     def _write(self) -> None:
         names = [*(scenario.name for scenario in SCENARIOS), "limits"]
-        missing = names[len(self.results) :]
+        missing_names = names[len(self.results) :]
         lines = [
             *self._head,
             "",
@@ -197,7 +197,7 @@ class LiveCheck:
                 f"{row.tokens or '-'} | {row.usd:.4f} |"
                 for row in self.results
             ),
-            *(f"| {name} | not run | | | | | |" for name in missing),
+            *(f"| {name} | not run | | | | | |" for name in missing_names),
             "",
             f"About ${self.cost:.4f} by the list prices, of at most ${self._plan.max_usd}.",
         ]

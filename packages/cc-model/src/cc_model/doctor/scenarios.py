@@ -95,28 +95,28 @@ async def _thinking(model: Model, usage: RunUsage) -> str:
     """Run two turns: the second sends the signed thinking of the first back."""
     settings = ModelSettings(max_tokens=_MANY, timeout=_SECONDS, thinking="low")
     agent = Agent(model, model_settings=settings)
-    first = await agent.run("What is 37 times 43? Think first.", usage=usage)
-    parts = [part for message in first.new_messages() for part in message.parts if isinstance(part, ThinkingPart)]
-    second = await agent.run("And plus one?", message_history=first.all_messages(), usage=usage)
+    first_run = await agent.run("What is 37 times 43? Think first.", usage=usage)
+    parts = [part for message in first_run.new_messages() for part in message.parts if isinstance(part, ThinkingPart)]
+    second = await agent.run("And plus one?", message_history=first_run.all_messages(), usage=usage)
     _with_word(second.output.replace(",", ""), "1592")
     return f"{len(parts)} thinking parts"
 
 
 async def _conversation(model: Model, usage: RunUsage) -> str:
     agent = Agent(model, model_settings=_SETTINGS)
-    first = await agent.run("My dog is called Bruno. Say OK.", usage=usage)
-    second = await agent.run("What is my dog called?", message_history=first.all_messages(), usage=usage)
+    first_run = await agent.run("My dog is called Bruno. Say OK.", usage=usage)
+    second = await agent.run("What is my dog called?", message_history=first_run.all_messages(), usage=usage)
     return _with_word(second.output, "Bruno")
 
 
 async def _instructions(model: Model, usage: RunUsage) -> str:
     """Run two agents in turn, whose instructions must not mix."""
     answers: list[str] = []
-    for word, other in (("tomato", "cabbage"), ("cabbage", "tomato")):
+    for word, other_word in (("tomato", "cabbage"), ("cabbage", "tomato")):
         agent = Agent(model, instructions=f"End each answer with the word {word}.", model_settings=_SETTINGS)
         answer = _with_word((await agent.run("Say hello.", usage=usage)).output, word)
-        if other in answer.casefold():
-            raise ScenarioError(f"the other agent's word {other!r} is in the answer {answer!r}")
+        if other_word in answer.casefold():
+            raise ScenarioError(f"the other agent's word {other_word!r} is in the answer {answer!r}")
         answers.append(answer)
     return "; ".join(answers)
 

@@ -217,9 +217,9 @@ async def _messages(
             for part in parts:
                 if isinstance(part, ToolReturnPart) and (agent := entry.get("agent_id")):
                     part.metadata = {"agent_id": agent}
-            if result and isinstance(last := result[-1], ModelRequest):
+            if result and isinstance(last_message := result[-1], ModelRequest):
                 parts = [*cast(ModelRequest, result.pop()).parts, *parts]
-                time = last.timestamp or time
+                time = last_message.timestamp or time
             result.append(ModelRequest(parts=parts, timestamp=time))
     return _closed(result, left_out)
 
@@ -228,19 +228,19 @@ def _closed(messages: Iterable[ModelMessage], left_out: Counter[str]) -> list[Mo
     """Return the messages with a result for each call that was interrupted, as Claude Code sends them."""
     result: list[ModelMessage] = []
     for message in [*messages, None]:
-        if result and isinstance(last := result[-1], ModelResponse):
+        if result and isinstance(last_message := result[-1], ModelResponse):
             parts = message.parts if isinstance(message, ModelRequest) else ()
             answered = {part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)}
-            missing = [
+            interrupted_returns = [
                 ToolReturnPart(call.tool_name, _INTERRUPTED, tool_call_id=call.tool_call_id, outcome="failed")
-                for call in last.tool_calls
+                for call in last_message.tool_calls
                 if call.tool_call_id not in answered
             ]
-            left_out["result of an interrupted call"] += len(missing)
-            if missing and isinstance(message, ModelRequest):
-                message = replace(message, parts=[*missing, *message.parts])
-            elif missing:
-                result.append(ModelRequest(parts=missing, timestamp=last.timestamp))
+            left_out["result of an interrupted call"] += len(interrupted_returns)
+            if interrupted_returns and isinstance(message, ModelRequest):
+                message = replace(message, parts=[*interrupted_returns, *message.parts])
+            elif interrupted_returns:
+                result.append(ModelRequest(parts=interrupted_returns, timestamp=last_message.timestamp))
         if message is not None:
             result.append(message)
     return result

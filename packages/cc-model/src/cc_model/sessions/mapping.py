@@ -66,13 +66,13 @@ class APIMapper(httpx2.AsyncBaseTransport):
 
     async def request_body(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
         """Return `messages` as the API would get them, and `system` with the last instructions as a text."""
-        history = [_own(message, index) for index, message in enumerate(messages)]
+        history = [_own_message(message, index) for index, message in enumerate(messages)]
         # A request must not end in an answer.
-        last = ModelRequest(parts=[UserPromptPart("Continue.")])
+        last_request = ModelRequest(parts=[UserPromptPart("Continue.")])
         ends_in_answer = bool(history) and isinstance(history[-1], ModelResponse)
         self._reply = _EMPTY_REPLY
         try:
-            await self._send([*history, *([last] if ends_in_answer else [])])
+            await self._send([*history, *([last_request] if ends_in_answer else [])])
         except UnicodeEncodeError as error:
             raise HandOverError(f"a text has half of a character, which no request can have: {error}") from error
         except (NotImplementedError, UserError) as error:
@@ -180,7 +180,7 @@ def _content(block: Mapping[str, Any], place: str) -> UserContent:
             raise HandOverError(f"{place}: pydantic-ai has no content of the type {kind!r}")
 
 
-def _own(message: ModelMessage, index: int) -> ModelMessage:
+def _own_message(message: ModelMessage, index: int) -> ModelMessage:
     """Return a message whose response is Anthropic's, which it is if Claude Code has answered."""
     if isinstance(message, ModelRequest):
         return message

@@ -118,8 +118,11 @@ class SQLiteSessionStore(SessionStore):
 def _append(database: sqlite3.Connection, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
     columns = _columns(key)
     select = "select coalesce(max(number), 0) from entries where project = ? and session = ? and subpath = ?"
-    [last] = database.execute(select, columns).fetchone()
-    rows = ((*columns, last + number, entry.get("uuid"), json.dumps(entry)) for number, entry in enumerate(entries, 1))
+    [last_number] = database.execute(select, columns).fetchone()
+    rows = (
+        (*columns, last_number + number, entry.get("uuid"), json.dumps(entry))
+        for number, entry in enumerate(entries, 1)
+    )
     database.executemany("insert or ignore into entries values (?, ?, ?, ?, ?, ?)", rows)
     if columns[2]:
         return

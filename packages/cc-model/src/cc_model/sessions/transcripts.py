@@ -84,16 +84,18 @@ def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
         files = sorted(folder.glob(f"*/{session}.jsonl"), key=lambda path: path.stat().st_mtime)
         problem = f"session {session} has no transcript in {folder}: set config_dir, or pass the path"
     if not files:
-        raise SessionNotFoundError(f"{problem}{_similar(str(session), folder)}")
+        raise SessionNotFoundError(f"{problem}{_similar_session(str(session), folder)}")
     return files[-1]
 
 
-def _similar(session: str, folder: Path) -> str:
+def _similar_session(session: str, folder: Path) -> str:
     """Return a question with the id that is meant, such as the one that begins with `session`; empty if none does."""
     ids = [path.stem for path in folder.glob("*/*.jsonl")]
     text = session.lower()
-    similar = [name for name in ids if len(text) > 3 and name.startswith(text)] or get_close_matches(text, ids, 1, 0.8)
-    return f" (did you mean {similar[0]}?)" if similar else ""
+    similar_ids = [name for name in ids if len(text) > 3 and name.startswith(text)] or get_close_matches(
+        text, ids, 1, 0.8
+    )
+    return f" (did you mean {similar_ids[0]}?)" if similar_ids else ""
 
 
 def read_files(transcript: Path) -> Entries:
@@ -216,7 +218,7 @@ def as_the_model_sees(entries: Iterable[SessionStoreEntry]) -> list[SessionStore
     for entry in [*result]:
         match entry:
             case {"compactMetadata": {"preservedSegment": {"headUuid": head, "anchorUuid": anchor, "tailUuid": tail}}}:
-                result = [_moved(other, head, anchor, tail) for other in result]
+                result = [_moved(record, head, anchor, tail) for record in result]
             case _:
                 pass
     return cast("list[SessionStoreEntry]", result)
