@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
-import io
 import json
 import os
-import re
-import shlex
-import subprocess
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call, serve
+from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call
 
 from .conftest import Tools, text
 
@@ -171,25 +167,3 @@ async def test_an_interrupted_or_killed_cli_cancels_the_tool(folder: Path, tools
             await tools.cancelled.wait()
         if end == "interrupted":
             assert (await run.until("result"))["subtype"] == "error_during_execution"
-
-
-def test_the_printed_command_adds_the_functions_to_the_cli(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """IPC-P-60."""
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-
-    def status(order: str) -> str:
-        return f"{order} is on its way"
-
-    with cc_loopback.LoopbackServer() as api, serve({"status": status}, name="shop", out=io.StringIO()) as served:
-
-        def run(*command: str) -> str:
-            done = subprocess.run(
-                [CLI, *command], env={**os.environ, **api.env()}, cwd=folder, capture_output=True, timeout=LIMIT
-            )
-            assert done.returncode == 0, done.stderr
-            return done.stdout.decode()
-
-        program, *arguments = shlex.split(served.connect_command)
-        assert program == "claude"
-        run(*arguments)
-        assert re.search(r"shop: .* Connected", run("mcp", "list"))

@@ -12,8 +12,8 @@ FIXED = """
     ToolHandler ToolSchema TransportType encode_frame
 """.split()
 FURTHER = """
-    CurrentCall END_OF_STREAM Frame FunctionServer LocalProtocolError NEED_DATA RemoteProtocolError ToolNotFoundError
-    ToolResult TransportChoice TransportUnavailableError check_bridge current_call resolve_transport serve
+    CurrentCall END_OF_STREAM Frame LocalProtocolError NEED_DATA RemoteProtocolError ToolNotFoundError
+    ToolResult TransportChoice TransportUnavailableError check_bridge current_call resolve_transport
 """.split()
 
 

@@ -19,7 +19,6 @@ from .framing import END_OF_STREAM, NEED_DATA, Frame, FrameDecoder, encode_frame
 from .messages import ToolHandler, ToolResult, ToolSchema
 from .probe import check_bridge
 from .server import IPCServer
-from .serving import FunctionServer, serve
 from .session import IPCSession
 from .transport import DEFAULT_TRANSPORT, TransportChoice, TransportType, resolve_transport
 
@@ -34,7 +33,6 @@ __all__ = [
     "CurrentCall",
     "Frame",
     "FrameDecoder",
-    "FunctionServer",
     "IPCClient",
     "IPCConnectionError",
     "IPCError",
@@ -55,5 +53,4 @@ __all__ = [
     "current_call",
     "encode_frame",
     "resolve_transport",
-    "serve",
 ]
