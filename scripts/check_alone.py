@@ -20,7 +20,7 @@ SDK = "claude-agent-sdk"
 # The SDK's wheel contains the whole CLI (157 MB): packages that know SDK objects only by shape must not pull it.
 WITHOUT_SDK = {"cc-types", "cc-convert", "cc-ipc", "cc-loopback"}
 # Only these programs import the plugins for them, so no package requires them.
-HOSTS = {"pytest", "pydantic_clai2"}
+HOSTS = {"pytest"}
 
 
 def strangers(name: str, installed: Mapping[str, str], pins: Iterable[str], members: Iterable[str]) -> list[str]:

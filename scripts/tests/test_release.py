@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 import psutil
 import pytest
 
-from check_alone import HOSTS, check_import, import_packages, strangers, undeclared
+from check_alone import check_import, import_packages, strangers, undeclared
 from commands import CheckError, run
 from pin import select_pins
 from processes import eventually
@@ -220,16 +220,16 @@ def test_each_import_package_of_a_distribution_is_imported(tmp_path: Path, monke
     ]
     assert import_packages(map(PurePath, files)) == ["cc_a", "cc_plugin"]
 
-    plugin = "import json\nfrom pydantic_clai2.plugins import Plugin"
+    plugin = "import json\nfrom host_program.plugins import Plugin"
     for name, content in (("cc_a", "import not_there.deep"), ("cc_plugin", plugin), ("cc_well", "import json")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(content, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)  # pyright: ignore[reportUnknownMemberType]
-    assert check_import("cc_well", HOSTS) == check_import("cc_plugin", HOSTS) == []
-    assert check_import("cc_a", HOSTS) == [
+    assert check_import("cc_well", ()) == check_import("cc_plugin", {"host_program"}) == []
+    assert check_import("cc_a", ()) == [
         "cc_a cannot be imported: No module named 'not_there'", "__init__.py imports not_there, which is not declared",
     ]  # fmt: skip
-    assert "cc_model is imported from the repository" in check_import("cc_model", HOSTS)
+    assert "cc_model is imported from the repository" in check_import("cc_model", ())
 
 
 async def test_failed_command_shows_its_output(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ SHARED = {
 
 
 # Programs load these by name; nobody imports them.
-PLUGINS = {"cc_ipc_bridge", "cc_model_clai2", "cc_model_pytest"}
+PLUGINS = {"cc_ipc_bridge", "cc_model_pytest"}
 
 
 def table(heading: str) -> list[list[str]]:

@@ -1,7 +1,6 @@
 """Alerts on costs and on a plan's windows."""
 
-import subprocess
-import sys
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,15 +8,14 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.cli.alerts import AlertCommand
+from cc_convert.cli import main
+from cc_convert.cli.watch import Picture
 from cc_convert.report.alerts import AlertError, excesses, parse_alert
 from cc_convert.report.forecast import WindowUse
 from cc_convert.report.lines import Line
 
 Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]
-COMMAND = [sys.executable, "-m", "cc_convert"]
-PATIENCE = 40.0
 
 
 def test_a_budget_is_an_exit_code_of_a_report(run: Run, maker: Maker, tmp_path: Path) -> None:
@@ -99,21 +97,35 @@ def test_alerts_and_notes_show_no_control_characters(run: Run, log: Any, alert: 
         assert "\x1b" not in done.out + done.err
 
 
-def test_watch_runs_a_command_for_an_alert(log: Any, tmp_path: Path) -> None:
-    """LOG-98: with the value in its environment; a project's name is never a part of the command."""
-    log.project = "/home/user/$(touch owned)`touch owned`"
+def test_watch_prints_a_json_line_for_each_value_that_passes_its_limit(run: Run, log: Any) -> None:
+    """LOG-98"""
+    log.project = "/home/user/$(touch owned)"
     log.answer(timestamp=datetime.now(UTC).isoformat())
-    output = tmp_path / "output"
-    script = f'echo "$CC_CONVERT_ALERT: $CC_CONVERT_ALERT_MESSAGE" >> {output}'
-    words = ["watch", log.write(), "--once", "--alert", "project>$0.001", "--alert", "day>$99", "--run", script]
 
-    done = subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
+    done = run("watch", log.write(), "--once", "--alert", "project>$0.001", "--alert", "day>$99", "--json")
 
     message = f"project {log.project}: $0.0015 is more than $0.0010"
-    assert (done.returncode, done.stderr) == (1, f"alert: {message}\n")
-    assert f"ALERT {message}\n" in done.stdout
-    assert output.read_text() == f"project>$0.001: {message}\n"
-    assert not (tmp_path / "owned").exists()
+    assert json.loads(done.out) == {"alert": "project>$0.001", "name": log.project, "message": message}
+    assert (done.code, done.err) == (1, "")
+
+
+def test_a_value_is_told_again_only_after_it_was_below(log: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-98"""
+    log.answer(timestamp=datetime.now(UTC).isoformat())
+    path = log.write()
+    above = excesses([parse_alert("day>1")], lambda _: [Line("2026-11-23", cost=2.0)])
+    pictures = iter([above, above, [], above])
+
+    def next_picture(*_: object) -> Picture:
+        return Picture("", next(pictures))
+
+    monkeypatch.setattr("cc_convert.cli.watch.picture", next_picture)
+    monkeypatch.setattr("cc_convert.cli.watch._LEAST_INTERVAL", 0.0)
+
+    with pytest.raises(StopIteration):
+        main(["watch", str(path), "--json", "--interval", "0"])
+
+    assert capsys.readouterr().out.count('"day>1"') == 2
 
 
 @pytest.mark.parametrize("alert", ["week>$1", "month>$1"])
@@ -123,17 +135,6 @@ def test_watch_refuses_an_alert_that_it_could_never_raise(run: Run, log: Any, al
     done = run("watch", log.write(), "--once", "--alert", alert)
     assert (done.code, done.out) == (2, "")
     assert f"alerts such as {alert} are for cc-convert report" in done.err
-
-
-def test_a_command_runs_once_until_the_value_was_below(tmp_path: Path) -> None:
-    """LOG-98"""
-    output = tmp_path / "output"
-    command = AlertCommand(f"echo x >> {output}", is_quiet=True)
-    above = excesses([parse_alert("day>1")], lambda _: [Line("2026-11-23", cost=2.0)])
-    for now_above in (above, above, [], above):
-        command.update(now_above)
-        command.wait()
-    assert output.read_text() == "x\nx\n"
 
 
 def test_a_budget_that_cannot_be_judged_is_a_finding(run: Run, log: Any) -> None:
@@ -150,18 +151,3 @@ def test_a_budget_that_cannot_be_judged_is_a_finding(run: Run, log: Any) -> None
     assert "alert: total: cannot be judged: $2.00*, and 50,000,000 tokens have no price\n" in unpriced.err
     assert "matches no session" in misspelt.err
     assert run("report", path, "--alert", "model:claude-sonnet-5>$6").code == 0
-
-
-def test_many_alerts_run_few_commands_at_once_and_long_names_fail_none(tmp_path: Path) -> None:
-    """LOG-98"""
-    output = tmp_path / "output"
-    command = AlertCommand(f"echo x >> {output}; sleep 0.02", is_quiet=True)
-    lines = [Line(f"{number}{'x' * 200_000 * (number == 0)}", cost=2.0) for number in range(20)]
-    above = excesses([parse_alert("session>1")], lambda _: lines)
-    command.update(above)
-    command.wait()
-    assert len(output.read_text().split()) == 8
-    while not command.update(above):
-        command.wait()
-    command.wait()
-    assert len(output.read_text().split()) == 20

@@ -234,8 +234,9 @@ def _add_live(add: _Add) -> None:
     watch.add_argument("--once", action="store_true", help="show once")
     watch.add_argument("--tz", metavar="ZONE", help=_ZONE_HELP)
     _add_alerts(watch, "tell when a window or a cost of today is above a limit: '5h>80%%', 'day>$20'; may be repeated")
-    run = "shell command to run for each alert; see CC_CONVERT_ALERT"
-    watch.add_argument("--run", dest="run_command", metavar="CMD", help=run)
+    watch.add_argument(
+        "--json", action="store_true", help="print only a JSON line for each value that passes its limit"
+    )
     _add_prices(watch)
 
     line = add("statusline", "print the line for Claude Code's status line, from its JSON on stdin")

@@ -1,6 +1,7 @@
 """`cc-convert watch`: show today and the current block, and refresh them."""
 
 import gc
+import json
 import sys
 import time
 from argparse import Namespace
@@ -19,7 +20,7 @@ from ..report.buckets import fill_buckets
 from ..report.forecast import WindowUse
 from ..report.lines import GroupBy, Line, burn_rate, group, spell_cost, total, without_future
 from . import FINDINGS, OK
-from .alerts import AlertCommand, say_alerts, unmatched
+from .alerts import say_alerts, unmatched
 from .inputs import buckets_of_day, chosen_prices, chosen_zone, current_lines, recent_scans
 from .output import RefusedError, fit_table, say, shortened, spell_short, terminal_size, text_of, visible
 from .plan_limits import logged_uses, running_uses, spell_windows, stored_uses
@@ -44,9 +45,8 @@ def run(options: Namespace) -> int:
         raise RefusedError(f"watch knows today's costs alone: alerts such as {alert.text} are for cc-convert report")
     gc.enable()  # it runs for days
     zone, prices, cache = chosen_zone(options), chosen_prices(options), MemoryCache()
-    redraw = sys.stdout.isatty() and not options.once
-    command = AlertCommand(options.run_command, is_quiet=redraw)
-    shown, alerted = "", list[str]()
+    redraw = sys.stdout.isatty() and not (options.once or options.json)
+    shown, above_before = "", set[tuple[str, str]]()
     try:
         while True:
             columns, lines = terminal_size() if sys.stdout.isatty() else (None, None)
@@ -59,18 +59,19 @@ def run(options: Namespace) -> int:
                 scans, problem = [], f"note: {error}\n"
             text, above = picture(scans, options, prices, zone, columns)
             text += problem
-            command.update(above)
+            passed = [excess for excess in above if (excess.alert.text, excess.key) not in above_before]
+            above_before = {(excess.alert.text, excess.key) for excess in above}
             if text != shown:
                 shown = text
                 drawn = _redrawn(text, columns or 80, lines or 24) if redraw else f"{text}\n"
-                print(drawn, end="", flush=True)  # noqa: T201 - the command's output
-            if not redraw:
-                say_alerts(excess for excess in above if excess.message not in alerted)
-                alerted = [excess.message for excess in above]
+                print("" if options.json else drawn, end="", flush=True)  # noqa: T201 - the command's output
+            if options.json:
+                for excess in passed:
+                    row = {"alert": excess.alert.text, "name": excess.key, "message": visible(excess.message)}
+                    print(json.dumps(row), flush=True)  # noqa: T201 - the command's output
+            elif not redraw:
+                say_alerts(passed)
             if options.once:
-                while not command.update(above):
-                    command.wait()
-                command.wait()
                 return FINDINGS if above else OK
             time.sleep(max(_LEAST_INTERVAL, options.interval))
     except KeyboardInterrupt:
