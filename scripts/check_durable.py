@@ -2,11 +2,10 @@
 """Run the agent under the durable engines, on servers that are started for it.
 
 The engines bring a hundred libraries and several servers, so they stay out of the workspace's environment. This script
-creates others outside the repository: the packages from here, the engines with the pins in
-`integration-tests/durable/*.txt`, all else as pinned by the workspace. The engines in pydantic-ai-harness are in a
-second one, since it requires an older pydantic-ai. The script runs the tests in `integration-tests/durable`, and the
-type checker over them and over `examples/durable`. With `--collect` it only creates the environments and collects
-the tests.
+creates another outside the repository: the packages from here, the engines with the pins in
+`integration-tests/durable/engines.txt`, all else as pinned by the workspace. It runs the tests in
+`integration-tests/durable`, and the type checker over them and over `examples/durable`. With `--collect` it only
+creates the environment and collects the tests.
 
 Without a connection to an index, nothing is checked, and the output says so.
 """
@@ -29,15 +28,8 @@ OVERRIDES = TESTS / "overrides.txt"
 # Required by the workspace's pytest settings and fixtures, which are used here too.
 TOOLS = ("anyio", "hypothesis", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
 
-# Engines by environment, which is the name of the files with pins.
-ENVIRONMENTS = {
-    "engines": ("dbos-sqlite", "dbos-postgres", "temporal", "prefect", "restate"),
-    "harness": ("absurd", "pgtask"),
-}
-ENGINES = tuple(name for names in ENVIRONMENTS.values() for name in names)
-PINS = {environment: TESTS / f"{environment}.txt" for environment in ENVIRONMENTS}
-SERVER = "@restatedev/restate-server@1.7.12"
-"""npm package of Restate's server."""
+ENGINES = ("dbos-sqlite", "dbos-postgres", "temporal", "prefect")
+PINS = TESTS / "engines.txt"
 
 # A test starts up to five interpreters that load all the libraries, which takes a minute each on a very busy machine.
 TEST_SECONDS = 600
@@ -69,44 +61,23 @@ async def install(folder: Path, path: Path) -> str:
     return python
 
 
-def check_types(folder: Path, python: str, environment: str) -> list[str]:
-    """Return the command for the type checker: over all files except those for the other environments' engines."""
-    others = [name.partition("-")[0] for other in {*ENVIRONMENTS} - {environment} for name in ENVIRONMENTS[other]]
-    exclude = [path for name in others for path in (EXAMPLES / f"{name}_*.py", TESTS / "apps" / f"run_{name}.py")]
-    imported = [ROOT / "integration-tests" / "support", EXAMPLES, TESTS / "apps"]
-    return type_check(folder, python, [TESTS, EXAMPLES], exclude, extraPaths=[*map(str, imported)])
-
-
-async def check(folder: Path, environment: str, engines: list[str], *, collect: bool = False) -> list[str]:
+async def check(folder: Path, engines: list[str], *, collect: bool) -> list[str]:
     try:
-        python = await install(folder, PINS[environment])
-        if "restate" in engines:
-            await run(["npm", "install", "--no-audit", "--no-fund", f"--prefix={folder}", SERVER], folder)
-            Path(python).with_name("restate-server").symlink_to(folder / "node_modules" / ".bin" / "restate-server")
+        python = await install(folder, PINS)
     except CheckError as error:
         if not UNREACHABLE.search(str(error)):
             raise
         print("SKIPPED: no package index can be reached, so the engines cannot be installed.")
         return []
-    commands = {"types": check_types(folder, python, environment)}
-    # Without parallel tests: each starts enough processes. Includes the tests without a specific engine.
-    options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
+    # Without parallel tests: each starts enough processes.
+    pytest = [python, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
     if collect:
-        return await check_each({"tests": partial(run, [python, "-m", "pytest", *options, "--co", str(TESTS)], ROOT)})
-    choices = {engine: engine for engine in engines}
-    if environment == "engines":
-        choices["no engine"] = f"not ({' or '.join(ENGINES)})"
-    for name, choice in choices.items():
-        commands[name] = [python, "-m", "pytest", *options, "-k", choice, str(TESTS)]
+        return await check_each({"tests": partial(run, [*pytest, "--co", str(TESTS)], ROOT)})
+    imported = [ROOT / "integration-tests" / "support", EXAMPLES, TESTS / "apps"]
+    commands = {"types": type_check(folder, python, [TESTS, EXAMPLES], extraPaths=[*map(str, imported)])}
+    choices = {engine: engine for engine in engines} | {"no engine": f"not ({' or '.join(ENGINES)})"}
+    commands |= {name: [*pytest, "-k", choice, str(TESTS)] for name, choice in choices.items()}
     return await check_each({name: partial(run, command, ROOT) for name, command in commands.items()})
-
-
-async def check_all(folder: Path, engines: list[str], *, collect: bool) -> list[str]:
-    failed: list[str] = []
-    for environment, names in ENVIRONMENTS.items():
-        if chosen := [name for name in names if name in engines]:
-            failed += await check(folder / environment, environment, chosen, collect=collect)
-    return failed
 
 
 def write_pins(path: Path) -> None:
@@ -128,20 +99,16 @@ def write_pins(path: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the agent under the durable engines, on real servers.")
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)} (default: all)")
-    parser.add_argument("--collect", action="store_true", help="create the environments and collect the tests, no more")
+    parser.add_argument("--collect", action="store_true", help="create the environment and collect the tests, no more")
     parser.add_argument("--pin", action="store_true", help="write new pins for the engines, without checks")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.engines) - set(ENGINES)):
         parser.error(f"unknown engine: {', '.join(unknown)}")
     if arguments.pin:
-        for path in PINS.values():
-            write_pins(path)
+        write_pins(PINS)
         return 0
     with temporary_folder() as name:
-        folder = Path(name).resolve()
-        for environment in ENVIRONMENTS:
-            (folder / environment).mkdir()
-        return finish(check_all(folder, arguments.engines or [*ENGINES], collect=arguments.collect))
+        return finish(check(Path(name).resolve(), arguments.engines or [*ENGINES], collect=arguments.collect))
 
 
 if __name__ == "__main__":

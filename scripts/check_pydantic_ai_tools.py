@@ -2,7 +2,7 @@
 
     python3 scripts/check_pydantic_ai_tools.py
 
-Runs cc-model's tests, and the page "Model ids in pydantic-ai", with clai, CLAI2, pydantic-evals and pydantic-ai-harness,
+Runs the tests of cc-model, and the page "Model ids in pydantic-ai", with clai, CLAI2, pydantic-evals and the harness,
 in a separate environment; all else is as pinned by the workspace. Their pydantic-ai is the oldest that cc-model allows.
 Needs uv and an index.
 """

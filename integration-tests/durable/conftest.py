@@ -55,13 +55,6 @@ def prefect(engines_are_installed: None, session_folder: Path) -> Generator[dict
         yield variables
 
 
-@pytest.fixture(scope="session")
-def restate(engines_are_installed: None, session_folder: Path) -> Generator[dict[str, str]]:
-    (path := session_folder / "restate").mkdir(mode=0o700)
-    with servers.restate(path) as variables:
-        yield variables
-
-
 @pytest.fixture
 def temporal(folder: Path) -> Generator[str]:
     (path := folder / "temporal").mkdir(mode=0o700)
@@ -92,7 +85,7 @@ def _started_with(value: str) -> list[psutil.Process]:
     return processes
 
 
-@pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal", "prefect", "restate", "absurd", "pgtask"])
+@pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal", "prefect"])
 def engine(request: pytest.FixtureRequest, folder: Path, loopback: LoopbackServer) -> Iterator[Engine]:
     """Yield each engine with a server, the loopback API and an empty shop."""
     engine = make_engine(str(request.param), request, folder, loopback)
@@ -108,16 +101,8 @@ def make_engine(kind: str, request: pytest.FixtureRequest, folder: Path, loopbac
         return Engine("temporal", folder, common | {"TEMPORAL_ADDRESS": request.getfixturevalue("temporal")})
     if kind == "prefect":
         return Engine("prefect", folder, common | request.getfixturevalue("prefect"), ready="being served")
-    if kind == "restate":
-        address = {"WORKER_ADDRESS": f"127.0.0.1:{servers.free_port()}"}
-        return Engine("restate", folder, common | address | request.getfixturevalue("restate"))
     url = f"sqlite:///{folder}/dbos.sqlite"
     database = folder.name.replace("-", "_").lower()
     if kind != "dbos-sqlite":
         url = request.getfixturevalue("postgres").format(name=quote(database))
-    if kind in ("absurd", "pgtask"):
-        url = url.replace("@/", "@localhost/")  # pgtask refuses an empty host; the socket's folder replaces the name
-        env = common | {"DATABASE": url, "ABSURD_DATABASE_URL": url}
-        servers.create_database(url, database, for_absurd=kind == "absurd")
-        return Engine(kind, folder, env)
     return Engine("dbos", folder, common | {"DATABASE": url})

@@ -32,10 +32,6 @@ _UNPRIVILEGED_USER = "nobody"
 TEMPORAL = "temporal server start-dev --headless --ip 127.0.0.1"
 PREFECT = "prefect server start --host 127.0.0.1"
 
-RESTATE = "restate-server --listen-mode tcp --bind-ip 127.0.0.1"
-
-ABSURD = "absurdctl init"
-
 
 class ServerError(Exception):
     """A server did not start; the message has the output."""
@@ -62,17 +58,6 @@ def postgres(folder: Path) -> Generator[str]:
     with _running(command, folder, user=user, stop=signal.SIGINT) as server:
         server.wait_for(lambda: _succeeds(query))
         yield f"postgresql://postgres@/{{name}}?host={sockets}"
-
-
-def create_database(url: str, name: str, *, for_absurd: bool) -> None:
-    """Create the database at a PostgreSQL URL, with Absurd's tables if wanted."""
-    # Absurd's program starts `psql`.
-    env = {**os.environ, "PATH": f"{_package() / 'pginstall18' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    commands = [["psql", url.replace(f"/{name}?", "/postgres?"), "-c", f'CREATE DATABASE "{name}"']]
-    if for_absurd:
-        commands.append([*_command(ABSURD), "--database", url])
-    for command in commands:
-        subprocess.run(command, env=env, check=True, capture_output=True, timeout=_START_SECONDS)
 
 
 @contextmanager
@@ -103,24 +88,6 @@ def prefect(folder: Path) -> Generator[dict[str, str]]:
     with _running(_command(f"{PREFECT} --port {port}"), folder, env=variables) as server:
         server.wait_for(lambda: _answers(f"{url}/health"))
         yield variables
-
-
-@contextmanager
-def restate(folder: Path) -> Generator[dict[str, str]]:
-    """Start a Restate server with all services on loopback; yield the variables for workers and clients."""
-    node, ingress, admin = (f"127.0.0.1:{free_port()}" for _ in range(3))
-    settings = {
-        "RESTATE_BASE_DIR": str(folder / "data"),
-        "RESTATE_BIND_ADDRESS": node,
-        "RESTATE_ADVERTISED_ADDRESS": f"http://{node}",
-        "RESTATE_INGRESS__BIND_ADDRESS": ingress,
-        "RESTATE_ADMIN__BIND_ADDRESS": admin,
-        # The server would send usage data to the vendor.
-        "RESTATE_DISABLE_TELEMETRY": "true",
-    }
-    with _running(_command(RESTATE), folder, env=settings) as server:
-        server.wait_for(lambda: _answers(f"http://{admin}/health") and _answers(f"http://{ingress}/restate/health"))
-        yield {"RESTATE_ADMIN": f"http://{admin}", "RESTATE_INGRESS": f"http://{ingress}"}
 
 
 class _Server:

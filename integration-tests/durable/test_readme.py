@@ -17,11 +17,8 @@ TITLES = {
     "dbos": "DBOS",
     "temporal": "Temporal",
     "prefect": "Prefect",
-    "restate": "Restate",
-    "absurd": "Absurd",
-    "pgtask": "pgtask",
 }
-SERVERS = ([servers.TEMPORAL], [servers.PREFECT], [servers.RESTATE], [servers.ABSURD])
+SERVERS = ([servers.TEMPORAL], [servers.PREFECT])
 # Some commands wait for five minutes before they fail.
 COMMAND_SECONDS = 350.0
 

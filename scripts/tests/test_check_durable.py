@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from check_durable import OVERRIDES, PINS, UNREACHABLE, merged, read_requirements
 from workspace import required_name
 
@@ -15,21 +13,17 @@ def test_comments_and_empty_lines_are_no_requirements(tmp_path: Path) -> None:
     assert read_requirements(path) == ["a==1", "b==2 ; python_version < '3.13'"]
 
 
-@pytest.mark.parametrize(
-    ("environment", "engines"),
-    [("engines", {"dbos", "prefect", "restate-sdk", "temporalio"}), ("harness", {"absurd-sdk", "pgtask"})],
-)
-def test_each_engine_has_one_exact_version(environment: str, engines: set[str]) -> None:
-    pins = read_requirements(PINS[environment])
+def test_each_engine_has_one_exact_version() -> None:
+    pins = read_requirements(PINS)
     names = [required_name(pin) for pin in pins]
 
     assert all("==" in pin for pin in pins)
     assert sorted(set(names)) == names
-    assert engines <= set(names)
+    assert {"dbos", "prefect", "temporalio"} <= set(names)
 
 
 def test_overrides_are_pinned() -> None:
-    names = {required_name(pin) for pin in read_requirements(PINS["engines"])}
+    names = {required_name(pin) for pin in read_requirements(PINS)}
     assert {required_name(override) for override in read_requirements(OVERRIDES)} <= names
 
 
@@ -38,7 +32,7 @@ def test_a_pin_of_the_engines_replaces_that_of_the_workspace() -> None:
 
 
 def test_no_file_of_requirements_names_an_index() -> None:
-    for path in (*PINS.values(), OVERRIDES, *(pins.with_suffix(".in") for pins in PINS.values())):
+    for path in (PINS, OVERRIDES, PINS.with_suffix(".in")):
         assert "://" not in path.read_text(encoding="utf-8")
 
 
