@@ -24,7 +24,6 @@ import yaml
 
 from cc_messages.server.clients import parse_clients
 from doc_pages import free_port
-from kubelet import read_manifests
 from workspace import ROOT
 
 if TYPE_CHECKING:
@@ -131,7 +130,8 @@ def test_the_files_of_a_service_fit_together() -> None:
 @pytest.mark.parametrize("version", ["1.30", "1.37"])
 def test_the_manifests_are_valid_and_agree_with_the_image(version: str) -> None:
     """MSG-164. A misspelled field is an error, too."""
-    manifests = read_manifests()
+    text = (DEPLOY / "kubernetes.yaml").read_text("utf-8")
+    manifests = {manifest["kind"]: manifest for manifest in yaml.safe_load_all(text)}
     for manifest in manifests.values():
         kubernetes_validate.validate(manifest, version, strict=True)
     deployment, scaler = manifests["Deployment"], manifests["HorizontalPodAutoscaler"]
@@ -154,6 +154,8 @@ def test_the_manifests_are_valid_and_agree_with_the_image(version: str) -> None:
     assert {place["name"] for place in server["volumeMounts"]} <= {volume["name"] for volume in pod["volumes"]}
     grace = server["lifecycle"]["preStop"]["sleep"]["seconds"] + int(options["--grace-seconds"])
     assert grace < pod["terminationGracePeriodSeconds"]
+    probes = {name: server[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness", "liveness")}
+    assert probes == {"startup": "/readyz", "readiness": "/readyz", "liveness": "/healthz"}
     assert server["resources"]["requests"]["memory"] == f"{300 * int(options['--size']) + 100}M"
     rules = yaml.safe_load((DEPLOY / "kubernetes-metrics.yaml").read_text("utf-8"))["rules"]["custom"]
     [metric] = scaler["spec"]["metrics"]
