@@ -15,6 +15,8 @@ from cc_messages.process.request_process import RequestProcess
 from cc_session import PoolLimits, SessionPool, sealed_options
 from cc_session.internals import on_background
 
+pytestmark = pytest.mark.deaths
+
 SONNET, OPUS = "claude-sonnet-5", "claude-opus-4-8"
 # Headers that differ from call to call, or belong to the connection.
 NOT_COMPARED = frozenset({"content-length", "host", "x-claude-code-session-id", "x-client-request-id", "traceparent"})

@@ -24,6 +24,8 @@ from prepared_python import python
 from scenarios.outputs import PARIS, PARIS_JSON, City
 from scenarios.tools import lucky_number
 
+pytestmark = pytest.mark.worlds
+
 SCRIPT = Path(__file__).parent / "support" / "answer_recorded.py"
 PARAMETERS = TypeAdapter(ModelRequestParameters)
 # Nine requests start a CLI each: some six seconds alone, and several times as long on a busy machine.

@@ -6,6 +6,8 @@ import sys
 import pytest
 from anyio import to_thread
 
+pytestmark = pytest.mark.worlds
+
 # A new interpreter imports everything; on a busy machine that takes many seconds.
 _SUBPROCESS_SECONDS = 50
 

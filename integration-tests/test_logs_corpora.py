@@ -15,6 +15,7 @@ QUICK = ("killed_between",)
 OLDER = ("0.1.50", "0.1.81", "0.2.110", "0.2.140", "0.2.155", "0.2.170", "0.2.180", "0.2.187")
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("name", QUICK)
 def test_the_sums_are_what_the_api_served(name: str) -> None:
     """LOG-32, LOG-33: session by session, and no CLI total differs."""

@@ -10,6 +10,8 @@ from anthropic.types import Message
 from cc_loopback import LoopbackServer, Reply
 from messages_server import MessagesServer
 
+pytestmark = pytest.mark.worlds
+
 MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 ASK: Any = {"model": MODEL, "max_tokens": 100, "messages": HELLO}

@@ -15,6 +15,8 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeProvider
 from messages_server import MessagesServer
 
+pytestmark = pytest.mark.worlds
+
 MODEL = "claude-sonnet-5"
 CALL: Any = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
 

@@ -11,6 +11,8 @@ from nbclient import NotebookClient
 
 from cc_loopback import LoopbackServer
 
+pytestmark = pytest.mark.worlds
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "how-to" / "jupyter.md").read_text("utf-8")
 

@@ -248,6 +248,7 @@ async def test_an_error_within_a_stream_comes_after_the_events_before_it(
     assert (await Agent(model).run("Again.")).output == "You said: Again."
 
 
+@pytest.mark.deaths
 async def test_a_process_that_dies_in_a_run_fails_that_run_alone(loopback: LoopbackServer) -> None:
     """MODEL-49, MODEL-50, MODEL-51, MODEL-65: the error can be pickled."""
     may_answer = threading.Event()

@@ -112,6 +112,7 @@ async def test_thinking_stays_with_the_same_key_and_is_dropped_with_a_subscripti
     assert [note.category for note in noted] == [AnthropicStaleThinkingBlockWarning] * (requests - 1)
 
 
+@pytest.mark.worlds
 async def test_another_machine_goes_on_with_the_thinking(
     ways: tuple[LoopbackServer, dict[str, AnthropicModel]],
 ) -> None:

@@ -60,6 +60,7 @@ def results(api: LoopbackServer) -> list[dict[str, Any]]:
     return [block for block in api.requests[-1]["messages"][-1]["content"] if block["type"] == "tool_result"]
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("policy", [None, Policy([Rule("Read", "allow")])], ids=["bare", "policy"])
 @pytest.mark.parametrize("opened", ["tools", "agents"])
 async def test_a_folder_with_settings_of_its_own_runs_nothing_and_allows_nothing(

@@ -14,6 +14,8 @@ from cli_logs import CLI
 from prepared_python import python
 from workspace import ROOT
 
+pytestmark = pytest.mark.worlds
+
 SCRIPTS = ROOT / "scripts"
 ALONE, _, IN_WORKSPACE = (SCRIPTS / "README.md").read_text("utf-8").partition("The others run")
 MODULES = {"workspace.py", "line_process.py", "doc_pages.py"}

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.worlds
+
 README = Path(__file__).parents[1] / "README.md"
 CHECK = Path(__file__).parents[3] / "scripts" / "compat_matrix.py"
 

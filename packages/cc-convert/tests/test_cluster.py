@@ -14,6 +14,8 @@ import pytest
 
 from cc_convert.logs import LogsNotFoundError, read_logs
 
+pytestmark = pytest.mark.worlds
+
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 fsspec = pytest.importorskip("fsspec")

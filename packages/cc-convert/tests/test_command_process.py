@@ -20,6 +20,8 @@ from cc_convert.cli.plan_limits import store_uses, stored_uses
 from cc_convert.report.forecast import WindowUse
 from cc_types import CLIResponse
 
+pytestmark = pytest.mark.worlds
+
 Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]
 LOGS = Path(__file__).parent / "logs"

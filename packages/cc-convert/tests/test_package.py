@@ -9,6 +9,8 @@ import pytest
 
 import cc_convert
 
+pytestmark = pytest.mark.worlds
+
 README = Path(__file__).parents[1] / "README.md"
 
 

@@ -86,6 +86,7 @@ def box() -> Generator[Box]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.worlds
 def test_an_offline_run_shows_all_events(box: Box) -> None:
     """ARCH-05, ARCH-33, ARCH-34: also the time saved by a warm process. The API key that is set must not be used."""
     run = box.run(
@@ -184,6 +185,7 @@ def interrupt(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize(
     ("last_line", "stop", "exit_code"),
     [

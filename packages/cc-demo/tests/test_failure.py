@@ -33,6 +33,7 @@ def test_any_other_error_is_shown_with_its_class() -> None:
     assert explain(ValueError("bad"), AnswerSource.OFFLINE) == "ValueError: bad (With --debug you see where.)"
 
 
+@pytest.mark.worlds
 def test_debug_shows_the_traceback(
     loopback: LoopbackServer,
     tmp_path: Path,

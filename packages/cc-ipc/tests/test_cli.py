@@ -26,7 +26,7 @@ if SDK is None or SDK.origin is None:
     pytest.skip("the CLI comes with claude_agent_sdk", allow_module_level=True)
 
 CLI = Path(SDK.origin).parent / "_bundled" / "claude"
-pytestmark = pytest.mark.skipif(not CLI.exists(), reason="this SDK brings no CLI")
+pytestmark = [pytest.mark.worlds, pytest.mark.skipif(not CLI.exists(), reason="this SDK brings no CLI")]
 
 LIMIT = 40.0
 """Seconds for a CLI run, which takes about 1 s on an idle machine."""

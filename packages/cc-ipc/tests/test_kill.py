@@ -23,6 +23,7 @@ if sys.platform != "linux":
     raise pytest.skip.Exception("needs process descriptors", allow_module_level=True)
 
 pytestmark = [
+    pytest.mark.deaths,
     pytest.mark.skipif(
         not hasattr(os, "pidfd_open"), reason="only Linux shows the end of a process that is not a child"
     ),

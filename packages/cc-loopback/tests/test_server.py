@@ -123,6 +123,7 @@ def test_start_that_fails_in_the_thread_is_an_error_with_the_cause(monkeypatch: 
     assert str(caught.value.__cause__) == "no loop today"
 
 
+@pytest.mark.deaths
 def test_start_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(self: object, sockets: object) -> None:
         await asyncio.Event().wait()
@@ -305,6 +306,7 @@ def test_stop_waits_for_no_client_that_stops_reading() -> None:
         server.stop()
 
 
+@pytest.mark.deaths
 def test_stop_reports_a_responder_that_blocks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cc_loopback.thread._STOP_TIMEOUT", 0.05)
     entered, release = threading.Event(), threading.Event()

@@ -16,6 +16,8 @@ from cc_messages.loop.calls import ToolServer
 
 from .client import Client
 
+pytestmark = pytest.mark.deaths
+
 CALL: dict[str, Any] = {"type": "tool_use", "name": "mcp__tools__look", "input": {}}
 TOOLS: list[dict[str, Any]] = [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
 

@@ -157,6 +157,7 @@ async def test_an_answer_that_its_client_leaves_is_counted(
         assert before < tokens() < 1000
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("stream", [True, False])
 async def test_leaving_before_the_first_event_is_not_free(
     stream: bool, serve: Serve, several: Client, clients: Callable[..., Path], tmp_path: Path

@@ -22,6 +22,8 @@ from .api_data import BODY, always
 from .conftest import Connect, MakeAPI, Processes
 from .waiting import eventually, wait_for_ever
 
+pytestmark = pytest.mark.deaths
+
 
 async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
     connect: Connect, processes: Processes

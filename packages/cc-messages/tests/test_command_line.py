@@ -25,6 +25,8 @@ from cc_messages.server import command_line
 from .api_data import MODEL, always
 from .conftest import MakeAPI, Processes
 
+pytestmark = pytest.mark.worlds
+
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 SERVE = [sys.executable, "-W", "error", "-m", "cc_messages", "serve", "--port", "0"]
 

@@ -241,6 +241,7 @@ async def test_a_cli_that_ends_at_once_is_an_error_with_stderr(connect: Connect,
     assert (tmp_path / "log").read_text() == "--output-format\n--version\n"
 
 
+@pytest.mark.deaths
 async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> None:
     """MSG-E08"""
 
@@ -257,6 +258,7 @@ async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> 
     assert client.starts == 2
 
 
+@pytest.mark.deaths
 async def test_a_process_killed_while_idle_is_replaced(client: Client) -> None:
     """MSG-E08, MODEL-67: the conversation continues."""
     client.answers([CALL])
@@ -268,6 +270,7 @@ async def test_a_process_killed_while_idle_is_replaced(client: Client) -> None:
     assert client.starts == 1
 
 
+@pytest.mark.deaths
 async def test_a_process_that_dies_before_it_is_asked_is_replaced(client: Client) -> None:
     """MSG-E08: a stopped process accepts input and never answers; after a kill, the API was not asked."""
     await client.ask("a")
@@ -286,6 +289,7 @@ async def answers_once_killed(client: Client) -> None:
     assert client.arrivals("b", "x", "c") == 1
 
 
+@pytest.mark.deaths
 async def test_a_process_that_hangs_is_replaced(connect: Connect) -> None:
     """MSG-E08"""
     client = connect(size=1, timeouts=Timeouts(control=1, close=0.2))
@@ -308,6 +312,7 @@ async def test_a_process_that_hangs_is_replaced(connect: Connect) -> None:
     assert client.starts == 2
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("timeouts", [Timeouts(turn=2), Timeouts(silence=2)], ids=["turn", "silence"])
 async def test_a_request_that_takes_too_long_is_not_repeated(timeouts: Timeouts, connect: Connect) -> None:
     """MSG-E10"""
@@ -322,6 +327,7 @@ async def test_a_request_that_takes_too_long_is_not_repeated(timeouts: Timeouts,
     await client.answers_exactly("b")
 
 
+@pytest.mark.deaths
 async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +343,7 @@ async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
     await client.answers_exactly("b")
 
 
+@pytest.mark.deaths
 async def test_a_process_that_cannot_be_emptied_is_replaced(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-E08"""
 

@@ -303,6 +303,7 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(several: Client, tra
     assert done == ["add"]
 
 
+@pytest.mark.deaths
 async def test_a_process_dying_after_a_call_is_a_server_failure(connect: Connect, transport: Transport) -> None:
     """MSG-64: clients retry after a connection error."""
     several = connect(size=1)
@@ -386,6 +387,7 @@ async def test_eight_loops_at_once_do_not_mix(several: Client, transport: Transp
             group.create_task(one(number))
 
 
+@pytest.mark.deaths
 async def test_closing_ends_servers_and_bridges(
     connect: Connect, private_temp_folder: Path, transport: Transport
 ) -> None:

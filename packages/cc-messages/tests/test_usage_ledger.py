@@ -83,6 +83,7 @@ async def test_usage_that_comes_after_the_end_of_the_server_is_stored(path: Path
     await eventually(lambda: requests(database) == 1)
 
 
+@pytest.mark.deaths
 def test_usage_that_comes_when_the_interpreter_ends_is_stored(path: Path, database: sqlite3.Connection) -> None:
     """MSG-104. The processes, with their answers in progress, are ended after all threads."""
     program = f"""
@@ -96,6 +97,7 @@ atexit.register(ledger.add, "alice", UsageTotal(requests=1))
     assert requests(database) == 1
 
 
+@pytest.mark.deaths
 async def test_an_answer_that_the_end_of_the_server_breaks_off_is_counted(
     slow_client: Client, clients_file: Callable[[str], Path], tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
     return run
 
 
+@pytest.mark.worlds
 def test_every_check_is_ok_on_a_machine_without_problems(
     run: Run, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +69,7 @@ def test_every_check_is_ok_on_a_machine_without_problems(
     assert checks["memory"]["found"].startswith(expected)
 
 
+@pytest.mark.worlds
 def test_a_missing_login_is_a_problem_with_advice(run: Run) -> None:
     code, checks = run()
     assert code == 1
@@ -77,6 +79,7 @@ def test_a_missing_login_is_a_problem_with_advice(run: Run) -> None:
     assert run("--online")[1]["round trip"]["outcome"] == "skipped"
 
 
+@pytest.mark.worlds
 def test_online_the_api_is_asked(
     run: Run, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +99,7 @@ def test_online_the_api_is_asked(
     assert "made-up refusal" in checks["round trip"]["found"]
 
 
+@pytest.mark.worlds
 def test_an_address_that_takes_no_connection_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """MODEL-102: with a made-up key, which no one has checked."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
@@ -107,6 +111,7 @@ def test_an_address_that_takes_no_connection_is_a_problem(run: Run, monkeypatch:
     assert run()[1]["address"]["outcome"] == "skipped"
 
 
+@pytest.mark.worlds
 @pytest.mark.skipif(sys.platform != "linux", reason="on Linux the login is a file")
 def test_the_end_of_a_login_is_shown_without_the_login(run: Run, tmp_path: Path) -> None:
     """MODEL-104."""
@@ -161,6 +166,7 @@ def test_a_cli_that_prints_no_version_is_a_problem(run: Run, tmp_path: Path, scr
     assert checks["login"]["outcome"] == checks["round trip"]["outcome"] == "skipped"
 
 
+@pytest.mark.worlds
 def test_problems_of_the_machine_say_what_to_do(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.worlds
+
 # Records the environment variables that are read, and the paths that are opened.
 IMPORT = """
 import os, sys

@@ -18,6 +18,8 @@ from cc_model.command_line import main
 from cc_model.doctor.live import price_of, scrub
 from cc_model.doctor.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.worlds
+
 KEY = "sk-ant-api03-a-made-up-key-0123456789"
 ANSWERS = {
     "What is 37": "1591",

@@ -9,6 +9,8 @@ from pydantic_ai import Agent
 from cc_loopback import LoopbackServer, call
 from cc_model import ClaudeCodeModel
 
+pytestmark = pytest.mark.worlds
+
 pytest_plugins = ["pytester"]
 
 agent = Agent()

@@ -111,6 +111,7 @@ class TwoMethods:
         return await self._inner.load(key)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("kind", ["SQLite", "two methods"])
 async def test_a_session_moves_between_machines(
     kind: str, store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path

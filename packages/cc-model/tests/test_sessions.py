@@ -100,6 +100,7 @@ HISTORIES: dict[str, list[ModelMessage]] = {
 }
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("name", HISTORIES)
 async def test_begun_in_a_program_and_continued_in_the_terminal(
     name: str, model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
@@ -124,6 +125,7 @@ async def test_begun_in_a_program_and_continued_in_the_terminal(
     assert conversation(shared_api.requests[-1]) == expected
 
 
+@pytest.mark.worlds
 async def test_retries_of_an_output_go_along(
     model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ async def test_retries_of_an_output_go_along(
     assert in_terminal == [{"role": "user", "content": question_and_retry}, *in_program[3:]]
 
 
+@pytest.mark.worlds
 async def test_a_system_prompt_in_mid_conversation_goes_along(
     model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -171,6 +174,7 @@ async def test_a_system_prompt_in_mid_conversation_goes_along(
     assert "Be kind." in str(in_terminal)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(
     "name", ["a b.c", "K\u00e4fer \u5de5", "Ka\u0308fer", "\U0001f41e", f"{'x' * 120}/\U0001f41e{'y' * 120}"], ids=ascii
 )
@@ -187,6 +191,7 @@ async def test_the_terminal_finds_a_session_in_any_folder(
     assert len(conversation(shared_api.requests[-1])) == 3
 
 
+@pytest.mark.worlds
 async def test_the_terminal_goes_on_with_claude_s_last_model(shared_api: LoopbackServer, tmp_path: Path) -> None:
     """MODEL-205"""
     shared_api.respond = answer
@@ -219,6 +224,7 @@ def with_blank_text(api: LoopbackServer, folder: Path) -> str:
     )
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(
     "begin",
     [
@@ -272,6 +278,7 @@ async def test_one_conversation_on_both_sides_in_turn(
     assert "Be brief." in json.dumps(body["system"])
 
 
+@pytest.mark.worlds
 async def test_sub_agents_have_conversations_of_their_own(shared_api: LoopbackServer, tmp_path: Path) -> None:
     """MODEL-131"""
     read = await from_claude_code(with_sub_agent(shared_api, tmp_path), config_dir=config_of(shared_api))
@@ -283,6 +290,7 @@ async def test_sub_agents_have_conversations_of_their_own(shared_api: LoopbackSe
     assert "1 × attachment environment" in read.left_out
 
 
+@pytest.mark.worlds
 async def test_a_compaction_leaves_the_summary_and_the_kept_messages(
     shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -294,6 +302,7 @@ async def test_a_compaction_leaves_the_summary_and_the_kept_messages(
     assert read.messages[1].parts == [TextPart("Answered.")]
 
 
+@pytest.mark.worlds
 async def test_a_killed_session_has_claude_code_s_results_for_open_calls(
     model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ from cc_session.background import BackgroundLoop
 
 from .conftest import FakeCLI
 
+pytestmark = pytest.mark.deaths
+
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 

@@ -108,6 +108,7 @@ async def test_another_thread_interrupts_a_turn_but_a_refused_turn_does_not(sess
     assert session.state == "idle"
 
 
+@pytest.mark.deaths
 async def test_random_cancels_and_interrupts_of_sessions_side_by_side_mix_nothing_up(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:

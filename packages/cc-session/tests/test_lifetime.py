@@ -30,6 +30,8 @@ from cc_types import ClaudeCodeError
 
 from .conftest import STDIO_SERVER, bash, calling, echo, folders_in, is_alive, process_of, until
 
+pytestmark = pytest.mark.deaths
+
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 

@@ -273,6 +273,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.deaths
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
 async def test_a_call_that_waits_for_python_does_not_run_when_python_dies(bench: Any, server: LoopbackServer) -> None:
     """SES-54, SES-77: for a hook, a policy or a program, which ends, too."""

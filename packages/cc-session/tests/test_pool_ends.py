@@ -28,7 +28,7 @@ from .conftest import FakeCLI, all_raise, echo, folders_in, process_of, until
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
-pytestmark = pytest.mark.usefixtures("echoes")
+pytestmark = [pytest.mark.deaths, pytest.mark.usefixtures("echoes")]
 
 Processes = Callable[[], list[psutil.Process]]
 

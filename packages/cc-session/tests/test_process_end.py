@@ -21,6 +21,8 @@ from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
 from .conftest import FakeCLI, all_raise, ask, cancelled, process_of
 
+pytestmark = pytest.mark.deaths
+
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 

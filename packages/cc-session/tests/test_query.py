@@ -112,6 +112,7 @@ print(pids())
 """
 
 
+@pytest.mark.worlds
 def test_queries_without_a_pool_share_processes_which_end_with_python(server: LoopbackServer) -> None:
     """SES-02, SES-76, SES-77."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
@@ -143,6 +144,7 @@ async def test_the_login_of_this_process_decides_which_process_answers(
     assert keys == ["one", "two", "one"]
 
 
+@pytest.mark.worlds
 def test_the_import_builds_no_pool() -> None:
     """ARCH-12: the first query does."""
     code = "import gc, cc_session; print([one for one in gc.get_objects() if type(one) is cc_session.SessionPool])"

@@ -19,6 +19,8 @@ from cc_types import ClaudeCodeError
 
 from .conftest import process_of, say, until
 
+pytestmark = pytest.mark.deaths
+
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 

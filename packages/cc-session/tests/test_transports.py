@@ -25,6 +25,8 @@ from cc_types import ClaudeCodeError
 
 from .conftest import all_raise, calling, cancelled, echo, use
 
+pytestmark = pytest.mark.worlds
+
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
