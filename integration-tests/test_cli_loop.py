@@ -105,6 +105,7 @@ def calling(tool: str) -> Callable[[dict[str, Any]], Any]:
     return respond
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_the_clis_loop_ends_as_the_agents_does(
     scenario: str, transport: Transport, model: ClaudeCodeModel

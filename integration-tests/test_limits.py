@@ -81,6 +81,7 @@ async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> N
     assert (whole.output, stream) == ("Done.", "Done.")
 
 
+@pytest.mark.deaths
 async def test_a_request_that_queues_does_not_use_up_the_client_s_timeout(loopback: LoopbackServer) -> None:
     """MSG-85: the last run queues for longer than the timeout."""
 
@@ -143,6 +144,7 @@ async def test_a_wait_for_a_free_process_has_an_error_of_its_own(full: ClaudeCod
     assert (stats.queue_timeouts, stats.waiting, stats.busy) == (1, 0, 1)
 
 
+@pytest.mark.worlds
 async def test_clients_of_the_transport_and_of_the_server_get_a_retryable_status(
     full: ClaudeCodeProvider,
 ) -> None:

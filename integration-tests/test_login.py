@@ -8,6 +8,8 @@ from pydantic_ai import Agent
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
+pytestmark = pytest.mark.worlds
+
 BEARER = {"CLAUDE_CODE_OAUTH_TOKEN": "", "ANTHROPIC_AUTH_TOKEN": "sk-ant-oat01-loopback"}
 
 

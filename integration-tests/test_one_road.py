@@ -64,6 +64,7 @@ async def sent_in_the_clis_loop(
         return [folders.sub("…", json.dumps(body)) for body in bodies], provider.transport.stats().starts
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("login", ["api-key", "oauth"])
 @pytest.mark.parametrize("has_own_tools", [False, True])
 async def test_in_the_clis_loop_warm_and_new_processes_send_the_same(

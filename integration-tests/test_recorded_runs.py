@@ -13,6 +13,8 @@ from api_script import call, steps, thought
 from cc_loopback import Cassette, Login, LoopbackServer, RecordMode
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
+pytestmark = pytest.mark.worlds
+
 KEY = "sk-ant-api03-not-for-the-cassette"
 TOKEN = "sk-ant-oat01-not-for-the-cassette"
 LOGINS: dict[Login, dict[str, str]] = {

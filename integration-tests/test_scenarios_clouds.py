@@ -11,6 +11,8 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from cloud_endpoint import Cloud, CloudEndpoint, cloud_endpoint
 from processes import at_rest
 
+pytestmark = pytest.mark.worlds
+
 STATUSES = (400, 403, 404, 422, 429, 500, 529)
 # The pages name these: README, cc-messages' README, troubleshooting, and MSG-96.
 SEVERAL_CALLS = {("bedrock", 403): 3, ("bedrock", 404): 2, ("vertex", 404): 2}

@@ -41,6 +41,7 @@ def without_category(blocks: list[Any]) -> list[Any]:
     return [{**block, "trigger": {"type": "refusal"}} if block["type"] == "fallback" else block for block in blocks]
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("place", CONTENTS)
 def test_a_fallback_block_comes_back_in_its_place(

@@ -14,6 +14,8 @@ from pydantic_ai.usage import RunUsage
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
+pytestmark = pytest.mark.worlds
+
 MODEL = "claude-sonnet-5"
 LONG = "a word " * 57_200
 COUNTS = ("input_tokens", "cache_write_tokens", "cache_read_tokens", "output_tokens", "cost")

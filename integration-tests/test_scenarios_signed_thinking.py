@@ -95,6 +95,7 @@ async def test_two_hundred_turns_with_thinking_are_accepted_as_directly(
     assert turns == dict.fromkeys(("direct", "api-key", "oauth"), expected)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(("second", "requests"), [("direct", 1), ("api-key", 1), ("oauth", 2)])
 async def test_thinking_stays_with_the_same_key_and_is_dropped_with_a_subscription(
     second: str, requests: int, ways: tuple[LoopbackServer, dict[str, AnthropicModel]]

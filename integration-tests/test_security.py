@@ -86,6 +86,7 @@ async def test_a_folder_with_settings_of_its_own_runs_nothing_and_allows_nothing
     assert {body["model"] for body in loopback.requests} == {"claude-sonnet-5"}
 
 
+@pytest.mark.worlds
 async def test_skills_of_a_folder_bring_no_hooks_and_no_settings(loopback: LoopbackServer, tmp_path: Path) -> None:
     """SEC-07, MSG-68: opening a folder's skill opens nothing else there."""
     marker, folder = poisoned(tmp_path)
@@ -118,6 +119,7 @@ async def test_no_program_is_started_for_a_request_also_in_a_repository(
     assert not started.exists()
 
 
+@pytest.mark.worlds
 async def test_a_malicious_mcp_server_gets_nothing_and_gives_data(loopback: LoopbackServer, tmp_path: Path) -> None:
     """SEC-03, MODEL-82: a server cannot ask model or user, list folders, imitate another tool, or see a secret."""
     marker = tmp_path / "marker"

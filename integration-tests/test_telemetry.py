@@ -81,6 +81,7 @@ def test_a_span_names_the_address_that_is_asked(
     assert provider.base_url.startswith("https://api.anthropic.com")
 
 
+@pytest.mark.worlds
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
     """MODEL-71, MODEL-85: also for the process's next request; the API gets the trace headers."""
     exporter, instrumentation = exporting()
@@ -116,6 +117,7 @@ async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, own_
     assert [call.path for call in loopback.calls] == ["/v1/messages"] * 2
 
 
+@pytest.mark.worlds
 async def test_the_cli_calls_no_other_host(loopback: LoopbackServer) -> None:
     """MODEL-71: requests to other hosts would go through this proxy."""
     requests: list[bytes] = []

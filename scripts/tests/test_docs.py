@@ -28,6 +28,7 @@ def test_every_block_runs_or_has_a_reason_not_to() -> None:
     assert [block.name for block in unexplained] == []
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

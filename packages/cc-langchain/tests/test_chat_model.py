@@ -179,6 +179,7 @@ def test_a_deep_copy_with_another_field_uses_the_same_processes(
     assert shared_api.requests[-1]["max_tokens"] == 9
 
 
+@pytest.mark.worlds
 def test_a_pickled_model_starts_processes_for_itself(
     shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ async def test_each_request_has_its_clients_key_and_no_process_is_shared(
         before += 1
 
 
+@pytest.mark.worlds
 async def test_clients_of_a_group_share_processes_in_one_pool(path: Path, connect: Connect, serve: Serve) -> None:
     """MSG-160: a login takes the place of another's idle process when the pool is full."""
     client = connect(size=1)
@@ -132,6 +133,7 @@ async def test_a_client_without_a_login_is_refused(path: Path, connect: Connect,
     assert len(client.api.calls) == before and not client.transport.pids
 
 
+@pytest.mark.worlds
 async def test_a_changed_key_holds_from_the_next_request_on(path: Path, connect: Connect, serve: Serve) -> None:
     """MSG-101, MSG-160"""
     client = connect(size=2)
@@ -142,6 +144,7 @@ async def test_a_changed_key_holds_from_the_next_request_on(path: Path, connect:
     assert keys(client)[-2:] == [(None, "Bearer token-three"), (None, "Bearer token-four")]
 
 
+@pytest.mark.worlds
 async def test_a_login_that_leaves_the_file_ends_with_its_last_request(
     path: Path, connect: Connect, serve: Serve, make_api: MakeAPI
 ) -> None:

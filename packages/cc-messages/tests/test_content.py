@@ -171,6 +171,7 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
     assert not client.starts
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("login", ["api-key", "vertex", "bedrock", "foundry"])
 async def test_a_request_without_betas_or_breakpoints_has_none(
     login: Login, connect: Connect, shared_api: LoopbackServer

@@ -120,6 +120,7 @@ async def test_an_api_that_cannot_be_reached_is_a_transport_error(connect: Conne
         await client.http.post(COUNT, json=BODY)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("login", [{}, {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"}])
 async def test_a_password_in_the_address_is_sent_but_not_logged(
     connect: Connect, shared_api: LoopbackServer, caplog: pytest.LogCaptureFixture, login: dict[str, str]

@@ -96,6 +96,7 @@ async def test_response_headers_arrive_in_any_bytes(client: Client) -> None:
         assert reply.headers["anthropic-organization-id"] == "r\xe9q"
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("login", ["vertex", "bedrock", "foundry"])
 async def test_a_clouds_refusal_is_one_call_with_the_clouds_request_id(
     login: Login, connect: Connect, shared_api: LoopbackServer

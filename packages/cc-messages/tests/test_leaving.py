@@ -79,6 +79,7 @@ WAYS: list[Leave] = [
 ]
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
 async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_client: Client) -> None:
     """MSG-27"""

@@ -38,6 +38,7 @@ def test_one_loop_after_another_shares_the_process(client: Client) -> None:
     assert not client.starts
 
 
+@pytest.mark.worlds
 @pytest.mark.usefixtures("anyio_backend")  # for the fixtures, which are asynchronous
 def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> None:
     """MSG-13, ARCH-17"""

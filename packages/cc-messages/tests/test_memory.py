@@ -27,6 +27,7 @@ async def test_a_process_saves_memory_unless_the_caller_says_otherwise(
     assert values(client) == own
 
 
+@pytest.mark.worlds
 async def test_a_runtime_without_these_options_is_started_without_them(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -64,6 +64,7 @@ async def test_a_tool_runs_in_the_folder_and_is_reported_as_claude_codes(
     assert [message["role"] for message in warm] == ["user", "assistant", "user", "assistant", "user"]
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("policy", [None, Policy(default="allow")], ids=["no policy", "a policy that allows more"])
 async def test_only_what_is_named_runs(several: Client, folder: Path, policy: Policy | None) -> None:
     """ARCH-27: a policy opens no more of a tool than its name does."""
@@ -95,6 +96,7 @@ async def test_a_policy_holds_for_named_tools_and_asks_in_the_requests_loop(seve
     assert (folder / "note.txt").exists()
 
 
+@pytest.mark.worlds
 async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(several: Client, folder: Path) -> None:
     several.script([call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
@@ -113,6 +115,7 @@ async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(several:
     assert (described["description"], described["input_schema"]) == ("Say something.", TEXT)
 
 
+@pytest.mark.worlds
 async def test_other_requests_get_no_such_process(several: Client, folder: Path) -> None:
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         several.script("Hello.", "Hello.")
@@ -121,6 +124,7 @@ async def test_other_requests_get_no_such_process(several: Client, folder: Path)
     assert "tools" not in several.api.requests[1] or not several.api.requests[1]["tools"]
 
 
+@pytest.mark.worlds
 async def test_an_mcp_server_of_the_callers_is_connected(several: Client, folder: Path) -> None:
     """ARCH-27"""
     own = ClaudeCodeTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, ["-c", ECHO])}, cwd=folder)

@@ -112,6 +112,7 @@ async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> No
             assert await arrived(client, (name, b"stolen"), (name.title(), b"stolen")) == before
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("login", ["api-key", "oauth", "vertex", "bedrock", "foundry"])
 async def test_the_version_of_the_api_is_that_of_the_request(
     login: Login, connect: Connect, shared_api: LoopbackServer

@@ -10,6 +10,8 @@ from .conftest import Connect, Serve
 from .served import Served
 from .waiting import eventually
 
+pytestmark = pytest.mark.worlds
+
 
 async def probe(served: Served, path: str = "/readyz", method: str = "GET") -> httpx2.Response:
     async with served.http(token="") as http:

@@ -10,6 +10,8 @@ from cc_messages import CLICall, CLITools, request_context
 
 from .client import Client
 
+pytestmark = pytest.mark.worlds
+
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 OK: dict[str, object] = {"content": [{"type": "text", "text": "ok"}], "isError": False}
 

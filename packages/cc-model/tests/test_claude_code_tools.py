@@ -104,6 +104,7 @@ async def test_tools_of_both_run_each_in_its_place(shared_api: LoopbackServer, f
     assert "done" in str(second)
 
 
+@pytest.mark.worlds
 async def test_a_policy_decides_and_asks_in_the_agents_loop(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
@@ -207,6 +208,7 @@ def test_approvals_without_a_policy_are_refused() -> None:
         claude_code(tools=["Bash"], approvals=True)
 
 
+@pytest.mark.worlds
 async def test_all_named_tools_are_offered(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
@@ -221,6 +223,7 @@ async def test_all_named_tools_are_offered(
     assert "note.txt" in str(shared_api.requests[-1]["messages"][-1])
 
 
+@pytest.mark.worlds
 async def test_a_sub_agent_works_with_its_tools(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
@@ -251,6 +254,7 @@ async def test_a_sub_agent_works_with_its_tools(
     assert "The helper says 42." in str(answers[0].content)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("policy", [None, Policy([Rule("Bash", "deny")])])
 async def test_skills_are_found_in_the_folder_and_in_the_config(
     policy: Policy | None, shared_api: LoopbackServer, tmp_path: Path
@@ -317,6 +321,7 @@ async def test_a_call_of_an_mcp_tool_can_wait_for_an_approval(rule: Rule | None)
     assert offers == [["mine"]] * 4
 
 
+@pytest.mark.worlds
 async def test_in_a_stream_a_call_after_a_text_waits_for_an_approval(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, asks: ClaudeCode[object]
 ) -> None:

@@ -88,6 +88,7 @@ def test_the_hint_for_a_throttle_has_the_wait() -> None:
     assert caught.value.retry_after == 1000
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(
     ("login", "advice"),
     [

@@ -129,6 +129,7 @@ async def test_claude_code_connects_to_the_server_and_calls_it(loopback: Loopbac
     assert kinds == ["text", "tool_use", "tool_result", "text", "text"]
 
 
+@pytest.mark.worlds
 async def test_a_sound_of_the_server_is_in_no_file(loopback: LoopbackServer, wiki: Wiki) -> None:
     """MODEL-83: the model is told so."""
     loopback.respond = calling("mcp__wiki__listen")
@@ -155,6 +156,7 @@ async def test_only_allowed_tools_of_the_server_can_be_called(loopback: Loopback
         assert wiki.questions == ["What?"]
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("is_native", [False, True])
 async def test_calls_of_the_servers_tools_can_wait_for_an_approval(
     loopback: LoopbackServer, wiki: Wiki, is_native: bool

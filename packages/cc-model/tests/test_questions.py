@@ -83,6 +83,7 @@ async def test_the_agent_s_program_answers_claude_in_its_own_loop(
     assert users == ["Ada", "Ada"]
 
 
+@pytest.mark.worlds
 async def test_a_form_of_an_mcp_server_gets_its_fields(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ async def test_a_form_of_an_mcp_server_gets_its_fields(
         assert ("42" in returned(result)) == (outcome == "accept")
 
 
+@pytest.mark.worlds
 async def test_runs_at_once_get_their_own_answers(shared_api: LoopbackServer, provider: ClaudeCodeProvider) -> None:
     """MODEL-150: with one capability, and with several."""
     name = ContextVar[str]("name")
@@ -120,6 +122,7 @@ async def test_runs_at_once_get_their_own_answers(shared_api: LoopbackServer, pr
         assert f"for {number}" in text
 
 
+@pytest.mark.worlds
 async def test_a_late_answer_is_a_refusal_in_words(shared_api: LoopbackServer) -> None:
     """MODEL-150"""
 
@@ -169,6 +172,7 @@ def test_a_question_that_nobody_could_answer_is_an_error_at_once() -> None:
         claude_code(tools=["AskUserQuestion"], policy=Policy(default="ask"), approvals=True, questions=questions)
 
 
+@pytest.mark.worlds
 async def test_a_background_sub_agent_reports_within_the_request(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:

@@ -161,6 +161,7 @@ sys.exit(any(os.wait()[1] for _ in range(4)))
 """
 
 
+@pytest.mark.worlds
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forks")
 def test_processes_share_a_file_without_losing_a_line(tmp_path: Path) -> None:
     """MODEL-112: they begin at the same time."""

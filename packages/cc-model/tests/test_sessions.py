@@ -254,6 +254,7 @@ async def test_begun_in_the_terminal_and_continued_in_a_program(
     assert conversation(shared_api.requests[-1]) == in_terminal
 
 
+@pytest.mark.worlds
 async def test_one_conversation_on_both_sides_in_turn(
     model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ async def test_a_late_report_comes_with_the_next_turn(session: Session, team: Te
     assert (late.result, own.result) == ("The helper has found 42.", "Nothing else.")
 
 
+@pytest.mark.worlds
 async def test_a_prompt_before_the_report_gets_its_own_answer(session: Session, team: Team) -> None:
     """SES-124."""
     await session.run("Find it.")
@@ -112,6 +113,7 @@ async def test_a_prompt_before_the_report_gets_its_own_answer(session: Session, 
     assert "The helper has found 42." in [*texts(second), *texts(third)]
 
 
+@pytest.mark.worlds
 async def test_without_background_tasks_the_turn_has_the_report(
     own_options: ClaudeAgentOptions, server: LoopbackServer, team: Team
 ) -> None:
@@ -124,6 +126,7 @@ async def test_without_background_tasks_the_turn_has_the_report(
         assert "It is 42." in json.dumps(server.requests[-1]["messages"])
 
 
+@pytest.mark.worlds
 async def test_closing_ends_a_helper_that_still_works(own_options: ClaudeAgentOptions, team: Team) -> None:
     """SES-124: the fixture for leftovers finds nothing."""
     session = await Session.open(own_options)

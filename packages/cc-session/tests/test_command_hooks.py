@@ -146,6 +146,7 @@ async def test_a_program_gets_the_event_as_json_and_decides(bench: Any, server: 
     assert (folder, project, argument) == (str(bench.folder), str(bench.folder), evil)
 
 
+@pytest.mark.deaths
 async def test_an_interrupt_kills_the_program_and_what_it_has_started(bench: Any, tmp_path: Path) -> None:
     """SES-39."""
     pid = tmp_path / "pid"

@@ -317,6 +317,7 @@ async def test_a_hook_failing_at_the_end_does_not_prolong_the_turn(shared: Share
     assert len(server.requests) == 1
 
 
+@pytest.mark.deaths
 async def test_a_process_of_ours_that_hangs_blocks_the_call(
     bench: Any, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ async def test_the_sealed_default_takes_bare_back_for_hooks_in_the_options_too(b
     assert len(inputs) == 1
 
 
+@pytest.mark.worlds
 async def test_without_bare_only_a_message_about_the_machine_is_added(
     server: LoopbackServer,
 ) -> None:
@@ -52,6 +53,7 @@ async def test_bare_and_hooks_are_refused_together(changes: Any) -> None:
         await Session.open(ClaudeAgentOptions(**changes), hooks=[STOP])
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("place", ["environment", "the user's settings"])
 async def test_bare_mode_from_elsewhere_is_turned_off(bench: Any, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """SES-44."""

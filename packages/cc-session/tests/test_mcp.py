@@ -197,6 +197,7 @@ async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, se
         assert {status["name"]: status["status"] for status in statuses} == {"new": "connected", "bad": "failed"}
 
 
+@pytest.mark.worlds
 async def test_a_slow_server_is_awaited_and_a_late_server_is_an_error(
     options: ClaudeAgentOptions, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -215,6 +216,7 @@ async def test_a_slow_server_is_awaited_and_a_late_server_is_an_error(
         await Session.open(options, mcp_servers={"slow": never}, timeouts=Timeouts(mcp=0.4))
 
 
+@pytest.mark.worlds
 async def test_servers_of_the_options_can_be_waited_for(options: ClaudeAgentOptions, tmp_path: Path) -> None:
     """SES-57: the CLI does not wait for them."""
     slow = stdio("slow", UNTIL=str(tmp_path / "ready"))
@@ -231,6 +233,7 @@ async def test_servers_of_the_options_can_be_waited_for(options: ClaudeAgentOpti
         assert (after["status"], [tool["name"] for tool in after.get("tools", [])]) == ("connected", ["slow"])
 
 
+@pytest.mark.deaths
 async def test_a_killed_server_is_connected_again_by_the_next_call(session: Session, server: LoopbackServer) -> None:
     """SES-59, SES-F16."""
     await session.set_mcp_servers({"a": stdio()})
@@ -261,6 +264,7 @@ async def test_replaced_servers_are_in_the_next_request_and_no_others(session: S
         assert not [result for result in results.values() if "rror" in result or "denied" in result]
 
 
+@pytest.mark.worlds
 async def test_a_replacement_whose_caller_is_cancelled_spoils_no_later_one(
     session: Session, server: LoopbackServer
 ) -> None:
@@ -277,6 +281,7 @@ async def test_a_replacement_whose_caller_is_cancelled_spoils_no_later_one(
     assert "again says True" in str(await call(server, session, "mcp__again__again"))
 
 
+@pytest.mark.worlds
 async def test_other_servers_stay_when_the_set_is_replaced(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
     """SES-58: in-process servers and others."""
     own = create_sdk_mcp_server("own", tools=[tool("mine", "A tool.", {})(say({}))])

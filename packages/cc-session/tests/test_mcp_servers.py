@@ -59,6 +59,7 @@ LOGINS = (
 )  # fmt: skip
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("place", ["dict", "text", "file", "session"])
 async def test_a_program_has_no_login_in_its_environment(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -84,6 +85,7 @@ async def test_a_program_has_no_login_in_its_environment(
     assert ";AWS_SESSION_TOKEN=own;" in variables
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(("name", "words"), [("missing.json", "missing.json"), ("broken.json", "not a valid JSON")])
 async def test_the_cli_reports_an_unreadable_server_file(
     options: ClaudeAgentOptions, tmp_path: Path, name: str, words: str

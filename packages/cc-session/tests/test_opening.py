@@ -187,6 +187,7 @@ for frame in frames():
     assert json.dumps(value).strip("[]") in ('"\\ud83d"', "")
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("count", [8, pytest.param(30, marks=pytest.mark.slow)])
 async def test_cancels_of_opening_at_any_moment_leave_no_process(
     options: ClaudeAgentOptions, temporary: Path, children: Children, count: int

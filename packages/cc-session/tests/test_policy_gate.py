@@ -168,6 +168,7 @@ PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
 }
 
 
+@pytest.mark.worlds
 async def test_a_later_mode_changes_only_calls_that_the_policy_passes(bench: Any) -> None:
     """SES-50, SES-53, SES-54: the CLI decides the calls that it passes, and asks the callback as usual."""
 
@@ -191,6 +192,7 @@ async def test_a_later_mode_changes_only_calls_that_the_policy_passes(bench: Any
             assert "does not allow" in bench.results[f"toolu_{number}_3"]
 
 
+@pytest.mark.worlds
 async def test_ask_uses_the_options_callback_and_without_callback_denies(bench: Any, server: LoopbackServer) -> None:
     """SES-48: and the model is not offered tools that ask the user."""
     asked, policy = Asked(), Policy([Rule("Bash", "ask")])
@@ -261,6 +263,7 @@ async def test_a_failing_permission_callback_denies(bench: Any, caplog: pytest.L
     assert caplog.text.count("The permission callback for Bash failed") == len(FAILING)
 
 
+@pytest.mark.worlds
 async def test_a_failing_or_slow_predicate_denies_within_the_time_limit(bench: Any) -> None:
     """SES-34, SES-49, SES-54: for questions, too, where the policy has no deadline."""
 
@@ -279,6 +282,7 @@ async def test_a_failing_or_slow_predicate_denies_within_the_time_limit(bench: A
     assert "The permission callback for Write failed." in bench.results["toolu_3"]
 
 
+@pytest.mark.worlds
 async def test_a_question_can_take_longer_than_a_hook(bench: Any) -> None:
     """SES-34: a person may have to answer it."""
 
@@ -312,6 +316,7 @@ def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
     assert [update.destination for update in answer.updated_permissions or []] == ["session"] * 4
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("with_policy", [True, False])
 async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, with_policy: bool) -> None:
     """SES-52, SES-F15: neither from the callback nor from a hook. They hold for the session."""

@@ -177,6 +177,7 @@ async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> N
 # --- Threads and event loops ---
 
 
+@pytest.mark.worlds
 def test_many_threads_use_a_pool_at_once_with_and_without_loops(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:

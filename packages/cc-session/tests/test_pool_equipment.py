@@ -84,6 +84,7 @@ async def test_a_process_with_policy_hooks_and_servers_is_reused_without_traces(
     assert texts == ["Good.", "Bad.", "Good.", "Bad.", "Good."]
 
 
+@pytest.mark.worlds
 async def test_a_permission_that_is_granted_for_the_session_ends_with_the_lease(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:

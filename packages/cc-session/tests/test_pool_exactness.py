@@ -354,6 +354,7 @@ async def test_a_changed_model_sends_the_requests_of_a_fresh_process(
     assert requests == await bench.fresh(replace(options, model=model))
 
 
+@pytest.mark.worlds
 async def test_a_model_named_in_the_system_prompt_has_separate_processes(
     bench: Bench, options: ClaudeAgentOptions
 ) -> None:

@@ -36,6 +36,7 @@ def system_of(server: LoopbackServer) -> str:
     return json.dumps(server.requests[-1]["system"])
 
 
+@pytest.mark.worlds
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system shows no command lines there")
 @pytest.mark.parametrize(
     "system_prompt",
@@ -63,6 +64,7 @@ async def test_the_system_prompt_reaches_the_model_and_no_other_user(
     assert "The password is s3cret." in system_of(server)
 
 
+@pytest.mark.worlds
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system shows no command lines there")
 @pytest.mark.parametrize("as_text", [False, True])
 async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
@@ -142,6 +144,7 @@ async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
     assert files(temporary) == before
 
 
+@pytest.mark.worlds
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the CLI logs servers elsewhere there")
 @pytest.mark.parametrize("settings", [None, '{"env": {"OTHER": "1"}}', "own.json"])
 async def test_mcp_logs_stay_private_and_programs_use_the_user_s_cache(
@@ -177,6 +180,7 @@ async def test_mcp_logs_stay_private_and_programs_use_the_user_s_cache(
     assert not files(tmp_path, ".cache")
 
 
+@pytest.mark.worlds
 async def test_a_key_in_the_user_s_folder_does_not_reach_a_gateway(server: LoopbackServer, tmp_path: Path) -> None:
     """SES-27: the CLI would send it as well."""
     (tmp_path / ".claude.json").write_text('{"primaryApiKey": "sk-ant-s3cret"}')
@@ -214,6 +218,7 @@ def delete_nothing(path: Path, ignore_errors: bool) -> None:
     pass
 
 
+@pytest.mark.worlds
 async def test_a_folder_that_cannot_be_deleted_now_goes_with_the_next_one(
     options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
@@ -228,6 +233,7 @@ async def test_a_folder_that_cannot_be_deleted_now_goes_with_the_next_one(
     assert not files(temporary, "cc-session-*")
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("login", ["api-key", "oauth"])
 async def test_no_inherited_variable_changes_a_request(
     login: Literal["api-key", "oauth"], server: LoopbackServer, monkeypatch: pytest.MonkeyPatch

@@ -103,6 +103,7 @@ async def test_a_form_of_an_mcp_server_gets_its_fields(server: LoopbackServer, o
     assert json.loads(text_of(server)) == {"action": "accept", "content": {"size": 42}}
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("event", ["Elicitation", "ElicitationResult"])
 @pytest.mark.parametrize("result", [HookResult.deny("No forms."), None], ids=["denial", "failure"])
 async def test_a_hook_that_blocks_a_form_declines_it(
@@ -114,6 +115,7 @@ async def test_a_hook_that_blocks_a_form_declines_it(
     assert json.loads(text_of(server)) == {"action": "decline"}
 
 
+@pytest.mark.worlds
 async def test_an_address_of_an_mcp_server_is_agreed_to(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """SES-120: by a plain function, in a thread."""
     server.respond = calling(ORDER)
@@ -150,6 +152,7 @@ server.run("stdio")
 """
 
 
+@pytest.mark.worlds
 async def test_a_form_in_mcp_s_new_protocol_gets_its_fields(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
@@ -198,6 +201,7 @@ async def test_a_dialog_that_the_program_knows_is_answered(refusing: ClaudeAgent
     assert (question.kind, question.source, question.details["originalModel"]) == ("dialog", DIALOG, "claude-fable-5")
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("dialogs", [[], [DIALOG]])
 async def test_a_dialog_without_an_answer_never_blocks_the_turn(
     refusing: ClaudeAgentOptions, dialogs: list[str]
@@ -241,6 +245,7 @@ async def test_a_question_without_a_usable_answer_is_refused_in_words(
     assert bool(caplog.records) == (failure != "refuses")
 
 
+@pytest.mark.worlds
 async def test_where_nobody_can_answer_claude_has_no_tool_and_forms_are_declined(
     server: LoopbackServer, options: ClaudeAgentOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -303,6 +308,7 @@ async def test_a_policy_s_callback_answers_where_there_are_no_questions(
     assert 'colour?\\"=\\"Red' in results_of(server)["toolu_question"]
 
 
+@pytest.mark.worlds
 async def test_questions_leave_other_permissions_as_they_are(bench: Any) -> None:
     """SES-123: hooks in settings and the caller's permission callback included."""
     settings = bench.folder / ".claude" / "settings.json"
@@ -321,6 +327,7 @@ async def test_questions_leave_other_permissions_as_they_are(bench: Any) -> None
     assert (tools, bench.files) == (["Bash"], {"hook"})
 
 
+@pytest.mark.worlds
 async def test_a_pool_s_leases_share_processes_by_their_questions(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:

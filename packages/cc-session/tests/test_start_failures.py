@@ -104,6 +104,7 @@ async def test_a_wrapper_under_any_name_is_accepted(tmp_path: Path, server: Loop
             assert (await session.run("Hello?")).text == "Hello."
 
 
+@pytest.mark.worlds
 async def test_without_a_network_a_start_fails_soon_a_repetition_at_once() -> None:
     """SES-98: the CLI itself tries for 18 seconds."""
     env = {"ANTHROPIC_API_KEY": "x", "ANTHROPIC_BASE_URL": "", "HTTPS_PROXY": "http://user:secret@127.0.0.1:9"}

@@ -124,6 +124,7 @@ async def test_a_cancelled_turn_s_cost_is_the_session_s_alone(server: LoopbackSe
     assert cost(MODEL) - 1e-9 <= session.cost_usd - before <= 2 * cost(MODEL) + 1e-9
 
 
+@pytest.mark.worlds
 async def test_what_a_resumed_conversation_had_cost_is_not_counted_again(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ async def test_what_a_resumed_conversation_had_cost_is_not_counted_again(
     assert second.model_usage[MODEL].input_tokens == 1000
 
 
+@pytest.mark.worlds
 async def test_a_session_that_lacks_another_s_turns_does_not_continue_their_conversation(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
@@ -202,6 +204,7 @@ async def test_usage_that_is_repeated_for_each_block_of_a_message_counts_once(fa
     assert turn.text == "one\ntwo"
 
 
+@pytest.mark.worlds
 async def test_commands_and_files_work_where_they_are_asked_for(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Any
 ) -> None:
