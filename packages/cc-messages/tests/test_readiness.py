@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx2
 import psutil
+import pytest
 
 from .conftest import Connect, Serve
 from .served import Served
