@@ -2,12 +2,17 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from cc_loopback import LoopbackServer
+
+if TYPE_CHECKING:
+    from cc_messages import ClaudeCodeTransport
 
 pytest_plugins = ["affected", "cli_starts"]
 
@@ -59,6 +64,31 @@ def shared_api(worker_api: LoopbackServer) -> Iterator[LoopbackServer]:
     worker_api.reset()
     yield worker_api
     assert not worker_api.errors, f"a responder of the loopback API raised: {worker_api.errors}"
+
+
+@pytest.fixture(scope="session")
+def worker_transport(worker_api: LoopbackServer) -> Iterator["ClaudeCodeTransport"]:
+    """Yield a transport for all tests in a worker that only need processes; a test takes `shared_api` with it."""
+    with _transport(worker_api, size=5) as transport:
+        yield transport
+
+
+@pytest.fixture(scope="session")
+def single_transport(worker_api: LoopbackServer) -> Iterator["ClaudeCodeTransport"]:
+    """Yield such a transport with one process, in which the next request meets all traces of the last."""
+    with _transport(worker_api, size=1) as transport:
+        yield transport
+
+
+@contextmanager
+def _transport(api: LoopbackServer, size: int) -> Generator["ClaudeCodeTransport"]:
+    from cc_messages import ClaudeCodeTransport
+    from cc_session import PoolLimits
+
+    # No test expects that a process ends after so many requests of others.
+    transport = ClaudeCodeTransport(env=api.env(), pool=PoolLimits(size=size, max_uses=100_000))
+    yield transport
+    transport.close()
 
 
 @pytest.hookimpl(optionalhook=True)  # a package's tests alone run without it

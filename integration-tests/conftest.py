@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from cc_loopback import LoopbackServer
+from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from messages_server import MessagesServer, serving
 from processes import is_at_rest, of_others
@@ -29,17 +30,15 @@ def started(api: LoopbackServer, pool: int, *, max_retries: int = 0) -> Generato
 
 
 @pytest.fixture(scope="session")
-def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """Yield the shared processes for all tests in a worker that only run agents."""
-    with started(worker_api, 3) as provider:
-        yield provider
+def shared_provider(worker_transport: ClaudeCodeTransport) -> ClaudeCodeProvider:
+    """Return a provider of the processes for all tests in a worker that only run agents."""
+    return ClaudeCodeProvider.over(worker_transport, max_retries=0)
 
 
 @pytest.fixture(scope="session")
-def single_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """Yield a single shared process, so that a waiting request would block all others."""
-    with started(worker_api, 1) as provider:
-        yield provider
+def single_provider(single_transport: ClaudeCodeTransport) -> ClaudeCodeProvider:
+    """Return a provider of a single process, so that a waiting request would block all others."""
+    return ClaudeCodeProvider.over(single_transport, max_retries=0)
 
 
 @pytest.fixture(scope="session")

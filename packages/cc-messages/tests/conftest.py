@@ -32,11 +32,15 @@ Processes = Callable[[], list[psutil.Process]]
 
 # The worker's API, which these tests share, has its folder elsewhere because it is requested here.
 @pytest.fixture(scope="session")
-def shared_temp_folder(worker_api: LoopbackServer) -> Iterator[Path]:
+def shared_temp_folder(
+    worker_api: LoopbackServer, worker_transport: ClaudeCodeTransport, single_transport: ClaudeCodeTransport
+) -> Iterator[Path]:
     """Yield the folder for temporary files, and check it at the end."""
     # Not in pytest's own folder: its path is too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     yield folder
+    for transport in (worker_transport, single_transport):  # other tests may go on with them
+        transport.close()
     leftovers = leftover_files(folder, set())
     shutil.rmtree(folder)
     assert not leftovers, f"files left: {leftovers}"
@@ -70,9 +74,14 @@ def nothing_is_left(request: pytest.FixtureRequest, private_temp_folder: Path, s
 
 
 @pytest.fixture(scope="session")
-def shared(worker_api: LoopbackServer, shared_temp_folder: Path) -> Iterator[Shared]:
+def shared(
+    shared_temp_folder: Path,
+    worker_api: LoopbackServer,
+    worker_transport: ClaudeCodeTransport,
+    single_transport: ClaudeCodeTransport,
+) -> Iterator[Shared]:
     with ExitStack() as stack:
-        yield Shared(worker_api, stack)
+        yield Shared(worker_api, {"several": worker_transport, "one": single_transport}, stack)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Transports and servers that tests share."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from cc_loopback import LoopbackServer
@@ -11,15 +12,15 @@ from .served import Served
 
 
 class Shared:
-    """Transports by name, and a server, each created at its first use and closed with the worker.
+    """Transports by name, and a server. What is not the worker's is created at its first use, and closed with it.
 
     An event delay takes a separate API.
     """
 
-    def __init__(self, api: LoopbackServer, stack: ExitStack) -> None:
+    def __init__(self, api: LoopbackServer, transports: Mapping[str, ClaudeCodeTransport], stack: ExitStack) -> None:
         self._stack = stack
         self._apis: dict[float, LoopbackServer] = {0: api}
-        self._transports: dict[str, ClaudeCodeTransport] = {}
+        self._transports = {**transports}
         self._served: Served | None = None
 
     def client(self, name: str, size: int, event_delay: float = 0) -> Client:

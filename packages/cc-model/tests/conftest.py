@@ -1,20 +1,18 @@
 """Fixtures for tests that only run agents: shared processes on the worker's loopback API."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from cc_loopback import LoopbackServer
+from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 
 @pytest.fixture(scope="session")
-def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    provider = ClaudeCodeProvider(env=worker_api.env(), pool=3, max_retries=0)
-    yield provider
-    asyncio.run(provider.aclose())
+def shared_provider(worker_transport: ClaudeCodeTransport) -> ClaudeCodeProvider:
+    return ClaudeCodeProvider.over(worker_transport, max_retries=0)
 
 
 @pytest.fixture
