@@ -23,9 +23,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is not a failure, and property tests use the same fixtures for each example.
+# A busy machine is not a failure, property tests use the same fixtures for each example, and CI tries more of them.
 settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    "unhurried",
+    deadline=None,
+    max_examples=100 if os.environ.get("CI") else 25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("unhurried")
 

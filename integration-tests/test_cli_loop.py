@@ -166,8 +166,7 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize("is_streamed", [False, True])
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(("limit", "is_streamed"), [(limit, number % 2 == 0) for number, limit in enumerate(LIMITS)])
 async def test_a_limit_ends_a_run_within_one_api_call(
     limit: str, is_streamed: bool, loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
 ) -> None:

@@ -125,6 +125,7 @@ async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
         assert (await busy).output == "Done."
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_wait_for_a_free_process_has_an_error_of_its_own(full: ClaudeCodeProvider, stream: bool) -> None:
     """MODEL-90, MSG-E12, MSG-35: after one limit, independent of the client's retries."""

@@ -102,12 +102,17 @@ async def a_response_that_is_not_liked(model: ClaudeCodeModel) -> None:
     "leave",
     [
         a_limit,
-        a_crash,
-        a_deferral,
-        a_request_that_is_sent_again,
-        an_unknown_tool,
         a_cancelled_task,
-        a_response_that_is_not_liked,
+        *(
+            pytest.param(leave, marks=pytest.mark.deaths)
+            for leave in (
+                a_crash,
+                a_deferral,
+                a_request_that_is_sent_again,
+                an_unknown_tool,
+                a_response_that_is_not_liked,
+            )
+        ),
     ],
 )
 async def test_a_call_without_an_answer_keeps_no_process(
@@ -185,12 +190,17 @@ async def cancel_a_run(agent: Agent[object, str]) -> None:
     "leave",
     [
         leave_run_stream,
-        leave_text_that_is_debounced,
-        leave_run_stream_events,
-        leave_iter,
-        leave_run_stream_sync,
-        cancel_a_stream,
         cancel_a_run,
+        *(
+            pytest.param(leave, marks=pytest.mark.deaths)
+            for leave in (
+                leave_text_that_is_debounced,
+                leave_run_stream_events,
+                leave_iter,
+                leave_run_stream_sync,
+                cancel_a_stream,
+            )
+        ),
     ],
 )
 async def test_leaving_a_stream_in_the_middle_ends_its_turn_and_nothing_else(

@@ -180,6 +180,7 @@ async def test_thinking_that_the_api_rejects_is_left_out(
     assert [body for body in actual if body["messages"][1]["content"][0]["type"] == "thinking"] == expected
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("setting", ["request_timeout", "first_event_timeout", "timeout"])
 async def test_a_timeout_ends_the_wait_and_the_next_run_is_normal(
     setting: str, loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider

@@ -135,6 +135,7 @@ def weigh(grams: float) -> str:
     return f"{grams} g"
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("is_streamed", [False, True])
 async def test_other_clients_are_told_why_thinking_is_refused(
     is_streamed: bool, ways: tuple[LoopbackServer, dict[str, AnthropicModel]]

@@ -237,6 +237,7 @@ async def test_failed_command_shows_its_output(tmp_path: Path) -> None:
         await run(["sh", "-c", "echo told you >&2; exit 3"], tmp_path)
 
 
+@pytest.mark.deaths
 async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
     for turns in (*range(12), None):
         started = tmp_path / f"started-{turns}"

@@ -98,6 +98,7 @@ def test_a_login_beside_a_transport_is_an_error(name: str, transport: ClaudeCode
         ChatClaudeCode(model=MODEL, transport=transport, **{name: "https://example.org"})
 
 
+@pytest.mark.deaths
 def test_processes_end_with_the_last_block(shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """LANG-05"""
     model = own_model(shared_api, monkeypatch)
@@ -130,6 +131,7 @@ def test_a_shared_transport_stays_open(transport: ClaudeCodeTransport) -> None:
     assert transport.pids
 
 
+@pytest.mark.worlds
 def test_derived_models_use_the_same_processes(shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """LANG-05"""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-mine")

@@ -40,7 +40,10 @@ SERIALIZED: dict[str, Any] = {
 }
 
 # The unit suite also asks for a mode that langchain-anthropic replaces, with this warning.
-pytestmark = pytest.mark.filterwarnings("ignore:Unrecognized structured output method 'json_mode':UserWarning")
+pytestmark = [
+    pytest.mark.worlds,
+    pytest.mark.filterwarnings("ignore:Unrecognized structured output method 'json_mode':UserWarning"),
+]
 
 
 def respond(body: dict[str, Any]) -> Any:

@@ -261,6 +261,7 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
         assert {row[1:4] for row in other.execute("SELECT * FROM usage")} == {("alice", 1, TOKENS), ("bob", 1, TOKENS)}
 
 
+@pytest.mark.deaths
 async def test_a_locked_database_delays_only_those_with_a_budget(
     serve: Serve,
     several: Client,

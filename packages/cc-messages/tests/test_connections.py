@@ -45,6 +45,7 @@ async def read_head(reader: asyncio.StreamReader) -> bytes:
     return head
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize(("is_second", "sent"), [(False, b""), (False, b"GET / HTTP/1.1\r\nx-a: "), (True, b"G")])
 async def test_a_head_that_does_not_come_in_time_ends_the_connection(is_second: bool, sent: bytes) -> None:
     """MSG-80: also a second request's head."""

@@ -43,6 +43,7 @@ def test_exactly_the_values_are_counted(value: Any, is_ascii: bool) -> None:
             check_values(body, number - 1)
 
 
+@pytest.mark.worlds
 async def test_too_many_values_are_refused_and_long_texts_are_not(served: Served, client: Client) -> None:
     """MSG-43: bodies of any kind, with any token, for each path with a body."""
     start = json.dumps(BODY)[:-1].encode() + b', "x": '

@@ -106,6 +106,7 @@ async def test_the_end_of_a_login_is_a_figure(
     assert (await figures(served))[name] == ends_at.timestamp()
 
 
+@pytest.mark.deaths
 async def test_an_answer_that_breaks_off_and_a_client_that_leaves_are_errors(serve: Serve, slow_client: Client) -> None:
     """MSG-106, MSG-108: usage is counted as far as the API stated it, output by length."""
     slow_client.answers(lambda _: {"content": "word " * 60, "usage": {"input_tokens": 60, "output_tokens": 99}})

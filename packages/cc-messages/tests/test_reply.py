@@ -153,6 +153,7 @@ async def forget(body: Body) -> None:
     """Abandon a response, without another reference to it."""
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("part_with", [Body.aclose, forget])
 async def test_a_body_that_is_closed_or_forgotten_is_given_up(part_with: Callable[[Body], Awaitable[None]]) -> None:
     reply = ResponseStream()
@@ -177,6 +178,7 @@ def test_another_loop_than_the_opening_loop_may_read_a_response() -> None:
     assert results == [Head(200, {}), b"some", b""]
 
 
+@pytest.mark.deaths
 async def test_the_heads_timeout_starts_with_a_process_and_with_each_ping() -> None:
     """MSG-85"""
     reply = ResponseStream()

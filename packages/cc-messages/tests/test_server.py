@@ -206,6 +206,7 @@ async def test_a_client_that_closes_its_side_of_the_connection_has_left(served: 
     writer.close()
 
 
+@pytest.mark.deaths
 async def test_a_silent_model_is_bridged_by_pings(serve: Serve, slow_client: Client) -> None:
     served = serve(slow_client, ping_seconds=0.005)
     slow_client.answers("Hi.")

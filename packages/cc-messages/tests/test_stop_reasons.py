@@ -16,7 +16,9 @@ LATER = {**CALL, "id": "toolu_2"}
 FIRST: list[Any] = ["Go."]
 AFTER_A_TOOL: list[Any] = ["a", [CALL], [result()]]
 
-HISTORIES = pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+HISTORIES = pytest.mark.parametrize(
+    "messages", [pytest.param(FIRST, marks=pytest.mark.worlds), AFTER_A_TOOL], ids=["first", "after a tool"]
+)
 
 
 async def answer(client: Client, messages: list[Any], message: dict[str, Any], *, stream: bool) -> Any:

@@ -82,6 +82,7 @@ async def test_calls_of_claude_codes_tools_are_native_parts(
     assert "the secret is 42" in str(messages[2])
 
 
+@pytest.mark.worlds
 async def test_tools_of_both_run_each_in_its_place(shared_api: LoopbackServer, folder: Path) -> None:
     say = {"type": "tool_use", "name": "say", "input": {"text": "hi"}}
     script(shared_api, [read(folder), say], [run("echo done")], "Said.")

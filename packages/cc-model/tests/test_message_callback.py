@@ -119,6 +119,7 @@ async def without_result(
         yield provider
 
 
+@pytest.mark.deaths
 async def test_a_complete_answer_is_not_lost_with_the_result(
     without_result: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -137,6 +137,7 @@ async def test_a_late_answer_is_a_refusal_in_words(shared_api: LoopbackServer) -
     assert "The user has not answered: no answer within 0.5 seconds." in returned(result)
 
 
+@pytest.mark.worlds
 async def test_a_deferred_question_is_answered_by_a_later_run(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:

@@ -324,6 +324,7 @@ async def test_a_killed_session_has_claude_code_s_results_for_open_calls(
     assert "Tool call interrupted" in str(in_program)
 
 
+@pytest.mark.worlds
 async def test_after_a_rewind_the_last_branch_counts(
     model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:

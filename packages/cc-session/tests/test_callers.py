@@ -194,7 +194,7 @@ async def test_a_callback_that_raises_anything_denies_the_call_at_once(
             asyncio.timeout(30),
         ):
             for place in ("hook", "when", "ask", "question", ""):
-                for error in ERRORS:
+                for error in ERRORS if place == "hook" else ERRORS[:1]:
                     calls = [{**ASK, "id": "toolu_a"}, use("b", "mcp__own__look")]
                     server.requests.clear()
                     caplog.clear()

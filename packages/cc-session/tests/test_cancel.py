@@ -68,6 +68,7 @@ async def test_a_run_cancelled_before_it_begins_sends_nothing(
     assert "Second." not in str(server.requests)
 
 
+@pytest.mark.deaths
 async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: ClaudeAgentOptions, slow_api: Any) -> None:
     """SES-10: the next run gets a dead session, in time."""
     async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:

@@ -82,6 +82,7 @@ async def test_a_program_blocks_a_call_or_stops_nothing(caplog: pytest.LogCaptur
     assert "exited with 1: It broke." in caplog.text
 
 
+@pytest.mark.worlds
 async def test_a_failing_program_blocks_the_call_unless_declared_otherwise_and_leaves_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

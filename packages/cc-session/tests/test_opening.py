@@ -97,6 +97,7 @@ async def test_a_cli_that_exits_early_is_reported_at_once_with_stderr(
     assert "It broke." in str(raised.value)
 
 
+@pytest.mark.deaths
 async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI, children: Children) -> None:
     """SES-29, SES-F03: also when it ignores signals."""
     options = fake_cli("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)")
@@ -273,6 +274,7 @@ async def test_options_that_cannot_be_written_down_leave_nothing(options: Claude
         await Session.open(replace(options, mcp_servers=servers))
 
 
+@pytest.mark.deaths
 @pytest.mark.parametrize("place", ["connect", "write"])
 async def test_a_transport_that_hangs_is_given_up_in_time(place: str) -> None:
     """SES-29."""
@@ -282,6 +284,7 @@ async def test_a_transport_that_hangs_is_given_up_in_time(place: str) -> None:
     assert transport.is_closed
 
 
+@pytest.mark.deaths
 async def test_a_transport_that_does_not_close_is_left_in_time(caplog: pytest.LogCaptureFixture) -> None:
     """SES-23."""
     session = await Session.open(transport=Scripted(hangs_in="close"), timeouts=HURRY)

@@ -68,7 +68,9 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["default", "plan", "bypassPermissions"])
+@pytest.mark.parametrize(
+    "mode", ["default", *(pytest.param(mode, marks=pytest.mark.worlds) for mode in ("plan", "bypassPermissions"))]
+)
 async def test_a_hook_s_change_cannot_pass_a_denied_call(bench: Any, mode: PermissionMode) -> None:
     """SES-42, SES-54: nor a call that needs approval; and it can require approval for an allowed call."""
 

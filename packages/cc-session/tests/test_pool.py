@@ -236,6 +236,7 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
 # --- Size and memory of processes ---
 
 
+@pytest.mark.worlds
 async def test_processes_are_measured(
     server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def bodies(server: LoopbackServer) -> list[JsonObject]:
     return [{name: value for name, value in body.items() if name != "metadata"} for body in server.requests]
 
 
+@pytest.mark.worlds
 async def test_a_process_with_policy_hooks_and_servers_is_reused_without_traces(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:

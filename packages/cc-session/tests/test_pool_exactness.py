@@ -308,13 +308,18 @@ CASES: list[tuple[Callable[[ClaudeAgentOptions], ClaudeAgentOptions], Use, str, 
     *((unsealed, use, "", True) for use in (talk, errors, interrupted, other_model)),
     (with_echo, call_echo, ECHOES, True),
 ]
+QUICK_CASES = 6  # one for each kind of earlier work
 REPLACED = [(run_a_command, ""), (plan, ""), (set_another_variable, ""), (call_echo, ECHOES)]
 SLOW_CASES = [(all_tools, *case, False) for case in (*REPLACED, (change_folder, 'CALL Bash {"command": "pwd"}'))]
 
 
 @pytest.mark.parametrize(
     ("change", "use", "calls", "is_used"),
-    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW_CASES)],
+    [
+        *CASES[:QUICK_CASES],
+        *(pytest.param(*case, marks=pytest.mark.worlds) for case in CASES[QUICK_CASES:]),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW_CASES),
+    ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 async def test_a_process_is_reused_only_if_earlier_work_leaves_no_trace(

@@ -71,6 +71,7 @@ async def test_the_options_of_a_query_win_over_those_of_the_pool(
     assert ["haiku" in body["model"] for body in requests] == [True]
 
 
+@pytest.mark.worlds
 async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
     server: LoopbackServer, shared_pool: SessionPool, slow_api: Any
 ) -> None:
@@ -128,6 +129,7 @@ def test_queries_without_a_pool_share_processes_which_end_with_python(server: Lo
         time.sleep(0.01)
 
 
+@pytest.mark.worlds
 async def test_the_login_of_this_process_decides_which_process_answers(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

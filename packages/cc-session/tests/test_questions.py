@@ -192,6 +192,7 @@ def refusing(server: LoopbackServer) -> ClaudeAgentOptions:
     )
 
 
+@pytest.mark.worlds
 async def test_a_dialog_that_the_program_knows_is_answered(refusing: ClaudeAgentOptions) -> None:
     """SES-121."""
     desk = always("retry_fallback")
@@ -213,7 +214,9 @@ async def test_a_dialog_without_an_answer_never_blocks_the_turn(
     assert len(desk.questions) == len(dialogs)
 
 
-@pytest.mark.parametrize("failure", ["late", "raises", "refuses", "wrong type"])
+@pytest.mark.parametrize(
+    "failure", ["raises", *(pytest.param(name, marks=pytest.mark.worlds) for name in ("late", "refuses", "wrong type"))]
+)
 async def test_a_question_without_a_usable_answer_is_refused_in_words(
     server: LoopbackServer, options: ClaudeAgentOptions, failure: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -283,6 +286,7 @@ async def test_the_end_of_a_turn_cancels_the_question(server: LoopbackServer, op
         assert (await session.run("Hello?")).text == "Still here."
 
 
+@pytest.mark.worlds
 async def test_a_policy_also_decides_on_questions(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """SES-123: deny wins; a rule that asks needs no other callback."""
     server.respond = calling(ASK)
@@ -295,6 +299,7 @@ async def test_a_policy_also_decides_on_questions(server: LoopbackServer, option
     assert 'colour?\\"=\\"Red' in results_of(server)["toolu_question"]
 
 
+@pytest.mark.worlds
 async def test_a_policy_s_callback_answers_where_there_are_no_questions(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:

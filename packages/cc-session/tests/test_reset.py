@@ -74,6 +74,7 @@ async def test_with_changed_tools_the_conversation_is_cleared_and_that_leaves_an
     assert "/clear" in str(server.requests[-1]["messages"])
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("first", ["assistant", "clear", "command"])
 async def test_what_a_rewind_would_leave_behind_is_told(server: LoopbackServer, session: Session, first: str) -> None:
     """SES-63: never half empty in silence."""
