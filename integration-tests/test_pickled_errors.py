@@ -17,6 +17,8 @@ from pydantic_ai.exceptions import (
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
+pytestmark = pytest.mark.worlds
+
 
 def same(error: Exception) -> Exception:
     """Return the error after a round trip through another process."""

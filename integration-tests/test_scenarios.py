@@ -84,10 +84,16 @@ BEYOND_THE_CLI = frozenset({("settings.every_level_of_thinking-claude-opus-4-5",
 
 
 def parameters() -> list[Any]:
-    """Return the scenarios; those with a defect must fail, so that a fixed defect is noticed."""
-    marks = [
-        [pytest.mark.xfail(reason=scenario.defect, strict=True)] if scenario.defect else [] for scenario in SCENARIOS
-    ]
+    """Return the scenarios; those with a defect must fail, so that a fixed defect is noticed.
+
+    What was tried with a model is tried with others in the ring of worlds.
+    """
+    models: dict[object, str] = {}
+    marks: list[list[pytest.MarkDecorator]] = []
+    for scenario in SCENARIOS:
+        is_tried = models.setdefault(scenario.run, scenario.model_name) != scenario.model_name
+        defect = [pytest.mark.xfail(reason=scenario.defect, strict=True)] if scenario.defect else []
+        marks.append([*defect, *([pytest.mark.worlds] if is_tried else [])])
     return [
         pytest.param(scenario, id=scenario.name, marks=mark) for scenario, mark in zip(SCENARIOS, marks, strict=True)
     ]

@@ -44,6 +44,7 @@ async def test_a_span_names_the_way_and_the_price(loopback: LoopbackServer, mode
     assert attributes["operation.cost"] == pytest.approx(float(result.response.usage.cost))  # pyright: ignore[reportUnknownMemberType]
 
 
+@pytest.mark.worlds
 async def test_a_request_is_a_single_span(loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """MODEL-103: no second by the API client, whose own instrumentation stays on elsewhere."""
     exporter, tracing = InMemorySpanExporter(), TracerProvider()
@@ -161,7 +162,9 @@ FAILURES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("tools", [(), ("Read",)], ids=["the agent's loop", "the CLI's loop"])
+@pytest.mark.parametrize(
+    "tools", [(), pytest.param(("Read",), marks=pytest.mark.worlds)], ids=["the agent's loop", "the CLI's loop"]
+)
 async def test_logs_hold_no_prompt_and_no_key(
     tools: tuple[str, ...], loopback: LoopbackServer, own_provider: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -97,7 +97,7 @@ def test_secrets_after_names_and_folders_are_replaced(text: str, redacted: str) 
     assert Redaction(["/home/anna/my work", r"C:\Users\Jörg Müller\my shop"])(text) == redacted
 
 
-@pytest.mark.parametrize("piece", ["a", "token", "-", "/a", 'token="', "sk-ant-aaaaaaaa\n", "-----BEGIN A ", "://a"])
+@pytest.mark.parametrize("piece", ["/a", 'token="', "-----BEGIN A "])
 def test_the_time_grows_with_the_length_alone(piece: str) -> None:
     """LOG-99: a tool's result may be a file in base64."""
     start = time.perf_counter()

@@ -7,6 +7,8 @@ import pytest
 
 from cc_loopback import JsonObject, LoopbackServer
 
+pytestmark = pytest.mark.worlds
+
 pytest_plugins = ["pytester"]
 # pytester forgets the modules that a run imports. httpx2 imports httpcore2 late and keeps exceptions from there, so the
 # import here comes first.

@@ -8,6 +8,8 @@ from cc_loopback import LoopbackServer
 from .client import Client
 from .conftest import Connect
 
+pytestmark = pytest.mark.worlds
+
 NAMES = ("BUN_JSC_forceRAMSize", "BUN_JSC_useDFGJIT")
 
 

@@ -77,6 +77,7 @@ async def test_only_what_is_named_runs(several: Client, folder: Path, policy: Po
     assert ["denied" in text or "permission" in text.lower() for text in texts] == [False, True, True]
 
 
+@pytest.mark.worlds
 async def test_a_policy_holds_for_named_tools_and_asks_in_the_requests_loop(several: Client, folder: Path) -> None:
     questions: list[tuple[str, bool]] = []
     loop = asyncio.get_running_loop()

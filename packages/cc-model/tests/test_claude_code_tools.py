@@ -143,6 +143,7 @@ async def run_to_approvals(
     return agent, first, first.output.approvals
 
 
+@pytest.mark.worlds
 async def test_a_question_becomes_a_deferred_approval(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:

@@ -107,7 +107,7 @@ async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> Non
     assert [window.kind for window in windows] == ["five_hour"]
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("streamed", [False, pytest.param(True, marks=pytest.mark.worlds)])
 async def test_a_used_up_plan_has_its_own_error_with_the_reset(loopback: LoopbackServer, streamed: bool) -> None:
     """MODEL-94: the client does not repeat the request, and `ModelRateLimitError` catches it."""
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=5) as provider:
@@ -142,7 +142,7 @@ async def test_another_model_takes_over_when_the_plan_is_used_up(
     assert result.output == "From elsewhere."
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("streamed", [False, pytest.param(True, marks=pytest.mark.worlds)])
 async def test_a_span_has_the_report_of_its_request(loopback: LoopbackServer, streamed: bool) -> None:
     """MODEL-93: the span around it has no such attributes."""
     usage = {"input_tokens": 5, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 30}

@@ -173,6 +173,7 @@ async def test_servers_that_do_not_start_are_an_error(
     assert not [*temporary.glob("cc-session-*")]  # noqa: ASYNC240
 
 
+@pytest.mark.worlds
 async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
     """SES-56, SES-58: if it requires it; when servers are replaced, the others are set in any case."""
     servers = {"good": stdio("good"), "bad": StdioServer("/nowhere/program")}
@@ -246,6 +247,7 @@ async def test_a_killed_server_is_connected_again_by_the_next_call(session: Sess
     assert pids[0] != pids[1]
 
 
+@pytest.mark.worlds
 async def test_replaced_servers_are_in_the_next_request_and_no_others(session: Session, server: LoopbackServer) -> None:
     """SES-58: every kind, in-process servers with the same name included, in a continued conversation."""
     sets: list[tuple[dict[str, Any], list[str]]] = [

@@ -124,6 +124,7 @@ async def test_other_hooks_do_not_let_a_call_pass(bench: Any) -> None:
         assert words in bench.results[call["id"]], call["id"]
 
 
+@pytest.mark.worlds
 async def test_a_permission_hook_answers_the_cli_but_not_for_the_callback(bench: Any) -> None:
     """SES-50, SES-54: it would come first."""
     allows = of_hook("PermissionRequest", decision={"behavior": "allow"})

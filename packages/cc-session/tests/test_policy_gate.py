@@ -30,10 +30,9 @@ from cc_session.policy.gate import in_memory_only
 
 from .conftest import STDIO_SERVER, ask, bash, use
 
-QUICK_MODES: tuple[PermissionMode, ...] = ("default", "bypassPermissions")
 MODES = [
-    *QUICK_MODES,
-    *(pytest.param(mode, marks=pytest.mark.slow) for mode in get_args(PermissionMode) if mode not in QUICK_MODES),
+    "default",
+    *(pytest.param(mode, marks=pytest.mark.worlds) for mode in get_args(PermissionMode) if mode != "default"),
 ]
 
 
@@ -210,6 +209,7 @@ async def test_ask_uses_the_options_callback_and_without_callback_denies(bench: 
     assert bench.files == {"file"}
 
 
+@pytest.mark.worlds
 async def test_the_tool_gets_the_callback_s_input_unless_a_rule_denies_it(
     bench: Any, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -350,6 +350,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
     assert not settings_files(bench)
 
 
+@pytest.mark.worlds
 async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None:
     """SES-47: a question about the call has the sub-agent's name."""
     asked = Asked()
@@ -366,6 +367,7 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None
     assert context.agent_id
 
 
+@pytest.mark.worlds
 async def test_a_tool_is_known_by_its_server_and_not_by_its_name(bench: Any) -> None:
     """SES-46, SES-54: a tool with the same name as a CLI's or another server's tool is not confused with it."""
     answered: list[str] = []

@@ -38,10 +38,9 @@ COLOUR = {"question": "Which colour?", "header": "Colour", "options": COLOURS, "
 ASK = use("question", "AskUserQuestion", questions=[COLOUR])
 ORDER = use("order", "mcp__form__order")
 
-QUICK_MODES: tuple[PermissionMode, ...] = ("default", "dontAsk")
 MODES = [
-    *QUICK_MODES,
-    *(pytest.param(mode, marks=pytest.mark.slow) for mode in get_args(PermissionMode) if mode not in QUICK_MODES),
+    "default",
+    *(pytest.param(mode, marks=pytest.mark.worlds) for mode in get_args(PermissionMode) if mode != "default"),
 ]
 
 
@@ -262,6 +261,7 @@ async def test_where_nobody_can_answer_claude_has_no_tool_and_forms_are_declined
     assert record.getMessage().startswith("form asked the user 'Which size?', and was refused: Questions(answer)")
 
 
+@pytest.mark.worlds
 async def test_the_end_of_a_turn_cancels_the_question(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """SES-122."""
     server.respond = calling(ASK)
@@ -358,6 +358,7 @@ async def test_invalid_questions_are_refused_at_once(options: ClaudeAgentOptions
         await turn(replace(options, permission_prompt_tool_name="stdio"), Questions(always(None)))
 
 
+@pytest.mark.worlds
 async def test_a_hook_of_the_caller_still_changes_a_question(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
