@@ -60,6 +60,7 @@ async def test_nothing_of_the_working_folder_is_in_the_request(
     assert str(tmp_path) not in str(loopback.requests)
 
 
+@pytest.mark.worlds
 async def test_configuration_in_the_working_folder_or_at_home_has_no_effect(
     own_api: LoopbackServer, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ async def test_the_setting_for_retries_wins_over_the_providers(
     assert len(loopback.requests) == 2
 
 
+@pytest.mark.worlds
 async def test_temporary_failures_have_three_attempts_by_default(loopback: LoopbackServer) -> None:
     """MODEL-27"""
     loopback.fail_next(500, times=9, headers={"retry-after": "0.01"})

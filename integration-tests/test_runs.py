@@ -140,6 +140,7 @@ async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
     assert [message["role"] for message in slow_api.requests[-1]["messages"]] == ["user"]
 
 
+@pytest.mark.worlds
 async def test_a_run_ending_on_an_output_tool_leaves_an_idle_process(
     own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:

@@ -148,6 +148,7 @@ async def test_a_malicious_mcp_server_gets_nothing_and_gives_data(loopback: Loop
     assert findings["secrets"] == []
 
 
+@pytest.mark.worlds
 async def test_a_tool_result_is_data(loopback: LoopbackServer, tmp_path: Path) -> None:
     """SEC-03: text that looks like commands, files and CLI words arrives unchanged."""
     secret = tmp_path / "secret.txt"

@@ -78,6 +78,7 @@ async def answer(model: Any, way: str, options: dict[str, Any]) -> list[Any]:
     return [*(message.content for message in messages), tokens]
 
 
+@pytest.mark.worlds
 def test_a_key_is_the_login_of_the_model_s_own_processes(
     shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def test_processes_end_with_the_last_block(shared_api: LoopbackServer, monkeypat
     assert not model.transport.pids
 
 
+@pytest.mark.deaths
 async def test_processes_end_with_an_asynchronous_block(
     shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,7 @@ async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(slow_c
     assert len(slow_client.api.requests) == 1
 
 
+@pytest.mark.deaths
 async def test_a_process_whose_start_was_given_up_serves_the_next_request(
     connect: Connect, processes: Processes
 ) -> None:

@@ -196,6 +196,7 @@ def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
         LimitWatch(None, [threshold])
 
 
+@pytest.mark.worlds
 async def test_a_report_has_the_start_and_the_wait_for_a_process(connect: Connect) -> None:
     """MSG-93"""
     client = connect(size=1)
@@ -227,6 +228,7 @@ async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Clie
     assert limits.status == "rejected"
 
 
+@pytest.mark.worlds
 async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect, shared_api: LoopbackServer) -> None:
     """MSG-90, MSG-91: the CLI reports changes only, and a plan that is used up stays so."""
     client = connect(env=shared_api.env("oauth"), size=1)

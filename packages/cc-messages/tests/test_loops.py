@@ -60,6 +60,7 @@ def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> Non
     assert len(client.transport.pids) == 2
 
 
+@pytest.mark.deaths
 def test_a_loop_that_ends_in_the_middle_takes_nothing_along(shared_api: LoopbackServer) -> None:
     """Waiting for the process's start does not block either."""
     shared_api.respond = echo

@@ -90,6 +90,7 @@ async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
     assert 0 < dollars == pytest.approx(values["cc_messages_budget_used{client=default,unit=dollars}"])
 
 
+@pytest.mark.worlds
 @pytest.mark.skipif(sys.platform != "linux", reason="the login is a file on Linux")
 async def test_the_end_of_a_login_is_a_figure(
     serve: Serve, connect: Connect, shared_api: LoopbackServer, tmp_path: Path

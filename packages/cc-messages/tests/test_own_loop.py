@@ -147,6 +147,7 @@ async def test_a_call_without_arguments_has_them_as_an_empty_object(several: Cli
     assert "".join(delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta") == "{}"
 
 
+@pytest.mark.worlds
 async def test_the_next_request_goes_on_in_the_same_process_and_in_another(
     several: Client, connect: Connect, transport: Transport
 ) -> None:

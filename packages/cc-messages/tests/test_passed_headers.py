@@ -131,6 +131,7 @@ async def test_the_version_of_the_api_is_that_of_the_request(
     assert client.starts == 1
 
 
+@pytest.mark.worlds
 async def test_more_headers_than_the_cli_can_send_are_refused(connect: Connect, shared_api: LoopbackServer) -> None:
     """MSG-115: the environment's headers count, too; beyond its own limit the CLI would omit the login."""
     env = {**shared_api.env(), "ANTHROPIC_CUSTOM_HEADERS": "x-always: 1\nx-too: 2"}

@@ -12,6 +12,7 @@ from .conftest import Connect
 from .waiting import eventually
 
 
+@pytest.mark.worlds
 async def test_any_system_prompt_takes_the_process_that_is_ready(connect: Connect, shared_api: LoopbackServer) -> None:
     """MSG-07, MSG-78"""
     client = connect(env=shared_api.env("oauth"), size=1, prewarm=1)
@@ -45,6 +46,7 @@ def test_a_start_of_no_processes_is_refused() -> None:
         ClaudeCodeTransport().start()
 
 
+@pytest.mark.worlds
 async def test_async_with_starts_the_processes() -> None:
     """MSG-127"""
     with LoopbackServer() as api:

@@ -69,6 +69,7 @@ async def test_leaving_a_stream_frees_its_process(slow_client: Client) -> None:
     assert text(claude) == "Good day."
 
 
+@pytest.mark.deaths
 def test_closing_the_client_ends_the_processes(shared_api: LoopbackServer) -> None:
     """MSG-94"""
     transport = ClaudeCodeTransport(pool=1, env=shared_api.env())

@@ -13,6 +13,8 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from login_file import login_env, write_login
 
+pytestmark = pytest.mark.worlds
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the login is a file on Linux")
 async def test_a_response_has_the_end_of_the_login(loopback: LoopbackServer, tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ async def test_a_sound_of_the_server_is_in_no_file(loopback: LoopbackServer, wik
     assert texts and not any(SOUND in text for text in texts)
 
 
+@pytest.mark.worlds
 async def test_only_allowed_tools_of_the_server_can_be_called(loopback: LoopbackServer, wiki: Wiki) -> None:
     """MODEL-59, MODEL-83"""
     loopback.respond = calling("mcp__wiki__delete", page="Home")

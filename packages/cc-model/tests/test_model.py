@@ -128,6 +128,7 @@ async def test_models_without_a_provider_share_one() -> None:
     assert ClaudeCodeModel().provider is ClaudeCodeModel("opus").provider
 
 
+@pytest.mark.worlds
 def test_a_provider_serves_agents_on_loops_that_come_and_go(shared_api: LoopbackServer) -> None:
     """MODEL-64, ARCH-17"""
     provider = ClaudeCodeProvider(env=shared_api.env())

@@ -60,6 +60,7 @@ async def test_pydantic_ai_itself_has_no_place_for_a_new_prefix() -> None:
         await model_request("claude-code:sonnet", [ModelRequest.user_text_prompt("Hello.")])
 
 
+@pytest.mark.worlds
 async def test_an_agent_from_a_file_takes_an_id(
     shared_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

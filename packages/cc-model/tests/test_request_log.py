@@ -59,6 +59,7 @@ async def test_each_request_has_a_line_with_agent_model_tokens_and_cost(
     assert "ecret" not in content and "21 degrees" not in content
 
 
+@pytest.mark.worlds
 async def test_a_run_in_the_clis_loop_is_logged_with_all_calls(provider: ClaudeCodeProvider, tmp_path: Path) -> None:
     """MODEL-110: the tool names included."""
     path = tmp_path / "runs.jsonl"
@@ -130,6 +131,7 @@ async def test_a_failed_request_is_an_error_in_the_log(tmp_path: Path) -> None:
     assert [row.kind for row in read_logs(path).rows] == ["error", "request"]
 
 
+@pytest.mark.worlds
 async def test_a_stream_that_is_left_early_is_counted_once(tmp_path: Path) -> None:
     """MODEL-110: a second line may complete the first one."""
     path = tmp_path / "runs.jsonl"

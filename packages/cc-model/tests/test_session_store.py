@@ -156,6 +156,7 @@ async def test_a_history_goes_into_a_store(
         await from_claude_code(written.session_id, cwd=os.sep, store=store)
 
 
+@pytest.mark.worlds
 async def test_sub_agents_move_too(
     store: SQLiteSessionStore, shared_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

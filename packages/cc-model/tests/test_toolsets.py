@@ -281,6 +281,7 @@ async def test_leaving_a_stream_of_messages_cancels_its_request(model: ClaudeCod
         assert (await model.request([HELLO], None, parameters())).text
 
 
+@pytest.mark.worlds
 async def test_an_in_process_server_serves_a_client_of_the_callers(
     model: ClaudeCodeModel, shared_api: LoopbackServer
 ) -> None:

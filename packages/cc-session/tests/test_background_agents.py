@@ -82,6 +82,7 @@ def texts(turn: Turn) -> list[str]:
     ]
 
 
+@pytest.mark.worlds
 async def test_a_late_report_comes_with_the_next_turn(session: Session, team: Team) -> None:
     """SES-124: the messages come first, the answer and the cost are the turn's own."""
     first = await session.run("Find it.")

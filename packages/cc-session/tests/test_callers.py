@@ -118,6 +118,7 @@ async def begin_turn(runner: CallbackRunner, turn: str) -> None:
     assert await note(cast(Any, {"prompt_id": turn}), None, {"signal": None}) == {}
 
 
+@pytest.mark.worlds
 async def test_a_form_of_a_server_that_an_abandoned_turn_has_called_is_declined(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:

@@ -182,6 +182,7 @@ async def test_other_events_come_as_well(shared: Shared) -> None:
     assert sorted(inputs) == events
 
 
+@pytest.mark.worlds
 async def test_a_command_in_a_skill_s_text_runs_only_if_its_hook_lets_it(
     server: LoopbackServer, tmp_path: Path
 ) -> None:

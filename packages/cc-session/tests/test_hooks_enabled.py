@@ -15,6 +15,7 @@ from .conftest import FakeCLI, ask, bash, say
 STOP = hook("Stop")(say({}))
 
 
+@pytest.mark.worlds
 async def test_the_sealed_default_takes_bare_back_for_hooks_in_the_options_too(bench: Any) -> None:
     """SES-44: all other tests with hooks have sealed options."""
     inputs: list[Any] = []

@@ -13,7 +13,7 @@ from login_file import SECRET, login_env, write_login
 from .conftest import say
 
 # On macOS the login is in the keychain.
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the login is a file on Linux")
+pytestmark = [pytest.mark.worlds, pytest.mark.skipif(sys.platform != "linux", reason="the login is a file on Linux")]
 
 
 async def test_a_turn_has_the_end_of_the_login(server: LoopbackServer, tmp_path: Path) -> None:

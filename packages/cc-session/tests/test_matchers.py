@@ -24,6 +24,7 @@ def test_any_event_of_the_cli_can_be_used_and_no_other() -> None:
             hook(event)
 
 
+@pytest.mark.worlds
 async def test_the_events_are_those_of_the_cli(options: ClaudeAgentOptions) -> None:
     """SES-38, SES-78: notices when a CLI has others, or has others with something to match."""
     options = replace(options, extra_args={})

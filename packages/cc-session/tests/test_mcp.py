@@ -386,6 +386,7 @@ async def test_read_only_tools_run_in_parallel_and_others_in_sequence(session: S
     assert most == [1, 3]
 
 
+@pytest.mark.worlds
 async def test_with_a_policy_a_sealed_session_does_not_allow_server_tools(
     options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:

@@ -102,6 +102,7 @@ async def test_a_failed_request_is_a_result_and_is_not_repeated(server: Loopback
     assert not again.is_error
 
 
+@pytest.mark.worlds
 async def test_without_an_api_key_a_session_starts_as_well(server: LoopbackServer) -> None:
     """SES-26: a login that bare mode could not use; here it is none at all."""
     env = server.env() | {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"}

@@ -201,6 +201,7 @@ async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, shar
     assert shared_pool.run_sync("Hello.").text == "Hello."
 
 
+@pytest.mark.worlds
 async def test_run_sync_where_it_would_wait_for_itself_says_so(
     server: LoopbackServer, options: ClaudeAgentOptions, shared_pool: SessionPool
 ) -> None:

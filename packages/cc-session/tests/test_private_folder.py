@@ -193,6 +193,7 @@ async def test_a_key_in_the_user_s_folder_does_not_reach_a_gateway(server: Loopb
     assert "s3cret" not in str(headers)
 
 
+@pytest.mark.worlds
 async def test_a_caller_s_folder_is_used_and_stays(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ async def test_the_prompt_is_data_and_on_no_command_line(
     assert "s3cret" not in str(server.requests)
 
 
+@pytest.mark.worlds
 async def test_the_options_of_a_query_win_over_those_of_the_pool(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:

@@ -32,6 +32,7 @@ async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Se
     assert len(server.requests[-1]["messages"]) == 1
 
 
+@pytest.mark.worlds
 async def test_a_prompt_blocked_by_a_hook_does_not_prevent_a_reset(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
@@ -92,6 +93,7 @@ async def test_what_a_rewind_would_leave_behind_is_told(server: LoopbackServer, 
         await session.reset()
 
 
+@pytest.mark.worlds
 async def test_clearing_is_for_a_free_session(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-08."""
     running = await slow_api.during(session.run("One"))
@@ -124,6 +126,7 @@ async def test_model_and_permission_mode_are_changed_for_the_turns_to_come(
             await session.set_permission_mode("bypassPermissions")
 
 
+@pytest.mark.worlds
 async def test_a_session_tells_about_itself_and_no_secret(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """SES-07, SES-68."""
     server.respond = say("Hello.")

@@ -219,6 +219,7 @@ async def test_a_stream_has_the_limits_of_a_run(server: LoopbackServer, session:
     assert await answers(server, session)
 
 
+@pytest.mark.worlds
 async def test_a_stream_may_be_left_in_the_middle_of_a_tool(
     server: LoopbackServer, bash_session: Session, calls_bash: Callable[..., None]
 ) -> None:

@@ -47,6 +47,7 @@ API_ERRORS: list[tuple[dict[str, Any], int | None, str, bool]] = [
 ]
 
 
+@pytest.mark.worlds
 async def test_an_exhausted_plan_names_the_reset_and_the_turn_has_limits(
     server: LoopbackServer,
 ) -> None:
@@ -130,6 +131,7 @@ async def test_without_a_login_the_turn_says_so(server: LoopbackServer) -> None:
     assert "login" in str(error)
 
 
+@pytest.mark.worlds
 async def test_too_many_turns(server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash) -> None:
     """SES-72, SES-F17: the text is not lost."""
     calls_bash("echo one")
@@ -160,6 +162,7 @@ async def test_a_turn_ends_at_its_budget_and_the_next_has_another(
     assert await goes_on(server, bash_session)
 
 
+@pytest.mark.worlds
 async def test_an_answer_over_budget_is_an_error_with_the_answer(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
