@@ -1,5 +1,6 @@
 """Fixtures for all packages' tests: none of this machine's logins, and a loopback API for each test worker."""
 
+import asyncio
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -36,6 +37,18 @@ settings.load_profile("unhurried")
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def loop_for_examples(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give `run_sync()` in an example an event loop: pydantic-ai would make one, and leave it open."""
+    if request.path.parent.name != "examples":
+        yield
+        return
+    with asyncio.Runner() as runner:
+        asyncio.set_event_loop(runner.get_loop())
+        yield
+        asyncio.set_event_loop(None)
 
 
 @pytest.fixture(autouse=True, scope="session")
