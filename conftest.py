@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,8 @@ from cc_loopback import LoopbackServer
 if TYPE_CHECKING:
     from cc_messages import ClaudeCodeTransport
 
-pytest_plugins = ["affected", "cli_starts"]
+# A package that is tried alone has no such plugins.
+pytest_plugins = ["affected", "cli_starts"] if find_spec("affected") else []
 
 # Each worker and each test's interpreter would compile the same files again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,4 +1,4 @@
-"""A pytest plugin that counts the CLI's starts: a run with more than `cli_starts` in pyproject.toml fails.
+"""A pytest plugin that counts the CLI's starts: a run with more than `--cli-starts` fails.
 
 Programs that tests run are counted too, as long as they keep PYTHONPATH.
 """
@@ -14,10 +14,12 @@ import pytest
 _COUNTER = Path(__file__).parent / "counted_starts" / "sitecustomize.py"
 _FILE = "TESTS_CLI_STARTS"
 _MODULES = 10  # in the summary
+_BUDGET = 230
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini("cli_starts", "how many times a run may start the CLI", default="0")
+    help_text = "how many times this run may start the CLI (default: %(default)s; 0: any number)"
+    parser.addoption("--cli-starts", type=int, default=_BUDGET, metavar="N", help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,16 +33,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if not hasattr(session.config, "workerinput") and len(_modules()) > int(session.config.getini("cli_starts")):
+    if not hasattr(session.config, "workerinput") and _exceeds(session.config, len(_modules())):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    modules, budget = _modules(), int(config.getini("cli_starts"))
-    excess = ": more than a run may take" if len(modules) > budget else ""
-    terminalreporter.section(f"{len(modules)} starts of the CLI, of {budget}{excess}")
+    modules, budget = _modules(), config.getoption("cli_starts")
+    of_budget = f", of {budget}" if budget else ""
+    excess = ": more than a run may take" if _exceeds(config, len(modules)) else ""
+    terminalreporter.section(f"{len(modules)} starts of the CLI{of_budget}{excess}")
     for module, number in Counter(modules).most_common(_MODULES):
         terminalreporter.write_line(f"{number:4} {module}")
+
+
+def _exceeds(config: pytest.Config, starts: int) -> bool:
+    return 0 < config.getoption("cli_starts") < starts
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -15,7 +15,7 @@ from check_alone import check_import, import_packages, strangers, undeclared
 from commands import CheckError, run
 from pin import select_pins
 from processes import eventually
-from release import DIST, absolute_links, from_elsewhere, main, prepare, problems_of
+from release import absolute_links, from_elsewhere, main, prepare, problems_of
 from workspace import ROOT, read_members, read_toml, workspace_pins
 
 
@@ -174,11 +174,18 @@ def test_pins_of_a_requirements_file_keep_their_markers_and_lose_their_hashes() 
     assert select_pins(text) == ["a==1", "b==2 ; os_name == 'nt'", "d==3"]
 
 
-def test_package_from_an_index_is_named() -> None:
+def test_package_from_an_index_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """ARCH-39."""
-    sources = {"cc-types": "https://index/cc_types.whl", "cc-ipc": f"{DIST.as_uri()}/cc_ipc.whl", "rich": "https://i/r"}
+    monkeypatch.setattr("release.DIST", tmp_path)
+    for name in ("cc_types", "cc_ipc", "rich"):
+        (folder := tmp_path / f"{name}-1.dist-info").mkdir()
+        (folder / "METADATA").write_text(name, "utf-8")
+    for name, metadata in (("cc_types", "another"), ("cc_ipc", "cc_ipc")):
+        with zipfile.ZipFile(tmp_path / f"{name}-1-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(f"{name}-1.dist-info/METADATA", metadata)
 
-    assert from_elsewhere(sources) == ["cc-types came from https://index/cc_types.whl"]
+    strangers = from_elsewhere(sorted(tmp_path.glob("*.dist-info")))
+    assert strangers == [f"cc-types 1 is not that of {tmp_path.name}"]
 
 
 def test_check_without_a_release_names_the_command_that_builds_it(
