@@ -65,8 +65,16 @@ async def sent_in_the_clis_loop(
 
 
 @pytest.mark.worlds
-@pytest.mark.parametrize("login", ["api-key", "oauth"])
-@pytest.mark.parametrize("has_own_tools", [False, True])
+@pytest.mark.parametrize(
+    ("login", "has_own_tools"),
+    [
+        ("oauth", False),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("oauth", True), ("api-key", False), ("api-key", True))
+        ),
+    ],
+)
 async def test_in_the_clis_loop_warm_and_new_processes_send_the_same(
     has_own_tools: bool, login: Login, loopback: LoopbackServer, tmp_path: Path
 ) -> None:

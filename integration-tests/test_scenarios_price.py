@@ -31,8 +31,9 @@ def counts(usage: RunUsage) -> dict[str, Any]:
     return {name: value for name, value in asdict(usage).items() if name in COUNTS}
 
 
-@pytest.mark.parametrize("login", ["api-key", "oauth"])
-@pytest.mark.parametrize("settings", [{}, {"anthropic_cache_messages": True}], ids=["one-off", "cached"])
+@pytest.mark.parametrize(
+    ("login", "settings"), [("api-key", {}), ("oauth", {"anthropic_cache_messages": True})], ids=["one-off", "cached"]
+)
 async def test_a_prompt_of_100000_tokens_costs_the_same(
     settings: Any, login: Login, loopback: LoopbackServer, direct: AnthropicModel
 ) -> None:

@@ -70,17 +70,16 @@ async def time_out(client: Client, messages: list[Any]) -> None:
     client.http.timeout = httpx2.Timeout(20)
 
 
-WAYS: list[Leave] = [
-    close_after_the_first_chunk,
-    drop_after_the_first_chunk,
-    cancel_while_the_head_is_waited_for,
-    cancel_while_the_body_is_read,
-    time_out,
-]
+WAYS: list[Leave] = [drop_after_the_first_chunk, cancel_while_the_head_is_waited_for, time_out]
+MORE_WAYS: list[Leave] = [close_after_the_first_chunk, cancel_while_the_body_is_read]
 
 
 @pytest.mark.deaths
-@pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize(
+    "leave",
+    [*WAYS, *(pytest.param(way, marks=pytest.mark.slow) for way in MORE_WAYS)],
+    ids=lambda way: way.__name__,
+)
 async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_client: Client) -> None:
     """MSG-27"""
     for messages in HISTORIES:

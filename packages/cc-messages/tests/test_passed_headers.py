@@ -113,7 +113,7 @@ async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> No
 
 
 @pytest.mark.worlds
-@pytest.mark.parametrize("login", ["api-key", "oauth", "vertex", "bedrock", "foundry"])
+@pytest.mark.parametrize("login", ["oauth", "vertex", "bedrock"])
 async def test_the_version_of_the_api_is_that_of_the_request(
     login: Login, connect: Connect, shared_api: LoopbackServer
 ) -> None:

@@ -101,7 +101,10 @@ HISTORIES: dict[str, list[ModelMessage]] = {
 
 
 @pytest.mark.worlds
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize(
+    "name",
+    [name if number % 4 == 0 else pytest.param(name, marks=pytest.mark.slow) for number, name in enumerate(HISTORIES)],
+)
 async def test_begun_in_a_program_and_continued_in_the_terminal(
     name: str, model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -228,14 +231,19 @@ def with_blank_text(api: LoopbackServer, folder: Path) -> str:
 @pytest.mark.parametrize(
     "begin",
     [
-        with_tool,
-        with_parallel_tools,
         with_sub_agent,
         compacted,
-        forked,
-        with_local_command,
-        with_thinking_only,
-        with_blank_text,
+        *(
+            pytest.param(begin, marks=pytest.mark.slow)
+            for begin in (
+                with_tool,
+                with_parallel_tools,
+                forked,
+                with_local_command,
+                with_thinking_only,
+                with_blank_text,
+            )
+        ),
     ],
 )
 async def test_begun_in_the_terminal_and_continued_in_a_program(

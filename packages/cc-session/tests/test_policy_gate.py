@@ -32,7 +32,7 @@ from .conftest import STDIO_SERVER, ask, bash, use
 
 MODES = [
     "default",
-    *(pytest.param(mode, marks=pytest.mark.worlds) for mode in get_args(PermissionMode) if mode != "default"),
+    *(pytest.param(mode, marks=pytest.mark.slow) for mode in get_args(PermissionMode) if mode != "default"),
 ]
 
 

@@ -40,7 +40,7 @@ ORDER = use("order", "mcp__form__order")
 
 MODES = [
     "default",
-    *(pytest.param(mode, marks=pytest.mark.worlds) for mode in get_args(PermissionMode) if mode != "default"),
+    *(pytest.param(mode, marks=pytest.mark.slow) for mode in get_args(PermissionMode) if mode != "default"),
 ]
 
 
