@@ -88,10 +88,7 @@ class Process:
         return parameters(call)
 
 
-LOGINS = ["api-key", "oauth"]
-
-
-@pytest.fixture(params=LOGINS)
+@pytest.fixture(params=["oauth", pytest.param("api-key", marks=pytest.mark.slow)])
 async def process(request: pytest.FixtureRequest, loopback: LoopbackServer) -> AsyncIterator[Process]:
     loopback.respond = respond
     async with ClaudeCodeTransport(env=loopback.env(request.param), pool=1) as transport:

@@ -120,6 +120,7 @@ async def row(name: str, way: Ways, retry_after: int | None = None) -> list[str]
     assert {each.retry_after for each in outcomes} == {retry_after}
     repeats = "yes" if server.repeats else "no"
     message = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:…", model.message).replace("|", "\\|").replace("\n", " ")
+    message = re.split(r"(?<=\.) |: \{| \(|: The ", message)[0]  # the advice and details stand in the error
     # The fastest attempt waited least for a busy machine.
     after = AT_ONCE if min(durations) < 1.5 else f"{round(min(durations))} s"
     return [name, model.outcome, transport.outcome, server.outcome, repeats, after, message]
