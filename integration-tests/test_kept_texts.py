@@ -6,8 +6,6 @@ from cc_loopback import LoopbackServer
 from cc_session import sealed_options
 from kept_texts import VARIANTS, differences
 
-pytestmark = pytest.mark.worlds
-
 # In an ordinary run: the field in which callers differ most.
 SOME = ("nothing", "description")
 
