@@ -38,7 +38,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    modules, budget = _modules(), config.getoption("cli_starts")
+    modules, budget = _modules(), _budget(config)
     of_budget = f", of {budget}" if budget else ""
     excess = ": more than a run may take" if _exceeds(config, len(modules)) else ""
     terminalreporter.section(f"{len(modules)} starts of the CLI{of_budget}{excess}")
@@ -46,8 +46,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"{number:4} {module}")
 
 
+def _budget(config: pytest.Config) -> int:
+    budget: int = config.getoption("cli_starts")
+    return budget
+
+
 def _exceeds(config: pytest.Config, starts: int) -> bool:
-    return 0 < config.getoption("cli_starts") < starts
+    return 0 < _budget(config) < starts
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
