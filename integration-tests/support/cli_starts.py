@@ -47,8 +47,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _budget(config: pytest.Config) -> int:
-    budget: int = config.getoption("cli_starts")
-    return budget
+    budget: int | None = config.getoption("cli_starts")
+    return budget or 0
 
 
 def _exceeds(config: pytest.Config, starts: int) -> bool:
