@@ -103,8 +103,8 @@ def _transport(api: LoopbackServer, size: int) -> Generator["ClaudeCodeTransport
     from cc_messages import ClaudeCodeTransport
     from cc_session import PoolLimits
 
-    # No test expects that a process ends after so many requests of others.
-    transport = ClaudeCodeTransport(env=api.env(), pool=PoolLimits(size=size, max_uses=100_000))
+    # No process starts ahead, in the middle of another test, or ends after many requests of others.
+    transport = ClaudeCodeTransport(env=api.env(), pool=PoolLimits(size=size, prewarm=0, max_uses=100_000))
     yield transport
     transport.close()
 
