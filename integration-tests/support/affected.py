@@ -55,7 +55,7 @@ def _changed_since(commit: str) -> set[str]:
 
 def _reaching(changed: Iterable[str]) -> set[str]:
     """Return the changed modules of our packages, and the modules whose imports reach them."""
-    import grimp  # which only this option needs
+    import grimp  # only this option needs it
 
     graph = grimp.build_graph(*_SOURCES)
     found: set[str] = set()
