@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api.conversation import with_breakpoints
+from cc_messages.api.breakpoints import with_breakpoints
 
 from .api_data import text
 

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from cc_loopback import LoopbackServer
-from cc_messages.api.other_paths import APIAccess
+from cc_messages.api.token_count import APIAccess
 from cc_types import APIError
 
 from .api_data import MESSAGES, text

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_messages.api.conversation import HistoryMessage, unfolded
+from cc_messages.api.conversation import HistoryMessage
+from cc_messages.api.folding import unfolded
 from cc_messages.api.response import Answer, Event
 from cc_messages.context import CLAUDE_CODE_SERVER
 from cc_messages.loop.answer import LoopAnswer

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api.other_paths import catalogue, find, page, resolve
+from cc_messages.api.models import catalogue, find, page, resolve
 from cc_types import APIError
 
 from .client import Client

@@ -16,7 +16,8 @@ from mcp.server.mcpserver import MCPServer
 from cc_loopback import LoopbackServer
 from cc_session import HTTPServer, Session, SSEServer, StdioServer
 from cc_session.mcp.servers import wire_servers
-from cc_session.process.options import bundled_cli, without_login
+from cc_session.process.cli_path import bundled_cli
+from cc_session.process.login import without_login
 from cc_session.process.private_folder import PrivateFolder
 from cc_types import ProcessExitedError
 

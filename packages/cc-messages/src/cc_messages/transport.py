@@ -36,10 +36,12 @@ from cc_session.internals import (
 )  # fmt: skip
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
-from .api.conversation import unfolded_messages
-from .api.other_paths import APIAccess, api_path, catalogue, find, page, resolve
+from .api.folding import unfolded_messages
+from .api.models import catalogue, find, page, resolve
+from .api.paths import api_path
 from .api.request import check_headers, headers_env, parse_object, run_on_body
 from .api.response import MethodNotAllowedError, error_response, overloaded, raw_headers
+from .api.token_count import APIAccess
 from .context import LimitCallback, LimitWatch, current_context
 from .loop.plan import loop_launch
 from .loop.request import LoopRequest, parse_request

@@ -20,7 +20,7 @@ from .policy.questions import Question, Questions
 from .pool.launch import LeaseOverrides
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
-from .process.options import sealed_options
+from .process.sealed import sealed_options
 from .session.sent_message import Content, SessionState
 from .session.session import Session
 from .session.stream import TurnStream

@@ -20,22 +20,11 @@ from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
 from .pool.pool import PoolOwner
 from .pool.worker import PooledSession, Worker
+from .process.address import api_address, api_origin, api_url
+from .process.cli_path import bundled_cli, check_paths, find_cli
 from .process.connection import LoginResult, unreachable
-from .process.options import (
-    CLOUD_VARIABLES,
-    NO_RESULT_FILES_ENV,
-    Login,
-    api_address,
-    api_origin,
-    api_url,
-    bundled_cli,
-    check_paths,
-    config_folder,
-    find_cli,
-    login_advice,
-    login_of,
-    without_login,
-)
+from .process.login import CLOUD_VARIABLES, Login, config_folder, login_advice, login_of, without_login
+from .process.sealed import NO_RESULT_FILES_ENV
 from .process.transport import SettingValues, variable
 
 __all__ = [

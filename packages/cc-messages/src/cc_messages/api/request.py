@@ -19,7 +19,8 @@ from cc_session.internals import Login
 from cc_types import APIError, JsonValue
 
 from ..context import RequestContext
-from .conversation import unfolded_messages, with_breakpoints
+from .breakpoints import with_breakpoints
+from .folding import unfolded_messages
 from .response import HEADER_VALUE, invalid
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """The CLI's own loop as one Messages API answer: the CLI calls tools by itself, and asks the API again and again.
 
-The blocks of all answers and tool calls are in order of arrival (`api/conversation.py` has their form), and the usage
+The blocks of all answers and tool calls are in order of arrival (`api/folding.py` has their form), and the usage
 is the sum, with each API call as an iteration. Pure: messages go in, events come out.
 """
 
@@ -23,7 +23,8 @@ from cc_session import Session
 from cc_session.internals import split_mcp_name
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
-from ..api.conversation import Block, as_mcp_result
+from ..api.conversation import Block
+from ..api.folding import as_mcp_result
 from ..api.response import Answer, Event, invalid
 from ..context import CLAUDE_CODE_SERVER, LoopEndedError
 from ..process.plan import Reading

@@ -19,7 +19,8 @@ import imagesize  # pyright: ignore[reportMissingTypeStubs] - typed in its sourc
 from cc_session.internals import Login
 from cc_types import JsonValue
 
-from ..api.conversation import Block, HistoryMessage, as_blocks, unfolded, without_cache_control
+from ..api.conversation import Block, HistoryMessage, as_blocks, without_cache_control
+from ..api.folding import unfolded
 from ..api.request import MessagesRequest, parse_object, request_head, system_texts, whole_request
 from ..api.response import WHITESPACE, invalid, says_nothing
 from ..context import ClaudeCodeTools, RequestContext, ToolServerKey

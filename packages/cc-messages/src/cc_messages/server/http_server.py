@@ -22,7 +22,7 @@ from typing_extensions import override
 from cc_types import APIError, CLINotFoundError, JsonValue
 
 from ..api.cost import has_price
-from ..api.other_paths import api_path
+from ..api.paths import api_path
 from ..api.request import run_on_body
 from ..api.response import FinalError, MethodNotAllowedError, error_body, error_response, sse
 from ..context import request_context

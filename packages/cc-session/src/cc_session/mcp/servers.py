@@ -19,7 +19,7 @@ from mcp.types import ContentBlock, TextContent
 from cc_types import JsonValue
 
 from ..identity import value_class
-from ..process.options import without_login
+from ..process.login import without_login
 
 PLAIN_NAMES_ENV: Final[Mapping[str, str]] = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 """Environment of a CLI that shows the model MCP tools under their plain names. Rules and hooks see the full names."""

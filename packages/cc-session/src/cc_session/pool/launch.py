@@ -30,7 +30,8 @@ from ..limits import Timeouts
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
-from ..process.options import Login, is_sealed, login_of, sealed_options
+from ..process.login import Login, login_of
+from ..process.sealed import is_sealed, sealed_options
 from ..process.transport import EXACT_MODES, SettingValues
 from ..session.extensions import SessionSetup
 

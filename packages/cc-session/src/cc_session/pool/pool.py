@@ -21,7 +21,7 @@ from ..limits import PoolLimits, Timeouts, refuse_keywords
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
-from ..process.options import check_paths
+from ..process.cli_path import check_paths
 from ..session.sent_message import Content
 from ..session.session import Session
 from ..session.turn import Turn

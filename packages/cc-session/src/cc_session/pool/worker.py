@@ -22,8 +22,8 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..background import caller_loop
 from ..mcp.servers import McpServer
+from ..process.cli_path import find_cli
 from ..process.cli_process import Memory
-from ..process.options import find_cli
 from ..process.transport import Settings, SettingValues, SideEffects
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions

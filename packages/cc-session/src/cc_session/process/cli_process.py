@@ -30,7 +30,8 @@ from typing_extensions import override
 
 from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
-from .options import check_paths, cli_advice, wait_for_renewal
+from .cli_path import check_paths, cli_advice
+from .login import wait_for_renewal
 from .private_folder import PrivateFolder
 from .process_tree import MARK, descendants, end_all, set_limit, start_watchdog
 

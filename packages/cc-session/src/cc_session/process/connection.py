@@ -25,8 +25,9 @@ from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 from ..background import at_exit, in_forked_child, time_limit
 from ..errors import CLIConnectionError, CLIJSONDecodeError, CLINotFoundError, MessageParseError, ProcessExitedError
 from ..limits import Timeouts
+from .address import api_address, api_url
 from .cli_process import CLIProcess, Phase
-from .options import CLOUD_VARIABLES, api_address, api_url
+from .login import CLOUD_VARIABLES
 from .transport import QUESTIONS, ControlTransport, ignore_outcome
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,9 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 from ..errors import CLIConnectionError
-from .options import NO_RESULT_FILES_ENV, Login, config_folder, is_sealed, login_of, without_login
+from .login import Login, config_folder, login_of, without_login
 from .process_tree import MARK
+from .sealed import NO_RESULT_FILES_ENV, is_sealed
 
 # In this folder the CLI logs MCP servers, with arguments and results of failed calls, in files that every user can read
 # and that stay. It reads the variable only at the start; macOS and Windows have other places. CLI 2.1.329.

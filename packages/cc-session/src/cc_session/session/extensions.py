@@ -35,7 +35,7 @@ from ..policy.gate import PolicyGate, in_memory_only
 from ..policy.policy import Policy
 from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
 from ..process.connection import CLIConnection
-from ..process.options import is_sealed
+from ..process.sealed import is_sealed
 
 # This variable makes the CLI run bare, without hooks, wherever it is set: options, environment, or a settings file.
 _BARE = "CLAUDE_CODE_SIMPLE"

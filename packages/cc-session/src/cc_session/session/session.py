@@ -19,7 +19,7 @@ from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
 from ..process.cli_process import CLIProcess
-from ..process.options import sealed_options
+from ..process.sealed import sealed_options
 from .core import LeaseTerm, SessionCore
 from .extensions import Extensions, SessionSetup, check_mode
 from .sent_message import SESSION_STATES, Content, SentMessage, SessionState

@@ -28,7 +28,7 @@ from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import ClaudeCodeError, CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
 from cc_types.failures import BY_CLI_NAME, BY_KIND, FailureKind, advice_of, failure_of, plan_limit_advice
 
-from ..process.options import login_advice
+from ..process.login import login_advice
 
 TurnErrorKind: TypeAlias = FailureKind
 """Kind of failure; `"other"` is any kind without a name here."""

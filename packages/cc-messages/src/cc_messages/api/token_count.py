@@ -1,8 +1,4 @@
-"""The API's other paths: `/v1/models`, and `POST /v1/messages/count_tokens`.
-
-A model list has the models that Claude Code lists, as the API would list them: a few by an alias, each with the id;
-clients can request both. Claude Code has no dates and limits, so those fields are absent: the official client returns
-None for them.
+"""Token count of a request, `POST /v1/messages/count_tokens`, by the API itself.
 
 Claude Code has no way to count a request: for its context usage it lets the API count its messages alone, each as a
 separate message. An estimate would be a wrong number that looks right. So with a key the request goes to the API
@@ -12,9 +8,8 @@ The caller's body is counted, without the two short system blocks that Claude Co
 
 import json
 import os
-import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx2
@@ -23,14 +18,6 @@ from cc_session.internals import Login, login_of
 from cc_types import APIError, JsonValue
 
 from .response import invalid
-
-Model = dict[str, JsonValue]
-
-# A client's base URL can have a path of its own, as a gateway's has.
-_API_PATH = re.compile(r"/.*(/v1/(?:messages(?:/count_tokens)?|models(?:/.*)?|limits|usage))")
-
-_DEFAULT_LIMIT = "20"
-_MAX_LIMIT = 1000
 
 _API = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
@@ -84,67 +71,3 @@ class APIAccess:
             raise invalid("The key or the header anthropic-beta has a character that cannot be sent") from None
         passed_on = [(name, value) for name, value in response.headers.raw if name.lower().decode() in _PASSED_ON]
         return httpx2.Response(response.status_code, content=response.content, headers=passed_on)
-
-
-def api_path(path: str) -> str:
-    """Return the path in the API for the path of an address below any base URL; other paths unchanged."""
-    match = _API_PATH.fullmatch(path)
-    return match[1] if match else path
-
-
-def catalogue(listed: JsonValue) -> list[Model]:
-    """Return the models in a CLI's `initialize` answer: first the aliases, then their ids."""
-    aliases: dict[str, Model] = {}
-    ids: dict[str, Model] = {}
-    for entry in listed if isinstance(listed, list) else []:
-        if not isinstance(entry, dict) or not isinstance(alias := entry.get("value"), str):
-            continue
-        name, stands_for = str(entry.get("displayName") or alias), entry.get("resolvedModel")
-        aliases[alias] = _model(alias, name)
-        if isinstance(stands_for, str):
-            # An alias such as `default` is not a name for the model itself.
-            ids.setdefault(stands_for, _model(stands_for, stands_for))
-    return [*aliases.values(), *(model for name, model in ids.items() if name not in aliases)]
-
-
-def resolve(listed: JsonValue, name: str) -> str:
-    """Return the model id for an id or an alias."""
-    for entry in listed if isinstance(listed, list) else []:
-        if isinstance(entry, dict) and entry.get("value") == name:
-            return str(entry.get("resolvedModel") or name)
-    return name
-
-
-def find(models: Sequence[Model], name: str) -> Model:
-    """Return the model with an id or an alias."""
-    for model in models:
-        if model["id"] == name:
-            return model
-    raise APIError(status=404, message=f"model: {name}")
-
-
-def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the page that `limit`, `after_id` and `before_id` select."""
-    text = query.get("limit", _DEFAULT_LIMIT)
-    if not text.isdecimal() or not 1 <= (limit := int(text)) <= _MAX_LIMIT:
-        raise invalid(f"limit: must be a number from 1 to {_MAX_LIMIT}")
-    ids = [model["id"] for model in models]
-    for field in {"after_id", "before_id"} & query.keys():
-        if query[field] not in ids:
-            raise invalid(f"{field}: there is no model {query[field]!r}")
-    if "before_id" in query:
-        rest = models[: ids.index(query["before_id"])]
-        chosen = rest[-limit:]
-    else:
-        rest = models[ids.index(query["after_id"]) + 1 :] if "after_id" in query else models
-        chosen = rest[:limit]
-    return {
-        "data": [*chosen],
-        "has_more": len(rest) > len(chosen),
-        "first_id": chosen[0]["id"] if chosen else None,
-        "last_id": chosen[-1]["id"] if chosen else None,
-    }
-
-
-def _model(identity: str, name: str) -> Model:
-    return {"type": "model", "id": identity, "display_name": name, "lifecycle": "active"}
