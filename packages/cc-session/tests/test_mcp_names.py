@@ -2,7 +2,7 @@
 
 import pytest
 
-from cc_session.mcp.servers import check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
+from cc_session.mcp.names import check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
 
 
 @pytest.mark.parametrize("server", ["a", "git-hub", "my_files", "7", "x" * 64])

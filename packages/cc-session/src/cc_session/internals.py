@@ -3,18 +3,8 @@
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .identity import owned
 from .limits import refuse_keywords
-from .mcp.servers import (
-    PLAIN_NAMES_ENV,
-    TOOL_CALL_ID,
-    TOOL_META,
-    calling_freely,
-    check_length,
-    check_server_name,
-    is_mcp_name,
-    mcp_name,
-    server_rule,
-    split_mcp_name,
-)  # fmt: skip
+from .mcp.cli_calls import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
+from .mcp.names import PLAIN_NAMES_ENV, check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
 from .policy.policy import is_known_tool
 from .pool.core import Lease, PoolCore
 from .pool.launch import Launch

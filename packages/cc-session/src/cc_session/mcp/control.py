@@ -21,7 +21,8 @@ from cc_types import ControlRequestError, JsonValue
 
 from ..background import await_on
 from ..errors import McpServerFailedError
-from .servers import WireServers, mcp_name, server_rule
+from .names import mcp_name, server_rule
+from .servers import WireServers
 from .tool_texts import ToolTexts, kept_texts
 
 if TYPE_CHECKING:

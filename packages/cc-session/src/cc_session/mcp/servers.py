@@ -1,53 +1,23 @@
-"""MCP servers as the caller defines them: programs, URLs, and in-process servers; and the names of their tools.
+"""MCP servers as the caller defines them: programs, URLs, and in-process servers.
 
 This module checks servers and converts them for the CLI; `mcp/control.py` sends them. Possible secrets, in an
-environment or a header, are in no repr. Also the options with which the CLI calls a server's tools in its own loop, and
-a result's longest text.
+environment or a header, are in no repr.
 """
 
-import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
+from claude_agent_sdk import McpServerConfig
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
-from mcp.types import ContentBlock, TextContent
 
 from cc_types import JsonValue
 
 from ..identity import value_class
 from ..process.login import without_login
-
-PLAIN_NAMES_ENV: Final[Mapping[str, str]] = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
-"""Environment of a CLI that shows the model MCP tools under their plain names. Rules and hooks see the full names."""
-
-_PREFIX = "mcp__"
-# `__` separates server and tool, so a server name neither contains it nor ends with half of it.
-_SERVER = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?<!_)")
-_REPLACED = re.compile(r"[^A-Za-z0-9_-]")
-
-TOOL_CALL_ID: Final = "claudecode/toolUseId"
-"""Key in the `_meta` of the CLI's `tools/call` for the call id that the model uses."""
-
-_PATIENT = {
-    # A person may have to answer. In milliseconds; the maximum of the CLI.
-    "MCP_TOOL_TIMEOUT": "2147483647",
-    # A longer result would go into a file, and the path to the model. The second such limit is in the tool's `_meta`.
-    "MAX_MCP_OUTPUT_TOKENS": "100000000",
-}
-
-# Longest result in UTF-16 units. The CLI puts a longer result into a file, unless an image is with it.
-_MAX_TEXT = 500_000
-
-TOOL_META: Final[Mapping[str, JsonValue]] = {
-    # The tool stands in the request from the start, not behind the CLI's tool search.
-    "anthropic/alwaysLoad": True,
-    "anthropic/maxResultSizeChars": _MAX_TEXT,
-}
-"""`_meta` for a tool that the model sees from the start, and whose results it gets unchanged."""
+from .names import check_server_name
 
 InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
 """A server object as the `mcp` package has it."""
@@ -206,52 +176,3 @@ def _text(value: object) -> str:
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:
     return {_text(name): _text(value) for name, value in values.items()}
-
-
-def check_server_name(name: str) -> None:
-    """Raise `ValueError` if the CLI would change a server name in its tool names, or tool names would be ambiguous."""
-    if not _SERVER.fullmatch(name):
-        raise ValueError(
-            f"{name!r} cannot be the name of an MCP server: it has up to 64 letters, digits, '-' and single '_', "
-            "begins with a letter or digit, and does not end with '_'"
-        )
-
-
-def mcp_name(server: str, tool: str) -> str:
-    """Return the CLI's name for a tool. The CLI replaces all characters but letters, digits, `_` and `-`."""
-    return f"{_PREFIX}{_REPLACED.sub('_', server)}__{_REPLACED.sub('_', tool)}"
-
-
-def server_rule(server: str) -> str:
-    """Return the CLI's permission rule for all tools of a server."""
-    return _PREFIX + server
-
-
-def is_mcp_name(name: str) -> bool:
-    """Return true if a name has the form of an MCP tool name."""
-    return name.startswith(_PREFIX)
-
-
-def split_mcp_name(name: str) -> tuple[str, str] | None:
-    """Return server and tool of an MCP tool's name; None for any other name."""
-    server, separator, tool = name.removeprefix(_PREFIX).partition("__")
-    return (server, tool) if is_mcp_name(name) and separator else None
-
-
-def calling_freely(options: ClaudeAgentOptions, name: str) -> ClaudeAgentOptions:
-    """Return options with which the CLI calls an MCP server's tools without permissions and limits, and continues."""
-    return replace(
-        options,
-        allowed_tools=[*options.allowed_tools, server_rule(name)],
-        # The CLI's loop goes on after an answer, with a second API call.
-        max_turns=None if options.max_turns == 1 else options.max_turns,
-        env={**_PATIENT, **options.env},
-    )
-
-
-def check_length(blocks: Sequence[ContentBlock]) -> None:
-    """Raise `ValueError` if the CLI would put a tool's result into a file, and only name the file to the model."""
-    texts = [block.text for block in blocks if isinstance(block, TextContent)]
-    length = sum(len(text.encode("utf-16-le", "surrogatepass")) // 2 for text in texts)
-    if length > _MAX_TEXT and len(texts) == len(blocks):
-        raise ValueError(f"A tool's text can have {_MAX_TEXT} characters (of UTF-16); this text has {length}")

@@ -15,7 +15,7 @@ from cc_types import JsonValue
 
 from ..errors import CLIConnectionError
 from ..identity import identity
-from .servers import mcp_name
+from .names import mcp_name
 
 # The CLI's requests for what a server tells about itself.
 _LISTS = {"prompts/list": "prompts", "resources/list": "resources", "tools/list": "tools"}

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeAlias
 from claude_agent_sdk import PermissionResult, ToolPermissionContext
 
 from ..limits import checked_seconds
-from ..mcp.servers import is_mcp_name, mcp_name
+from ..mcp.names import is_mcp_name, mcp_name
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from cc_types import JsonValue
 
 from ..hooks.calls import CallbackRunner, CallerGoneError
 from ..identity import value_class
-from ..mcp.servers import mcp_name
+from ..mcp.names import mcp_name
 
 logger = logging.getLogger(__name__)
 

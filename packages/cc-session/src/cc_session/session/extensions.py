@@ -29,7 +29,8 @@ from ..hooks.hook import Hook
 from ..identity import owned
 from ..limits import Timeouts
 from ..mcp.control import McpControl
-from ..mcp.servers import PLAIN_NAMES_ENV, McpServer, wire_servers
+from ..mcp.names import PLAIN_NAMES_ENV
+from ..mcp.servers import McpServer, wire_servers
 from ..mcp.tool_texts import ToolTexts
 from ..policy.gate import PolicyGate, in_memory_only
 from ..policy.policy import Policy
