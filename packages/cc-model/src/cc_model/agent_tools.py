@@ -24,7 +24,7 @@ from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
 from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
-from cc_ipc.guard import ToolFailure, guarded
+from cc_ipc.internals import ToolFailure, guarded
 from cc_messages import CLICall, CLITools
 
 from .loop_usage import check_call

@@ -26,8 +26,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from cc_convert.log_files.private_files import open_private
-from cc_messages.api.cost import cost_of, usages_of
+from cc_convert.internals import open_private
+from cc_messages.internals import cost_of, usages_of
 from cc_types import JsonValue
 
 if TYPE_CHECKING:

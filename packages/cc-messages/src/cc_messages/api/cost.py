@@ -10,10 +10,16 @@ from typing import Any
 
 from claude_agent_sdk import ResultMessage
 
-from cc_convert.log_files.fields import clean_record, clean_usage
-from cc_convert.log_files.model_names import canonical_model
-from cc_convert.log_files.usage import MessageUsage, counts_in, message_usage, samplings_in
-from cc_convert.prices import Prices
+from cc_convert.internals import (
+    MessageUsage,
+    Prices,
+    canonical_model,
+    clean_record,
+    clean_usage,
+    counts_in,
+    message_usage,
+    samplings_in,
+)
 from cc_types import ModelUsage
 
 _prices = cache(Prices)

@@ -49,7 +49,7 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from cc_ipc import IPCSession, ToolSchema, current_call
-from cc_ipc.guard import ToolFailure, guarded
+from cc_ipc.internals import ToolFailure, guarded
 from cc_session import McpServerFailedError, Policy
 from cc_session.internals import TOOL_CALL_ID, check_length
 from cc_types import JsonValue

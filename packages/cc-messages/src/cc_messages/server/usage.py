@@ -22,7 +22,7 @@ from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cc_convert.log_files.private_files import open_private
+from cc_convert.internals import open_private
 
 from .clients import check_private
 

@@ -23,10 +23,7 @@ from claude_agent_sdk import (
 )
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
 
-from cc_messages.api.conversation import HistoryMessage, as_blocks
-from cc_messages.api.folding import unfolded_messages
-from cc_messages.api.response import says_nothing
-from cc_messages.loop.request import check_pairs, merged
+from cc_messages.internals import HistoryMessage, as_blocks, check_pairs, merged, says_nothing, unfolded_messages
 from cc_types import APIError
 
 from .mapping import PROVIDERS, APIMapper, details_left_out, request_parts

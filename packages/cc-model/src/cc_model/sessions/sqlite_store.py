@@ -20,7 +20,7 @@ from claude_agent_sdk import (
     fold_session_summary,
 )
 
-from cc_convert.log_files.private_files import open_private
+from cc_convert.internals import open_private
 
 T = TypeVar("T")
 

@@ -20,9 +20,8 @@ from uuid import UUID, uuid4
 
 from claude_agent_sdk import SessionKey, SessionStore, SessionStoreEntry
 
-from cc_convert.log_files.private_files import write_private
-from cc_messages.api.conversation import Block, HistoryMessage
-from cc_messages.api.response import WHITESPACE, says_nothing
+from cc_convert.internals import write_private
+from cc_messages.internals import WHITESPACE, Block, HistoryMessage, says_nothing
 
 Entries = dict[str, list[SessionStoreEntry]]
 """A session's entries by subpath; the conversation itself has the subpath `""`."""
