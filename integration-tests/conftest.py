@@ -63,7 +63,7 @@ def repeating_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodePr
 
 @pytest.fixture(scope="session")
 def messages_server(worker_api: LoopbackServer) -> Iterator[MessagesServer]:
-    """Yield a `python -m cc_messages serve` for all tests in a worker."""
+    """Yield a `cc-server` for all tests in a worker."""
     with serving(worker_api) as server:
         yield server
 

@@ -14,8 +14,8 @@ from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTT
 from pydantic_ai.settings import ModelSettings
 
 from cc_loopback import LoopbackServer
-from cc_messages import create_app
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_server import create_app
 from cc_session import QueueTimeoutError, Timeouts
 from processes import at_rest, eventually
 from silent_api import silent_api

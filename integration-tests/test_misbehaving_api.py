@@ -17,8 +17,9 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 
-from cc_messages import ClaudeCodeTransport, create_app
+from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_server import create_app
 from cc_session import Timeouts
 from misbehaving_api import BEHAVIORS, STATUSES, MisbehavingAPI, misbehaving, status
 

@@ -2,7 +2,7 @@
 
     uv run scripts/check_clients.py [--write] [CLIENT ...]
 
-Runs the programs in `scripts/clients` against `python -m cc_messages serve` on a loopback API, each with the newest
+Runs the programs in `scripts/clients` against `cc-server` on a loopback API, each with the newest
 version. Prints a table; with --write, it also writes `docs/reference/clients.md`. Exits with 1 if a client fails.
 """
 

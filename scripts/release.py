@@ -68,7 +68,7 @@ ONE_LINERS = {
     "cc-demo": "uvx cc-demo --offline",
     # The server is also the address for the doctor, which sends no request: the check needs no API.
     "server": """
-        uvx --from 'cc-messages[server]' cc-messages serve --port 0 > server.env &
+        uvx cc-server --port 0 > server.env &
         trap "kill $!; wait" EXIT
         until grep -q API_KEY server.env; do kill -0 $!; sleep 0.1; done
         . ./server.env

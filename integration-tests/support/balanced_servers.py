@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "how-to" / "many-machines.md"
 
 @dataclass
 class Server:
-    """A `python -m cc_messages serve`, which can be ended and started again on its port."""
+    """A `cc-server`, which can be ended and started again on its port."""
 
     name: str
     port: int
@@ -31,7 +31,7 @@ class Server:
 
     def start(self) -> None:
         """Start the server, and return when it accepts connections."""
-        command = [sys.executable, "-m", "cc_messages", "serve", "--log-level", "error", "--size", str(self.size)]
+        command = [sys.executable, "-m", "cc_server", "--log-level", "error", "--size", str(self.size)]
         env = {**os.environ, **self.env, "ANTHROPIC_CUSTOM_HEADERS": f"x-server: {self.name}"}
         self._running = subprocess.Popen(
             [*command, "--port", str(self.port)], env=env, stdout=subprocess.PIPE, text=True
@@ -72,7 +72,7 @@ def balanced(api: LoopbackServer, folder: Path, size: int) -> Generator[Balanced
     [config] = [block.code for block in read_page(PAGE) if block.title == "haproxy.cfg"]
     file = folder / "haproxy.cfg"
     file.write_text(re.sub(r"\b840[012]\b", lambda match: ports[match[0]], config), encoding="utf-8")
-    env = {**api.env(), "CC_MESSAGES_TOKEN": token}
+    env = {**api.env(), "CC_SERVER_TOKEN": token}
     servers = tuple(Server(name, int(ports[port]), env, size) for name, port in (("a", "8401"), ("b", "8402")))
     with ExitStack() as stack:
         for server in servers:

@@ -1,4 +1,4 @@
-"""`python -m cc_messages serve` in a separate process, as clients in other programs use it."""
+"""`cc-server` in a separate process, as clients in other programs use it."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ class MessagesServer:
 @contextmanager
 def serving(api: LoopbackServer) -> Generator[MessagesServer]:
     """Serve with Claude Code on `api` during the block; check that the server exits without an error."""
-    command = [python(), "-W", "error", "-m", "cc_messages", "serve", "--port", "0", "--log-level", "error"]
+    command = [python(), "-W", "error", "-m", "cc_server", "--port", "0", "--log-level", "error"]
     with subprocess.Popen(
         command, env={**os.environ, **api.env()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -34,8 +34,8 @@ __all__ = ["commands", "python"]
 
 # With modules that these import at first use.
 _PRELOADED = """
-    anthropic anyio._backends._asyncio cc_compat cc_convert cc_ipc cc_loopback cc_messages.server.command_line
-    cc_messages.server.connections cc_demo.run cc_model.doctor genai_prices.data hypothesis.strategies
+    anthropic anyio._backends._asyncio cc_compat cc_convert cc_ipc cc_loopback cc_server.command_line
+    cc_server.connections cc_demo.run cc_model.doctor genai_prices.data hypothesis.strategies
     langchain_anthropic mcp.server pydantic_ai pytest starlette.applications uvicorn.lifespan.on
     uvicorn.protocols.http.h11_impl
 """

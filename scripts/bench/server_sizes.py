@@ -55,9 +55,9 @@ async def measure(effort: Effort) -> list[Figure]:
 @asynccontextmanager
 async def serving(size: int, env: Mapping[str, str]) -> AsyncGenerator[tuple[psutil.Process, httpx2.AsyncClient]]:
     token = secrets.token_urlsafe()
-    command = [sys.executable, "-m", "cc_messages", "serve", "--port", "0", "--size", str(size)]
+    command = [sys.executable, "-m", "cc_server", "--port", "0", "--size", str(size)]
     server = await asyncio.create_subprocess_exec(
-        *command, env={**os.environ, **env, "CC_MESSAGES_TOKEN": token}, stdout=PIPE
+        *command, env={**os.environ, **env, "CC_SERVER_TOKEN": token}, stdout=PIPE
     )
     try:
         assert server.stdout is not None  # noqa: S101 - for the type checker

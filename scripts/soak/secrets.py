@@ -29,8 +29,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pydantic_ai import Agent, BinaryContent
 
 from cc_loopback import Login, LoopbackServer, call
-from cc_messages import create_app
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, RequestLog, claude_code
+from cc_server import create_app
 
 _PLANTED = re.compile(rb"planted-[a-z]+-\d+")
 _STATUSES = (400, 401, 403, 404, 413, 429, 500, 529)

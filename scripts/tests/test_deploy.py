@@ -22,7 +22,7 @@ import psutil
 import pytest
 import yaml
 
-from cc_messages.server.clients import parse_clients
+from cc_server.clients import parse_clients
 from doc_pages import free_port
 from workspace import ROOT
 
@@ -113,7 +113,7 @@ def test_the_files_of_a_service_fit_together() -> None:
     assert last["USER"] == "10001"  # Kubernetes' runAsNonRoot cannot check a name
     arguments = json.loads(last["CMD"])
     compose = (DEPLOY / "compose.yaml").read_text("utf-8")
-    unit = (DEPLOY / "cc-messages.service").read_text("utf-8")
+    unit = (DEPLOY / "cc-server.service").read_text("utf-8")
     for text in (compose, unit):
         assert "ANTHROPIC_API_KEY=…" in text  # in a comment alone
         assert text.count("ANTHROPIC_API_KEY") == 1
@@ -150,7 +150,7 @@ def test_the_manifests_are_valid_and_agree_with_the_image(version: str) -> None:
     assert copy["command"][-1] == options["--clients"]
     assert (str(pod["securityContext"]["runAsUser"]), server["ports"][0]["containerPort"]) == (last["USER"], int(PORT))
     places = {place["mountPath"] for place in server["volumeMounts"]}
-    assert places == {"/etc/cc-messages", last["VOLUME"], last["WORKDIR"], "/tmp"}
+    assert places == {"/etc/cc-server", last["VOLUME"], last["WORKDIR"], "/tmp"}
     assert {place["name"] for place in server["volumeMounts"]} <= {volume["name"] for volume in pod["volumes"]}
     grace = server["lifecycle"]["preStop"]["sleep"]["seconds"] + int(options["--grace-seconds"])
     assert grace < pod["terminationGracePeriodSeconds"]
@@ -165,9 +165,9 @@ def test_the_manifests_are_valid_and_agree_with_the_image(version: str) -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_accepts_the_unit_and_finds_it_confined(tmp_path: Path) -> None:
     """MSG-107."""
-    text = (DEPLOY / "cc-messages.service").read_text("utf-8")
-    unit = tmp_path / "cc-messages.service"
-    unit.write_text(text.replace("/opt/cc-messages/bin/cc-messages", sys.executable), encoding="utf-8")
+    text = (DEPLOY / "cc-server.service").read_text("utf-8")
+    unit = tmp_path / "cc-server.service"
+    unit.write_text(text.replace("/opt/cc-server/bin/cc-server", sys.executable), encoding="utf-8")
     verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
     # A service without any protection has an exposure of 96 in 100.
     arguments = ["systemd-analyze", "security", "--offline=true", "--threshold=20", unit]
@@ -187,8 +187,8 @@ def test_the_container_files_steps_give_an_unprivileged_server(loopback: Loopbac
     clients = tmp_path / "clients.toml"
     clients.write_text(CLIENTS, encoding="utf-8")
     image.run_outside(
-        f"install -D -m 0600 -o 10001 -g 10001 '{clients}' '{{root}}/etc/cc-messages/clients.toml' && "
-        "chown 10001 '{root}/etc/cc-messages'"
+        f"install -D -m 0600 -o 10001 -g 10001 '{clients}' '{{root}}/etc/cc-server/clients.toml' && "
+        "chown 10001 '{root}/etc/cc-server'"
     )
     login = {name: value for name, value in loopback.env().items() if name.startswith("ANTHROPIC_")}
     command = image.command([*json.loads(last["ENTRYPOINT"]), *json.loads(last["CMD"])], **login)
@@ -202,13 +202,13 @@ def test_the_container_files_steps_give_an_unprivileged_server(loopback: Loopbac
             family = psutil.Process(process.pid).children(recursive=True)
             assert sys.platform != "win32"  # for the type checker
             users = {child.name(): child.uids().real for child in family}
-            assert users["tini"] == users["cc-messages"] == users["claude"] == 10001
+            assert users["tini"] == users["cc-server"] == users["claude"] == 10001
             next(child for child in family if child.name() == "tini").send_signal(signal.SIGTERM)
             assert process.communicate(timeout=60) == (f"export ANTHROPIC_BASE_URL=http://0.0.0.0:{port}\n", None)
             assert not [child for child in family if child.is_running()]
         finally:
             process.kill()
-    usage = image.files / "var/lib/cc-messages/usage.sqlite"
+    usage = image.files / "var/lib/cc-server/usage.sqlite"
     assert (usage.stat().st_mode & 0o777, usage.stat().st_uid) == (0o600, 10001)
 
 

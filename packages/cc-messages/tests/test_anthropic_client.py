@@ -17,9 +17,8 @@ from anthropic import (
 from anthropic.types import Message
 
 from cc_loopback import LoopbackServer, Reply
-
-from .api_data import MODEL
-from .client import Client
+from warm_clients.api_data import MODEL
+from warm_clients.client import Client
 
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 WEATHER: Any = {"name": "weather", "description": "The weather.", "input_schema": {"type": "object"}, "strict": True}

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from cc_messages.api.breakpoints import with_breakpoints
-
-from .api_data import text
+from warm_clients.api_data import text
 
 BREAK = {"cache_control": {"type": "ephemeral"}}
 LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}

@@ -13,8 +13,7 @@ import pytest
 
 from cc_messages import CLICall, CLITools, request_context
 from cc_messages.loop.calls import ToolServer
-
-from .client import Client
+from warm_clients.client import Client
 
 pytestmark = pytest.mark.deaths
 

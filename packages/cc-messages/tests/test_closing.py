@@ -17,10 +17,9 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
-
-from .api_data import BODY, always
-from .conftest import Connect, MakeAPI, Processes
-from .waiting import eventually, wait_for_ever
+from warm_clients.api_data import BODY, always
+from warm_clients.fixtures import Connect, MakeAPI, Processes
+from warm_clients.waiting import eventually, wait_for_ever
 
 pytestmark = pytest.mark.deaths
 

@@ -10,10 +10,9 @@ import httpx2
 import pytest
 
 from cc_loopback import Login, LoopbackServer
-
-from .api_data import CALL, IMAGE, THINKING, plain, text
-from .client import Client
-from .conftest import Connect
+from warm_clients.api_data import CALL, IMAGE, THINKING, plain, text
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect
 
 PDF = base64.b64encode(b"%PDF-1.4\n" + b"x" * 100_000).decode()
 REDACTED = {"type": "redacted_thinking", "data": "c2Vj"}

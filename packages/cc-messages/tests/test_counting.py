@@ -9,10 +9,9 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_messages.api.token_count import APIAccess
 from cc_types import APIError
-
-from .api_data import MESSAGES, text
-from .client import Client
-from .conftest import Connect
+from warm_clients.api_data import MESSAGES, text
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect
 
 BODY: dict[str, Any] = {
     "model": "claude-sonnet-5",

@@ -17,11 +17,10 @@ from cc_messages.api.response import Answer, Event
 from cc_messages.process.request_process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
-
-from .api_data import CALL, IMAGE, THINKING, result, text
-from .client import Client
-from .conftest import Connect
-from .waiting import eventually, wait_for_ever
+from warm_clients.api_data import CALL, IMAGE, THINKING, result, text
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect
+from warm_clients.waiting import eventually, wait_for_ever
 
 HISTORIES: list[list[Any]] = [[], ["a", "x"], ["a", [CALL]]]
 BLOCKS: list[Any] = [THINKING, text("one two"), CALL]

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from cc_messages.api.response import Answer
-
-from .api_data import IMAGE, plain, text
-from .client import Response
-from .conftest import Connect
+from warm_clients.api_data import IMAGE, plain, text
+from warm_clients.client import Response
+from warm_clients.fixtures import Connect
 
 STEPS = 60
 F: dict[str, Any] = {"name": "f", "input_schema": {"type": "object"}}

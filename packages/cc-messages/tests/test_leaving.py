@@ -11,11 +11,10 @@ import httpx2
 import pytest
 
 from cc_session import Timeouts
-
-from .api_data import CALL, result
-from .client import Client
-from .conftest import Connect, Processes
-from .waiting import eventually, wait_for_ever
+from warm_clients.api_data import CALL, result
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect, Processes
+from warm_clients.waiting import eventually, wait_for_ever
 
 Leave = Callable[[Client, list[Any]], Awaitable[None]]
 

@@ -14,12 +14,10 @@ from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTools, RequestReport, request_context
 from cc_messages.context import LimitWatch
 from cc_types import LimitWindow, RateLimits
-
-from .api_data import MESSAGES
-from .client import Client
-from .conftest import Connect
-from .served import Served
-from .waiting import eventually
+from warm_clients.api_data import MESSAGES
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect
+from warm_clients.waiting import eventually
 
 PREFIX = "anthropic-ratelimit-unified"
 
@@ -70,21 +68,6 @@ async def test_the_limits_of_the_last_response_are_known(client: Client, stream:
     assert limits.age < 20
     await ask(client, stream=stream)  # this response says nothing about limits
     assert client.transport.limits is limits
-
-
-async def test_the_server_tells_the_limits_to_clients_with_its_token(served: Served) -> None:
-    """MSG-90"""
-    served.api.fail_next(headers=plan(0.5), delay=0)
-    await served.post()
-    async with served.http() as http:
-        answer = (await http.get("/v1/limits")).json()
-    assert [(window["kind"], window["utilization"]) for window in answer["rate_limits"]["windows"]] == [
-        ("five_hour", 0.5),
-        ("seven_day", 0.3),
-    ]
-    assert 0 <= answer["age_seconds"] < 20
-    async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
-        assert (await http.get("/v1/limits")).status_code == 401
 
 
 async def test_before_the_first_response_nothing_is_known_and_no_request_is_made(connect: Connect) -> None:

@@ -10,8 +10,7 @@ import pytest
 from cc_messages.context import ClaudeCodeTools, RequestContext
 from cc_messages.loop.request import LoopRequest, parse_request
 from cc_types import APIError
-
-from .api_data import THINKING, text
+from warm_clients.api_data import THINKING, text
 
 NO_JPEG = base64.b64encode(b"\xff\xd8\xff and more ").decode()
 GIF = base64.b64encode(b"GIF89a" + (2000).to_bytes(2, "little") + (1500).to_bytes(2, "little")).decode()

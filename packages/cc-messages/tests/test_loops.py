@@ -13,9 +13,8 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
-
-from .client import Client
-from .conftest import Connect
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect
 
 
 def echo(body: dict[str, Any]) -> str:

@@ -4,9 +4,8 @@ import psutil
 import pytest
 
 from cc_loopback import LoopbackServer
-
-from .client import Client
-from .conftest import Connect
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect
 
 pytestmark = pytest.mark.worlds
 

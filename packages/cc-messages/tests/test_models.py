@@ -6,9 +6,8 @@ import pytest
 
 from cc_messages.api.models import catalogue, find, page, resolve
 from cc_types import APIError
-
-from .client import Client
-from .conftest import Connect, Processes
+from warm_clients.client import Client
+from warm_clients.fixtures import Connect, Processes
 
 LISTED: list[Any] = [
     {"value": "default", "resolvedModel": "claude-b-1", "displayName": "Default"},

@@ -14,10 +14,9 @@ import pytest
 from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
-
-from .api_data import PNG, THINKING, plain
-from .client import Client, Response
-from .conftest import Connect
+from warm_clients.api_data import PNG, THINKING, plain
+from warm_clients.client import Client, Response
+from warm_clients.fixtures import Connect
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
 

@@ -10,9 +10,8 @@ from claude_agent_sdk import PermissionResultAllow
 
 from cc_messages import ClaudeCodeTools, request_context
 from cc_session import Policy, Rule, StdioServer
-
-from .client import Client, Response
-from .conftest import Connect
+from warm_clients.client import Client, Response
+from warm_clients.fixtures import Connect
 
 TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 SAY: dict[str, Any] = {"name": "say", "description": "Say something.", "input_schema": TEXT}

@@ -7,9 +7,8 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import PoolLimits
-
-from .conftest import Connect
-from .waiting import eventually
+from warm_clients.fixtures import Connect
+from warm_clients.waiting import eventually
 
 
 @pytest.mark.worlds

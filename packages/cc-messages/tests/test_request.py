@@ -10,8 +10,7 @@ from cc_messages.api.request import PLAIN_MODEL
 from cc_messages.loop.request import parse_request
 from cc_session.internals import Login
 from cc_types import APIError
-
-from .api_data import text
+from warm_clients.api_data import text
 
 HELLO = [{"role": "user", "content": "Hello."}]
 BREAK = {"type": "ephemeral"}

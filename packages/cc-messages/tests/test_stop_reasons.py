@@ -7,9 +7,8 @@ import pytest
 from cc_messages.process.plan import RequestPlan
 from cc_messages.process.request_process import RequestProcess
 from cc_session.internals import on_background
-
-from .api_data import CALL, THINKING, result, text
-from .client import Client
+from warm_clients.api_data import CALL, THINKING, result, text
+from warm_clients.client import Client
 
 TEXT = text("Once upon")
 LATER = {**CALL, "id": "toolu_2"}

@@ -11,8 +11,7 @@ from anthropic.types import Message
 
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
-
-from .client import Client
+from warm_clients.client import Client
 
 ASK: Any = {"model": "claude-sonnet-5", "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
 

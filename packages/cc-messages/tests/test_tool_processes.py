@@ -7,8 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from cc_messages import CLICall, CLITools, request_context
-
-from .client import Client
+from warm_clients.client import Client
 
 pytestmark = pytest.mark.worlds
 

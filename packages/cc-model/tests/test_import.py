@@ -26,7 +26,7 @@ import cc_model
 from claude_agent_sdk._internal.message_parser import parse_message
 
 LOGIN = ("API_KEY", "AUTH_TOKEN", "CLAUDE_CODE_", "CLAUDE_CONFIG_DIR", ".claude.json", ".credentials.json")
-UNUSED = ("cc_compat", "cc_loopback", "cc_messages.server", "sqlite3", "tomllib")
+UNUSED = ("cc_compat", "cc_loopback", "cc_server", "sqlite3", "tomllib")
 print([name for name in reads if any(part in name for part in LOGIN)])
 print([name for name in UNUSED if name in sys.modules and name not in loaded_before])
 print(hasattr(parse_message, "__wrapped__"))

@@ -1,0 +1,1 @@
+"""Clients of transports on warm processes, shared by the tests of cc-messages and cc-server."""
