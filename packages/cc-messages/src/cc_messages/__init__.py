@@ -32,6 +32,7 @@ def __getattr__(name: str) -> object:
         try:
             return import_module("cc_server").create_app
         except ModuleNotFoundError as error:
-            message = "create_app() is in the package cc-server: pip install cc-server"
-            raise ImportError(message, name=error.name) from error
+            if error.name != "cc_server":
+                raise
+            raise ImportError("create_app() is in the package cc-server: pip install cc-server") from None
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
