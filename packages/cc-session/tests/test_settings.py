@@ -1,14 +1,14 @@
 """The record of a process's settings: confirmed and unknown values."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_session.process.transport import Settings, settings_in, variable
-from cc_session.session.core import control_requests
+from cc_session.process.settings import Settings, apply, values_in, variable
+from cc_types import ControlRequestError
 
 LIMIT = variable("LIMIT")
 values = st.none() | st.text()
@@ -32,12 +32,25 @@ def setting(**env: Any) -> dict[str, Any]:
     return {"subtype": "apply_flag_settings", "settings": {"env": env}}
 
 
+class Process:
+    """A process that takes every change."""
+
+    def __init__(self) -> None:
+        self.settings = settings()
+        self.made: dict[str, object] = {}
+
+    async def request(self, subtype: str, fields: dict[str, Any]) -> None:
+        if fields.get("system_prompt") == "":
+            raise ControlRequestError(subtype=subtype, message="system_prompt must be a non-empty string")
+        self.made |= values_in({"subtype": subtype, **fields})
+
+
 @given(changes)
-def test_the_requests_of_changes_have_these_changes(wanted: dict[str, Any]) -> None:
-    requests = [settings_in({"subtype": subtype, **fields}) for subtype, fields in control_requests(wanted, "m")]
-    made = {name: value for request in requests for name, value in request.items()}
-    # A prompt for the default model, which has no name, sets the model as well.
-    assert made == wanted | ({"model": None} if wanted.get("model", "m") is None else {})
+async def test_the_requests_of_changes_have_these_changes(wanted: dict[str, Any]) -> None:
+    process = Process()
+    changes = process.settings.missing(wanted)
+    assert await apply(cast(Any, process), wanted) is bool(changes)
+    assert process.made == changes
 
 
 def test_the_values_of_the_start_are_known() -> None:

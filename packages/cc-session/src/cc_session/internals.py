@@ -15,7 +15,7 @@ from .process.cli_path import bundled_cli, check_paths, find_cli
 from .process.connection import LoginResult, unreachable
 from .process.login import CLOUD_VARIABLES, Login, config_folder, login_advice, login_of, without_login
 from .process.sealed import NO_RESULT_FILES_ENV
-from .process.transport import SettingValues, variable
+from .process.settings import SettingValues, variable
 
 __all__ = [
     "CLOUD_VARIABLES", "NO_RESULT_FILES_ENV", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease",

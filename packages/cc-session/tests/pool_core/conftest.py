@@ -15,8 +15,8 @@ from cc_session.pool.core import Lease, PoolCore
 from cc_session.pool.launch import Launch
 from cc_session.pool.worker import Worker
 from cc_session.process.cli_process import Memory
-from cc_session.process.transport import Settings, SettingValues, SideEffects
-from cc_session.session.core import control_requests
+from cc_session.process.settings import Settings, SettingValues, apply, can_take
+from cc_session.process.transport import SideEffects
 from cc_types import ControlRequestError
 
 Make = Callable[..., PoolCore]
@@ -26,6 +26,9 @@ FIRST_PID = 10**9
 
 # Where settings do not count, another model can be set on a process that runs.
 OPTIONS = ClaudeAgentOptions(model="m", permission_mode="default", setting_sources=[])
+
+# A CLI that takes a system prompt only at the start.
+OLD_CLI = "/an/old/cli"
 
 # Claude Code's system prompt, which is fixed at the start.
 FULL = SystemPromptPreset(type="preset", preset="claude_code")
@@ -44,6 +47,7 @@ class PretendedSession:
         self.state = "idle"
         self.requests: list[tuple[str, object]] = []
         self.error: Exception | None = None
+        self.keeps_prompt = launch.options.cli_path == OLD_CLI
         self.may_reset = asyncio.Event()
         self.may_reset.set()
 
@@ -62,7 +66,7 @@ class PretendedSession:
         self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one
         if self.error is not None:
             raise self.error
-        if fields.get("system_prompt") == "":
+        if fields.get("system_prompt") == "" and not self.keeps_prompt:
             raise ControlRequestError(subtype=subtype, message="system_prompt must be a non-empty string")
 
     def has_other_texts(self, _servers: object) -> bool:
@@ -72,12 +76,23 @@ class PretendedSession:
         await self.control("mcp_status")
 
     async def apply(self, wanted: SettingValues) -> bool:
-        changes = self.settings.missing(wanted)
-        for subtype, fields in control_requests(changes, self.settings["model"]):
-            self.settings.sent("request", {"subtype": subtype, **fields})
-            await self.control(subtype, timeout=None, **fields)
-            self.settings.answered("request", is_success=True)
-        return bool(changes)
+        return await apply(cast(Any, self), wanted)
+
+    def can_take(self, wanted: SettingValues) -> bool:
+        return can_take(cast(Any, self), wanted)
+
+    async def serve(self, servers: object) -> None:
+        with self.settings.changing("mcp_servers", servers):
+            pass
+
+    async def request(self, subtype: str, fields: dict[str, Any]) -> None:
+        self.settings.sent("request", {"subtype": subtype, **fields})
+        try:
+            await self.control(subtype, **fields)
+        except ControlRequestError:
+            self.settings.answered("request", is_success=False)
+            raise
+        self.settings.answered("request", is_success=True)
 
     async def vacate(self) -> None:
         pass

@@ -10,10 +10,10 @@ from typing_extensions import override
 
 from cc_session import HookResult, Policy, Rule, SessionPool, Timeouts, hook
 from cc_session.pool.core import Lease
-from cc_session.pool.worker import Changes, Worker
+from cc_session.pool.worker import Worker
 from cc_types import CLIConnectionError, ControlRequestError
 
-from .conftest import FULL, OPTIONS, Make, Starter, all_rest, figures, launch, lent, use
+from .conftest import FULL, OLD_CLI, OPTIONS, Make, Starter, all_rest, figures, launch, lent, use
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -123,12 +123,11 @@ async def test_a_cli_with_fixed_prompts_gets_a_process_for_each_prompt(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SES-94."""
-    old = replace(OPTIONS, cli_path="/an/old/cli")
-    Changes.of("/an/old/cli").of_prompt = False
+    old = replace(OPTIONS, cli_path=OLD_CLI)
     pool = make(size=3)
     prompts = ("One.", "Two.", "Three.", "One.", "Two.", "One.")
     used = [await use(pool, launch(old, system_prompt=prompt)) for prompt in prompts]
-    assert [session.number for session in used] == [0, 1, 2, 0, 1, 0]
+    assert [session.number for session in used] == [0, 1, 2, 3, 1, 3]  # the first process was probed
     [warning] = caplog.messages
     assert "claude-agent-sdk 0.2.122" in warning
 

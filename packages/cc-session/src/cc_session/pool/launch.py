@@ -1,16 +1,7 @@
 """Parameters of a lease: for the start of a process, and settings for a running process.
 
 The launch key has everything that is fixed at a process's start. Leases with equal keys can share the process.
-Settings that the CLI can change on a warm process without a trace in its requests are left out. Measured on CLI
-2.1.329, by the bodies and headers that a fresh process and a changed process send:
-
-- The model, on an empty conversation; later a `/model` echo would stand in it. But Claude Code's system prompt is
-  written for the model that the process began with.
-- The system prompt, if it is the caller's alone, but a process with a prompt cannot go back to none.
-- MCP servers in addition to the options'.
-- The working folder, if the CLI's configuration is not the user's: the CLI records there that the folder is trusted.
-- The permission mode, among those in `EXACT_MODES`. `auto` and `plan` leave a header or a reminder behind, and
-  `bypassPermissions` has to be allowed at the start.
+What the CLI can change on a warm process without a trace in its requests is left out (`process/settings.py`).
 """
 
 import os
@@ -30,9 +21,8 @@ from ..limits import Timeouts
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..policy.questions import Questions
-from ..process.login import Login, login_of
-from ..process.sealed import is_sealed, sealed_options
-from ..process.transport import EXACT_MODES, SettingValues
+from ..process.sealed import sealed_options
+from ..process.settings import SettingValues, asked_values, fixed_options
 from ..session.extensions import SessionSetup
 
 # Beginnings of this process's environment variables that choose a login or an API, or the way to it. Others are read at
@@ -82,8 +72,7 @@ class Launch(SessionSetup):
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
     settings: SettingValues = field(init=False, repr=False)
-    """Settings that a process must have for this launch. The system prompt is one that the process can change; None if
-    there is none, or if it is fixed at the start."""
+    """Settings that a process must have for this launch."""
 
     @classmethod
     def of(cls, options: ClaudeAgentOptions | None, values: LeaseOverrides, *, require_mcp: bool = True) -> "Launch":
@@ -101,24 +90,12 @@ class Launch(SessionSetup):
     @override
     def __post_init__(self) -> None:
         SessionSetup.__post_init__(self)  # `super()` fails in a dataclass with slots
-        options, prompt, mode = self.options, self.options.system_prompt, self.options.permission_mode
-        # Without the user's configuration, in which the CLI records a folder, a process can change its working folder.
-        can_move = options.cwd is not None and is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION
-        fixed = replace(
-            options,
-            system_prompt=None if isinstance(prompt, str) else prompt,
-            model=options.model if _model_is_fixed(options) else None,
-            permission_mode="default" if mode in EXACT_MODES else mode,
-            cwd="any" if can_move else options.cwd,
-        )
+        options, fixed = self.options, fixed_options(self.options)
         setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
         environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
         key = identity((fixed, *setup, self._companions(), _files(options), environment))
         object.__setattr__(self, "key", key)
-        prompt = (prompt or None) if isinstance(prompt, str) else None
-        settings: dict[str, object] = {"model": options.model, "permission_mode": mode, "system_prompt": prompt}
-        if can_move:
-            settings["cwd"] = str(options.cwd)
+        settings = asked_values(options)
         if self.mcp_servers is not None:
             settings["mcp_servers"] = self.mcp_servers
         object.__setattr__(self, "settings", settings)
@@ -134,14 +111,6 @@ def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -
     options = options if options is not None else sealed_options(env=env)
     changed = replace(options, **overrides | {"env": {**options.env, **env}})
     return changed if changed.cwd is None else replace(changed, cwd=os.path.abspath(changed.cwd))
-
-
-def _model_is_fixed(options: ClaudeAgentOptions) -> bool:
-    """Return true if a process that began with another model would send other requests."""
-    has_own_prompt = options.system_prompt is None or isinstance(options.system_prompt, str)
-    # Settings can name a model for processes without `model`; after a failure a fallback model may stay.
-    has_settings = options.setting_sources != [] or options.settings is not None
-    return not has_own_prompt or has_settings or options.fallback_model is not None
 
 
 def _files(options: ClaudeAgentOptions) -> tuple[object, ...]:

@@ -5,26 +5,20 @@ Lives on the background loop; the pool assigns workers to leases.
 
 import asyncio
 import datetime
-import functools
 import logging
-import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Literal, Self, TypeAlias, cast
+from dataclasses import replace
+from typing import Literal, Self, TypeAlias
 
-import anyio.to_thread
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptCustom
 
-from cc_types import CLIConnectionError, ControlRequestError
+from cc_types import ControlRequestError
 
 from ..background import caller_loop
-from ..mcp.servers import McpServer
-from ..process.cli_path import find_cli
 from ..process.cli_process import Memory
-from ..process.transport import Settings, SettingValues, SideEffects
+from ..process.settings import Settings, SettingValues, can_take
 from ..session.core import LeaseTerm, SessionCore
 from ..session.extensions import Extensions
 from ..session.session import Session
@@ -45,7 +39,7 @@ class PooledSession(Session):
 
     def __init__(self, core: SessionCore) -> None:
         super().__init__(core)
-        self.side_effects: SideEffects = core.connection.transport.observer.side_effects
+        self.side_effects = core.connection.transport.observer.side_effects
         """Side effects on the process that a rewind does not undo."""
         self.settings: Settings = core.settings
 
@@ -62,9 +56,9 @@ class PooledSession(Session):
         """Drop the conversation from the first user message on."""
         await self._core.drop_messages()
 
-    def has_other_texts(self, servers: Mapping[str, McpServer]) -> bool:
-        """Return true if the CLI may keep other texts of these MCP servers' tools than they have now."""
-        return self._core.extensions.has_other_texts(servers)
+    def can_take(self, wanted: SettingValues) -> bool:
+        """Return true if the process has these settings, or can change to them."""
+        return can_take(self._core, wanted)
 
     def lent_for(self, term: LeaseTerm) -> Session:
         """Return a session for the same process that is valid until `term` ends."""
@@ -86,53 +80,6 @@ class PooledSession(Session):
             await self._core.wait_for_end()
 
 
-@dataclass
-class Changes:
-    """A CLI's abilities to change system prompt and working folder while it runs; assumed until probed.
-
-    The control request `set_model` has a field for the system prompt, which the CLI calls internal. The CLI sends the
-    new prompt from the next turn on, if it keeps no snapshot of the first; the SDK has an option for that. Measured on
-    CLI 2.1.81 to 2.1.332, with an API key and an OAuth token: 2.1.214 and newer take prompts, versions up to 2.1.212
-    only at the start. A CLI that takes prompts refuses an empty prompt; others ignore the field. A CLI without
-    `set_cwd` refuses the request.
-    """
-
-    of_prompt: bool = True
-    of_folder: bool = True
-    _are_probed: bool = False
-    _has_warned: bool = False
-
-    @staticmethod
-    @functools.cache
-    def of(cli: str | None) -> "Changes":
-        """Return the record for the CLI at a path."""
-        return Changes()
-
-    async def probe_prompt(self, session: Session, model: object) -> None:
-        """Probe once if a process takes another prompt; raise if it does not. An old CLI sets `model` again."""
-        if not self._are_probed:
-            try:
-                await session.control(
-                    "set_model", model=cast("str | None", model), system_prompt="", only_if_model_is_current=True
-                )
-                self.of_prompt = False
-            except ControlRequestError:
-                pass
-            self._are_probed = True
-        if not self.of_prompt:
-            raise CLIConnectionError(reason="The process keeps the system prompt with which it started")
-
-    def warn(self, session: Session) -> None:
-        """Log once that each system prompt needs a separate process."""
-        if not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                "Claude Code %s takes a system prompt only at the start, so each prompt starts a process. Version "
-                "2.1.214 and newer change it while they run (claude-agent-sdk 0.2.122).",
-                session.info.get("claude_code_version", "in this version"),
-            )
-
-
 class Worker:
     """A process in a pool."""
 
@@ -150,7 +97,6 @@ class Worker:
         """Time when the state last changed."""
         self.started_at = self.since
         """Time when the process was ready, on the monotonic clock."""
-        self._changes = Changes.of(find_cli(launch.options.cli_path))
         self._day = datetime.date.today()
         self._term = LeaseTerm()
 
@@ -192,18 +138,7 @@ class Worker:
 
     def fits(self, launch: Launch) -> bool:
         """Return true if the process can serve `launch`, with other settings if necessary."""
-        if self.launch.key != launch.key:
-            return False
-        changes = self.session.settings.missing(launch.settings)
-        if "cwd" in changes and not self._changes.of_folder:
-            return False
-        if self.session.has_other_texts(cast("Mapping[str, McpServer]", changes.get("mcp_servers") or {})):
-            return False
-        if "system_prompt" not in changes:
-            return True
-        if changes["system_prompt"] is not None and not self._changes.of_prompt:
-            self._changes.warn(self.session)
-        return changes["system_prompt"] is not None and self._changes.of_prompt
+        return self.launch.key == launch.key and self.session.can_take(launch.settings)
 
     def matches(self, launch: Launch) -> bool:
         """Return true if the process has the settings of `launch`, which it fits."""
@@ -225,20 +160,7 @@ class Worker:
 
     async def apply(self, wanted: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none. Raise if the process cannot."""
-        missing = self.session.settings.missing(wanted)
-        if "system_prompt" in missing:
-            await self._changes.probe_prompt(self.session, self.session.settings["model"])
-        if "cwd" in missing:
-            folder = str(missing["cwd"])
-            if not await anyio.to_thread.run_sync(os.path.isdir, folder, abandon_on_cancel=True):
-                raise ControlRequestError(subtype="set_cwd", message=f"there is no folder {folder}")
-        try:
-            return await self.session.apply(wanted)
-        except ControlRequestError as error:
-            if error.subtype != "set_cwd":
-                raise
-            self._changes.of_folder = False
-            raise CLIConnectionError(reason="The process keeps the folder in which it started") from error
+        return await self.session.apply(wanted)
 
     def _wanted(self, launch: Launch) -> SettingValues:
         return {**self.session.settings.at_start(), **launch.settings}

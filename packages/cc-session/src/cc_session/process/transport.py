@@ -2,9 +2,8 @@
 
 The CLI accepts more control requests than the SDK offers: this transport sends them, with special ids, and hides the
 answers from the SDK. A request is always sent whole and the answer always awaited, also if the caller was cancelled:
-the CLI has the new settings, or will have them. So a setting is unknown from the request until the CLI confirms it, and
-is sent again before the process is used. `Settings` is the only record, made from requests and answers: no caller can
-record a value without confirmation. The CLI carries out control requests in order (measured on CLI 2.1.81 to 2.1.332).
+the CLI has the new settings, or will have them. The CLI carries out control requests in order (measured on CLI 2.1.81
+to 2.1.332).
 
 A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or a
 slash command. Control requests not in `_HARMLESS` count as side effects, except those for settings that can be set
@@ -13,13 +12,12 @@ back.
 
 import asyncio
 import json
-import os
 import time
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, cast
 from uuid import uuid4
 
 from claude_agent_sdk import ClaudeAgentOptions, Transport
@@ -28,7 +26,7 @@ from typing_extensions import override
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 from ..background import time_limit
-from ..identity import identity, owned
+from .settings import Settings, can_be_undone
 
 # Sent for every queued message; the SDK does not know this type and would log that each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
@@ -47,111 +45,12 @@ _HARMLESS = frozenset((
     "interrupt", "mcp_status", "rewind_conversation", "set_model",
 ))  # fmt: skip
 
-# Variables that the CLI reads again for each request, so the earlier value undoes a change.
-_PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})
-
 # Prefixes of lines, which are not parsed: prompts can have megabytes.
 _CONTROL_REQUEST, _CONTROL_RESPONSE = '{"type": "control_request"', '{"type": "control_response"'
 _USER, _ASSISTANT = '{"type": "user"', '{"type": "assistant"'
 
 # Ends of a user message that the CLI takes literally, so that it runs no command.
 _VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery": false}')
-
-SettingValues: TypeAlias = Mapping[str, object]
-"""Values by setting: `model`, `permission_mode`, `system_prompt`, `cwd`, `mcp_servers`, or an environment `variable()`.
-A system prompt is a text, or None if the caller has none."""
-
-EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
-"""Permission modes between which a process changes without a trace in its requests. Measured on CLI 2.1.329."""
-
-_VARIABLE = "env."
-
-
-def variable(name: str) -> str:
-    """Return the setting for an environment variable."""
-    return _VARIABLE + name
-
-
-class Settings:
-    """Confirmed settings of a process, at first those in the options for its start."""
-
-    def __init__(self, options: ClaudeAgentOptions) -> None:
-        env = {**os.environ, **options.env}
-        self._start: dict[str, object] = {variable(name): value for name, value in env.items()}
-        prompt = options.system_prompt
-        self._start |= {
-            "model": options.model,
-            "permission_mode": options.permission_mode,
-            "system_prompt": (dict(prompt).get("prompt") if isinstance(prompt, Mapping) else prompt) or None,
-            "cwd": options.cwd and str(options.cwd),
-        }
-        self._confirmed: dict[str, object] = {}
-        self.unknown: set[str] = set()
-        """Settings whose value is not confirmed."""
-        self._requests: dict[str, dict[str, JsonValue]] = {}
-
-    def sent(self, request_id: str, request: Mapping[str, JsonValue]) -> None:
-        """Record a control request that is about to be written."""
-        values = owned(settings_in(request))
-        self.unknown |= values.keys()
-        for other in self._requests.values():
-            # With two requests at the same time, neither answer proves the value of a setting that both change.
-            for name in values.keys() & other.keys():
-                del values[name], other[name]
-        self._requests[request_id] = values
-
-    def answered(self, request_id: str, *, is_success: bool) -> None:
-        """Record the answer to a control request. After a refusal the settings in it stay unknown."""
-        values = self._requests.pop(request_id, {})
-        if is_success:
-            self._confirmed |= values
-            self.unknown -= values.keys()
-
-    @contextmanager
-    def changing(self, name: str, value: object) -> Generator[None]:
-        """Record a change by several messages. It is confirmed if the block ends without an exception."""
-        self.unknown.add(name)
-        yield
-        self._confirmed[name] = value
-        self.unknown.discard(name)
-
-    def missing(self, wanted: SettingValues) -> dict[str, object]:
-        """Return the wanted settings that are not confirmed."""
-        return {
-            name: value
-            for name, value in wanted.items()
-            if name in self.unknown or identity(self[name]) != identity(value)
-        }
-
-    def at_start(self) -> dict[str, object]:
-        """Return the start values of all settings that have changed since, or may have changed."""
-        return {name: self._start.get(name) for name in self._confirmed.keys() | self.unknown}
-
-    def begin(self) -> None:
-        """Take the confirmed values for the start values: the session has been set up."""
-        self._start |= self._confirmed
-        self._confirmed.clear()
-
-    def __getitem__(self, name: str) -> object:
-        """Return the last confirmed value; None if a setting never had one."""
-        return self._confirmed.get(name, self._start.get(name))
-
-
-def settings_in(request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the settings that a control request changes."""
-    match request:
-        case {"subtype": "apply_flag_settings", "settings": {**settings}}:
-            env = settings.get("env")
-            values = {variable(name): value for name, value in env.items()} if isinstance(env, dict) else {}
-            return values | {name: value for name, value in settings.items() if name == "model"}
-        case {"subtype": "set_model", "system_prompt": prompt, "only_if_model_is_current": True}:
-            return {"system_prompt": prompt} if prompt else {}  # an empty prompt changes nothing
-        case {"subtype": "set_model", **fields}:
-            return {name: fields.get(name) for name in ("model", "system_prompt") if name == "model" or name in fields}
-        case {"subtype": "set_permission_mode"}:
-            return {"permission_mode": request.get("mode")}
-        case _:
-            return {}
 
 
 @dataclass(slots=True)
@@ -188,7 +87,7 @@ class Observer:
 
     def requested(self, request: Mapping[str, JsonValue]) -> None:
         """Record a control request."""
-        if request["subtype"] not in _HARMLESS and not _can_be_set_back(request):
+        if request["subtype"] not in _HARMLESS and not can_be_undone(request):
             self.side_effects.others.add(str(request["subtype"]))
 
     def sent(self, line: str) -> None:
@@ -224,17 +123,6 @@ class Observer:
                 self.login_expires_at = message.get("credential_expires_at")
             case _:
                 pass
-
-
-def _can_be_set_back(request: Mapping[str, JsonValue]) -> bool:
-    match request:
-        case {"subtype": "set_permission_mode", "mode": mode}:
-            return mode in EXACT_MODES
-        case {"subtype": "apply_flag_settings", "settings": {**settings}}:
-            env = settings.get("env", {})
-            return settings.keys() <= {"env", "model"} and isinstance(env, dict) and env.keys() <= _PER_REQUEST
-        case _:
-            return False
 
 
 def _ids(blocks: list[object], kind: str, name: str) -> set[str]:

@@ -6,10 +6,10 @@ a `LeaseTerm`.
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, ParamSpec, Self, TypeVar
 from uuid import uuid4
 
 import anyio.to_thread
@@ -20,8 +20,9 @@ from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, 
 
 from ..background import caller_loop, on_background, time_limit
 from ..errors import CLIConnectionError, SessionBusyError
+from ..mcp.servers import McpServer
 from ..process.connection import CLIConnection
-from ..process.transport import SettingValues, variable
+from ..process.settings import SettingValues, apply
 from .continuation import Continuation
 from .extensions import Extensions
 from .sent_message import Content, CostLedger, History, SentMessage, TurnEvent, TurnState, assistant_line
@@ -199,26 +200,21 @@ class SessionCore:
         Requests from callers that have left come first: their order with later requests would be uncertain.
         """
         await self.connection.transport.wait_for_answers()
-        changes = self.settings.missing(wanted)
-        if "cwd" in changes:
-            await self._move(str(changes["cwd"]))
-        if "system_prompt" in changes and "model" in self.settings.unknown:  # its request names the model
-            model: dict[str, JsonValue] = {"model": cast("str | None", wanted.get("model"))}
-            await self.connection.request("apply_flag_settings", {"settings": model})
-        for subtype, fields in control_requests(changes, self.settings["model"]):
-            try:
-                await self.connection.request(subtype, fields)
-            except ControlRequestError:
-                if not fields.get("only_if_model_is_current"):
-                    raise
-                # The name stands for several models, as `haiku` does.
-                await self.connection.request(subtype, {**fields, "only_if_model_is_current": False})
-        if "mcp_servers" in changes:
-            servers = cast("Mapping[str, Any] | None", changes["mcp_servers"])
-            await self.extensions.serve(servers or {}, loop=asyncio.get_running_loop())
-        return bool(changes)
+        return await apply(self, wanted)
 
-    async def _move(self, folder: str) -> None:
+    async def request(self, subtype: str, fields: dict[str, JsonValue]) -> object:
+        """Send a control request for a setting."""
+        return await self.connection.request(subtype, fields)
+
+    async def serve(self, servers: Mapping[str, McpServer]) -> None:
+        """Replace the MCP servers; in-process servers run on the background loop."""
+        await self.extensions.serve(servers, loop=asyncio.get_running_loop())
+
+    def has_other_texts(self, servers: Mapping[str, McpServer]) -> bool:
+        """Return true if the CLI may keep other texts of these MCP servers' tools than they have now."""
+        return self.extensions.has_other_texts(servers)
+
+    async def move(self, folder: str) -> None:
         """Change the working folder, in an empty conversation.
 
         The CLI reports a move to the model, at the end of the conversation: so a message is added, and then dropped
@@ -287,26 +283,6 @@ class SessionCore:
     def _within_control_timeout(self, subtype: str) -> AbstractAsyncContextManager[None]:
         seconds = self.timeouts.control
         return time_limit(seconds, partial(ControlTimeoutError, subtype=subtype, seconds=seconds))
-
-
-def control_requests(wanted: SettingValues, model: object) -> Iterator[tuple[str, dict[str, JsonValue]]]:
-    """Yield subtype and fields of each control request for these changes, with the process's present model."""
-    changes = cast("Mapping[str, JsonValue]", wanted)
-    if "system_prompt" in changes:
-        # The request must name the model, and does not change it; None is the CLI's default model, which has no name.
-        prompt, name = changes["system_prompt"], cast("str | None", model)
-        yield "set_model", {"model": name, "system_prompt": prompt, "only_if_model_is_current": name is not None}
-    if "permission_mode" in changes:
-        yield "set_permission_mode", {"mode": changes["permission_mode"]}
-    settings: dict[str, JsonValue] = {}
-    if "model" in changes:
-        # Not by `set_model`: the CLI would make an API call for a model that is new to the process.
-        settings["model"] = changes["model"]
-    prefix = variable("")
-    if env := {name.removeprefix(prefix): value for name, value in changes.items() if name.startswith(prefix)}:
-        settings["env"] = env
-    if settings:
-        yield "apply_flag_settings", {"settings": settings}
 
 
 class LeaseTerm:
