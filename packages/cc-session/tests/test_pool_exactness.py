@@ -338,25 +338,31 @@ async def test_a_process_is_reused_only_if_earlier_work_leaves_no_trace(
     assert is_same_process == is_used
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", ["claude-opus-5-5", "haiku", None])
-@pytest.mark.parametrize("has_seal", [True, False])
-async def test_a_changed_model_sends_the_requests_of_a_fresh_process(
-    bench: Bench, options: ClaudeAgentOptions, model: str | None, has_seal: bool
+@pytest.mark.parametrize("change", [None, unsealed])
+@pytest.mark.parametrize(
+    "values",
+    [
+        *(pytest.param({"model": model}, marks=pytest.mark.slow) for model in ("claude-opus-5-5", "haiku", None)),
+        pytest.param({"effort": "low"}, marks=pytest.mark.worlds),
+    ],
+    ids=lambda values: str(*values.values()),
+)
+async def test_a_changed_setting_sends_the_requests_of_a_fresh_process(
+    bench: Bench, options: ClaudeAgentOptions, values: dict[str, Any], change: Any
 ) -> None:
     """SES-61, SES-62."""
-    options = options if has_seal else unsealed(options)
+    options = replace(options if change is None else change(options), effort="high")
     pool = bench.pool(options)
     async with pool.lease() as session:
         pid = session.pid
         await session.run("One.")
-    async with pool.lease(model=model) as session:
+    async with pool.lease(**values) as session:
         bench.server.calls.clear()
         await compared(session)
         assert session.pid == pid
     requests = requests_of(bench.server)
 
-    assert requests == await bench.fresh(replace(options, model=model))
+    assert requests == await bench.fresh(replace(options, **values))
 
 
 @pytest.mark.worlds

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from claude_agent_sdk import ClaudeAgentOptions
-from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromptPreset, ToolsPreset
+from claude_agent_sdk.types import EffortLevel, PermissionMode, SystemPromptFile, SystemPromptPreset, ToolsPreset
 from typing_extensions import override
 
 from ..hooks.hook import Hook
@@ -47,6 +47,7 @@ class LeaseOverrides(TypedDict, total=False):
     system_prompt: str | SystemPromptPreset | SystemPromptFile | None
     """This and the following fields: as in `ClaudeAgentOptions`."""
     model: str | None
+    effort: EffortLevel | None
     permission_mode: PermissionMode | None
     env: Mapping[str, str]
     """Merged over the options' environment."""

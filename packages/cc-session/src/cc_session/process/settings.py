@@ -156,7 +156,7 @@ async def _move(process: Process, changes: SettingValues) -> None:
         raise process.settings.changeable.keeps("cwd") from error
 
 
-# Those between which a process changes without a trace. `auto` and `plan` leave a header or a reminder behind, and
+# Modes between which a process changes without a trace. `auto` and `plan` leave a header or a reminder behind, and
 # `bypassPermissions` has to be allowed at the start.
 _EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
 
@@ -221,6 +221,14 @@ SETTINGS = (  # in the order in which they change
         change=_set_flags,
         flag="model",
         read=_model_in,
+    ),
+    Setting(
+        name="effort",
+        asked=lambda options: options.effort,
+        # A process that began without one sends the default of its model, to which no flag goes back.
+        fixed=lambda options: options.effort and "low",
+        change=_set_flags,
+        flag="effortLevel",
     ),
     Setting(
         name=_VARIABLE,  # the beginning of the name of each variable
@@ -295,7 +303,7 @@ async def apply(process: Process, wanted: SettingValues) -> bool:
 
 
 class Changeable:
-    """What a CLI changes while it runs: every setting in the table, until a process has kept the value of its start."""
+    """Settings that a CLI changes while it runs: all in the table, until a process has kept the value of its start."""
 
     def __init__(self) -> None:
         self.kept: set[str] = set()
