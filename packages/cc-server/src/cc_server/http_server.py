@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
-from cc_messages import ClaudeCodeTransport, request_context
+from cc_messages import request_context
 from cc_messages.internals import (
     FinalError,
     MethodNotAllowedError,
@@ -32,6 +32,7 @@ from cc_messages.internals import (
 )
 from cc_types import APIError, CLINotFoundError, JsonValue
 
+from . import openai
 from .admission import Admission
 from .clients import Client, LoginTransports
 from .connections import trust_connection
@@ -86,8 +87,8 @@ class Gate:
         if (response := self._readiness() if place in _READINESS else _OPEN.get(place)) is not None:
             await response(scope, receive, send)
             return
-        record = RequestRecord(scope, send)
         request = _Request(scope, receive, self._max_body_bytes)
+        record = RequestRecord(scope, send, is_openai=openai.speaks(scope["path"], request.headers))
         try:
             await self._serve(request, record)
         except ClientDisconnect:
@@ -100,10 +101,10 @@ class Gate:
             if not isinstance(error, APIError):
                 logger.error("Serving a request failed", exc_info=error)
                 error = APIError(status=500, message="The server failed; its log says more")
-            response = error_response(error)
+            response = _error_response(error, is_openai=record.is_openai)
             if request.is_ambiguous:  # so that the rest is not parsed as another request
                 response.headers["connection"] = "close"
-            await self._send(response, record)
+            await self._send(response, record, is_openai=record.is_openai)
         finally:
             record.log()
             if self._metrics is not None:
@@ -135,19 +136,23 @@ class Gate:
         self._admission.check_login(client)
         with self._admission.place(client):
             content = await request.content()
-            passed_on = _as_request(request.scope, content)
+            if record.is_openai:
+                openai.check(method, path)
+            passed_on = _as_request(request.scope, content, is_openai=record.is_openai)
             span = nullcontext()
             if (passed_on.method, passed_on.url.path) == ("POST", "/v1/messages"):
                 await self._admission.check_budget(client)
                 if client.dollars_per_day is not None:
                     await run_on_body(partial(_check_price, client), content)
                 span = record.span(passed_on, transport.api_origin)
+            handle = transport.handle_async_request
+            if record.is_openai:
+                handle = openai.handler(path, handle)
             with span:
-                await self._answer(client, transport, passed_on, request.receive, record)
+                await self._answer(client, handle, passed_on, request.receive, record)
 
     async def _answer(
-        self, client: Client, transport: ClaudeCodeTransport, request: httpx2.Request, receive: Receive,
-        record: RequestRecord,
+        self, client: Client, handle: openai.Handle, request: httpx2.Request, receive: Receive, record: RequestRecord
     ) -> None:  # fmt: skip
         loop, ledger = asyncio.get_running_loop(), self._admission.ledger
         has_left, is_counted = asyncio.Event(), asyncio.Event()
@@ -178,7 +183,7 @@ class Gate:
                     await is_counted.wait()
 
             try:
-                await _unless(leaving(), self._relay(transport, request, deliver))
+                await _unless(leaving(), self._relay(handle, request, deliver, is_openai=record.is_openai))
             finally:
                 record.report, record.model = context.report, context.model
 
@@ -194,18 +199,18 @@ class Gate:
                 problem = "no process is ready"
         return JSONResponse({"status": problem}, 503) if problem else _HEALTHY
 
-    async def _relay(self, transport: ClaudeCodeTransport, request: httpx2.Request, send: Send) -> None:
+    async def _relay(self, handle: openai.Handle, request: httpx2.Request, send: Send, *, is_openai: bool) -> None:
         """Answer `request`. Cancelling this ends the work on it."""
         try:
-            response = await transport.handle_async_request(request)
+            response = await handle(request)
         except httpx2.TransportError as error:
-            response = error_response(_server_error(error))
+            response = _error_response(_server_error(error), is_openai=is_openai)
         try:
-            await self._send(response, send)
+            await self._send(response, send, is_openai=is_openai)
         finally:
             await response.aclose()
 
-    async def _send(self, response: httpx2.Response, send: Send) -> None:
+    async def _send(self, response: httpx2.Response, send: Send, *, is_openai: bool) -> None:
         """Send a response piece by piece; a stream with pings in silence, and with an error event if it breaks off."""
 
         async def send_in_time(message: Message) -> None:
@@ -220,12 +225,14 @@ class Gate:
         body, last = response.aiter_bytes(), b""
         is_event_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
-            async for chunk in _with_pings(body, self._ping_seconds) if is_event_stream else body:
+            ping = openai.PING if is_openai else _PING
+            async for chunk in _with_pings(body, self._ping_seconds, ping) if is_event_stream else body:
                 await send_in_time({"type": "http.response.body", "body": chunk, "more_body": True})
         except httpx2.TransportError as error:
             if not is_event_stream:
                 raise
-            last = sse(error_body(_server_error(error)))
+            broken = error_body(_server_error(error))
+            last = openai.error_event(broken) if is_openai else sse(broken)
         await send_in_time({"type": "http.response.body", "body": last})
 
 
@@ -319,14 +326,14 @@ async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, No
         gone.cancel()
 
 
-async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+async def _with_pings(chunks: AsyncIterator[bytes], seconds: float, ping: bytes) -> AsyncIterator[bytes]:
     """Yield chunks, each of which ends with an event, and a ping after every `seconds` without a chunk."""
     reading = asyncio.ensure_future(anext(chunks, b""))
     try:
         while True:
             done, _ = await asyncio.wait({reading}, timeout=seconds)
             if not done:
-                yield _PING
+                yield ping
             elif chunk := reading.result():
                 yield chunk
                 reading = asyncio.ensure_future(anext(chunks, b""))
@@ -336,10 +343,17 @@ async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIter
         reading.cancel()
 
 
-def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
+def _error_response(error: APIError, *, is_openai: bool) -> httpx2.Response:
+    response = error_response(error)
+    return openai.error_response(response) if is_openai else response
+
+
+def _as_request(scope: Scope, body: bytes, *, is_openai: bool) -> httpx2.Request:
     headers = [(name, value) for name, value in scope["headers"] if name in _PASSED_ON]
     path = quote(scope["path"]).encode()
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    if is_openai:
+        path, query = openai.messages_path(scope["path"])
     try:
         url = httpx2.URL("http://claude").copy_with(raw_path=path + query)
     except httpx2.InvalidURL as error:

@@ -34,8 +34,9 @@ _ACCESS_LOG = logging.getLogger("cc_server.access")
 _TRACER = get_tracer("cc_server")
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
 
-_PING = b"event: ping\n"
-_ERROR = b"event: error\n"
+# In the two forms of the server's streams.
+_PINGS = (b"event: ping\n", b": ping\n")
+_ERRORS = (b"event: error\n", b'data: {"error":')
 _FIRST_FAILURE = 400
 # The status of requests whose client left, as other servers log it.
 _CLIENT_CLOSED_REQUEST = 499
@@ -45,9 +46,11 @@ _SHOWN_CHARACTERS = 200
 class RequestRecord:
     """Facts about a request, and ASGI's `send` for it, from whose messages they come."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, *, is_openai: bool = False) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
+        self.is_openai = is_openai
+        """True if the client speaks OpenAI's protocols."""
         self.client = ""
         """The client's name; empty without a valid token."""
         self.status = _CLIENT_CLOSED_REQUEST
@@ -153,10 +156,11 @@ class RequestRecord:
             if self.status >= _FIRST_FAILURE:
                 self.error = _error_type(chunk)
             return
-        if self.first_event_seconds is None and not chunk.startswith(_PING):
+        if self.first_event_seconds is None and not chunk.startswith(_PINGS):
             self.first_event_seconds = self.seconds
-        if _ERROR in chunk:
-            self.error = _error_type(chunk[chunk.rindex(_ERROR) :].partition(b"data: ")[2])
+        for mark in _ERRORS:
+            if mark in chunk:
+                self.error = _error_type(chunk[chunk.rindex(mark) :].partition(b"data: ")[2])
 
 
 def _error_type(body: bytes) -> str:
