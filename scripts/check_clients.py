@@ -85,8 +85,18 @@ CLIENTS = (
         "LiteLLM", "litellm_library.py", ("litellm", "mcp", "tenacity"),
         "calls of tools need the package `mcp`, and `num_retries` needs `tenacity`",
     ),
-    Client("OpenAI chat completions, LiteLLM proxy", "openai_chat.py", ("litellm[proxy]", "openai")),
-    Client("OpenAI responses, LiteLLM proxy", "openai_responses.py", ("litellm[proxy]", "openai")),
+    Client("`openai` for Python, chat completions", "openai_chat.py", ("openai",)),
+    Client("`openai` for Python, responses", "openai_responses.py", ("openai",)),
+    Client("`openai` for Node, both protocols", "openai_node.mjs", npm=("openai",)),
+    Client("llm, chat completions", "llm_library.py", ("llm",)),
+    Client(
+        "Gradio, chat completions", "gradio_chat.py", ("gradio", "openai"),
+        "a chat page, `gradio.load_chat()`; tried with an answer and a stream", ("tools", *UNTRIED[1:]),
+    ),
+    Client(
+        "OpenCode, chat completions", "opencode_openai.py",
+        note="as OpenCode, with the provider `@ai-sdk/openai-compatible`", lacks=UNTRIED, npm=("opencode-ai",),
+    ),
     Client(
         "OpenCode", "opencode.py", note="a coding agent, tried with an answer and its own shell tool", lacks=UNTRIED,
         npm=("opencode-ai",),

@@ -27,7 +27,7 @@ class MessagesServer:
 @contextmanager
 def serving(api: LoopbackServer) -> Generator[MessagesServer]:
     """Serve with Claude Code on `api` during the block; check that the server exits without an error."""
-    command = [python(), "-W", "error", "-m", "cc_server", "--port", "0", "--log-level", "error"]
+    command = [python(), "-W", "default", "-m", "cc_server", "--port", "0", "--log-level", "error"]
     with subprocess.Popen(
         command, env={**os.environ, **api.env()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

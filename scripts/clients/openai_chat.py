@@ -1,16 +1,16 @@
-"""OpenAI's client, chat completions, through LiteLLM's proxy."""
+"""OpenAI's client, chat completions."""
 
 from typing import Any
 
-from abilities import MODEL, TOKEN
+from abilities import MODEL, TOKEN, URL
 from chat_completions import report
-from litellm_proxy import client
+from openai import OpenAI
 
 
 def complete(messages: list[Any], token: str = TOKEN, **options: Any) -> Any:
-    completions = client(token).chat.completions
+    completions = OpenAI(base_url=f"{URL}/v1", api_key=token).chat.completions
     make = completions.parse if "response_format" in options else completions.create
     return make(model=MODEL, messages=messages, **options)
 
 
-report(complete, "litellm", "openai")
+report(complete, "openai")

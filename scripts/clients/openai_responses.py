@@ -1,12 +1,16 @@
-"""OpenAI's client, responses, through LiteLLM's proxy."""
+"""OpenAI's client, responses."""
 
 import json
 from typing import Any
 
 import abilities
-from abilities import MODEL, TOKEN
+from abilities import MODEL, TOKEN, URL
 from city import City
-from litellm_proxy import client
+from openai import OpenAI
+
+
+def client(token: str) -> OpenAI:
+    return OpenAI(base_url=f"{URL}/v1", api_key=token)
 
 
 def ask(content: Any, token: str = TOKEN, **options: Any) -> str:
@@ -38,7 +42,6 @@ IMAGE = {"type": "input_image", "image_url": f"data:image/png;base64,{abilities.
 CONTENT = [{"type": "input_text", "text": abilities.LOOK}, IMAGE]
 abilities.report(
     ask,
-    "litellm",
     "openai",
     stream=stream,
     tools=tools,

@@ -88,7 +88,7 @@ class Gate:
             await response(scope, receive, send)
             return
         request = _Request(scope, receive, self._max_body_bytes)
-        record = RequestRecord(scope, send, is_openai=openai.speaks(scope["path"], request.headers))
+        record = RequestRecord(scope, send, is_openai=openai.speaks(*place, request.headers))
         try:
             await self._serve(request, record)
         except ClientDisconnect:

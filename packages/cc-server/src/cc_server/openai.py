@@ -73,10 +73,12 @@ logger = logging.getLogger(__name__)
 _current: ContextVar["Exchange"] = ContextVar("cc_server_openai_exchange")
 
 
-def speaks(path: str, headers: Mapping[str, str]) -> bool:
-    """Return true if a request is in OpenAI's form: by its path, or for models by the lack of Anthropic's version."""
-    is_of_models = path == _MODELS or path.startswith(f"{_MODELS}/")
-    return path in PATHS or (is_of_models and "anthropic-version" not in headers and is_installed())
+def speaks(method: str, path: str, headers: Mapping[str, str]) -> bool:
+    """Return true if a request is in OpenAI's form: by its path, or for models by its headers."""
+    if path in PATHS:
+        return True
+    is_of_models = method == "GET" and (path == _MODELS or path.startswith(f"{_MODELS}/"))
+    return is_of_models and "authorization" in headers and "anthropic-version" not in headers and is_installed()
 
 
 def is_installed() -> bool:
