@@ -1,6 +1,8 @@
 """Claude Code's own tools in an agent: enabled by the capability, in addition to the agent's own."""
 
 import asyncio
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AgentDefinition, PermissionResultAllow, PermissionResultDeny
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, PartStartEvent, RunContext, ToolDenied
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -333,3 +335,32 @@ async def test_in_a_stream_a_call_after_a_text_waits_for_an_approval(
     )
     async with agent.run_stream("Make it.") as result:
         assert isinstance(await result.get_output(), DeferredToolRequests)
+
+
+@pytest.mark.worlds
+@pytest.mark.skipif(shutil.which("bwrap") is None or shutil.which("socat") is None, reason="bubblewrap is missing")
+async def test_commands_of_an_agent_run_in_the_sandbox(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, tmp_path: Path
+) -> None:
+    """MODEL-185."""
+    work, other = tmp_path / "work", tmp_path / "other"
+    work.mkdir()
+    script(shared_api, [run(f"echo inside > file; echo outside > {other}; cat file")], "Done.")
+    tools = claude_code(provider=provider, tools=["Bash"], cwd=work, sandbox=True)
+    result = await Agent("claude-code:sonnet", capabilities=[tools]).run("Try.")
+    [answer] = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
+    assert "inside" in str(answer.content)
+    assert (work / "file").read_text("utf-8") == "inside\n"
+    assert not other.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another sandbox")
+async def test_without_the_sandboxs_programs_a_run_fails_and_names_them(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """MODEL-185."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    tools = claude_code(provider=provider, tools=["Bash"], cwd=folder, sandbox=True)
+    with pytest.raises(ModelAPIError, match=r"needs bwrap and socat.* apt install"):
+        await Agent("claude-code:sonnet", capabilities=[tools]).run("Try.")
+    assert shared_api.requests == []

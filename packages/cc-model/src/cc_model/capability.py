@@ -13,7 +13,7 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
 from cc_messages import ClaudeCodeTools
-from cc_session import McpServer, Policy, Questions
+from cc_session import McpServer, Policy, Questions, Sandbox
 
 from .arguments import PREFIX, check_arguments, check_names
 from .model import ClaudeCodeModel, ClaudeCodeModelSettings
@@ -80,6 +80,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         skills: Sequence[str] = (),
         cwd: str | None = None,
         max_turns: int | None = None,
+        sandbox: Sandbox = False,
     ) -> "ClaudeCode[object]":
         """Return the capability for an entry in an agent's YAML or JSON file, with arguments as for `claude_code()`.
 
@@ -88,7 +89,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         Raises:
             ValueError: As from `claude_code()`.
         """
-        return claude_code(tools=tools, skills=skills, cwd=cwd, max_turns=max_turns)
+        return claude_code(tools=tools, skills=skills, cwd=cwd, max_turns=max_turns, sandbox=sandbox)
 
 
 def claude_code(
@@ -103,6 +104,7 @@ def claude_code(
     skills: Sequence[str] = (),
     cwd: str | Path | None = None,
     max_turns: int | None = None,
+    sandbox: Sandbox = False,
 ) -> ClaudeCode[object]:
     """Return the capability for `Agent("claude-code:sonnet", capabilities=[claude_code()])`.
 
@@ -128,6 +130,8 @@ def claude_code(
             neither settings nor hooks come with them.
         cwd: Working directory for the tools; the provider's if None.
         max_turns: Maximum number of API calls for a request.
+        sandbox: Limits by the operating system for the commands of tools: True, or Claude Code's sandbox settings. A
+            request fails on a system without a sandbox.
 
     Raises:
         ValueError: An entry in `tools` is not a tool, or asks the user although nobody can answer; `tools` or `skills`
@@ -140,10 +144,12 @@ def claude_code(
     check_names("skills", skills)
     check_arguments(policy=policy, cwd=cwd, max_turns=max_turns)
     if not (tools or mcp_servers or agents or skills):
-        if any((policy, approvals, questions, cwd is not None, max_turns is not None)):
-            names = "policy, approvals, questions, cwd and max_turns"
+        if any((policy, approvals, questions, cwd is not None, max_turns is not None, sandbox)):
+            names = "policy, approvals, questions, cwd, max_turns and sandbox"
             raise ValueError(f"{names} need tools of Claude Code: name some with tools=…")
         return ClaudeCode(provider)
+    if sandbox:
+        policy = replace(policy or Policy(), sandbox=sandbox)
     claude_code_tools = ClaudeCodeTools(
         tools=tools,
         policy=policy,

@@ -17,6 +17,7 @@ from .limits import PoolLimits, Timeouts
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .policy.policy import Ask, Policy, Rule, Verdict
 from .policy.questions import Question, Questions
+from .policy.sandbox import Sandbox
 from .pool.launch import LeaseOverrides
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
@@ -28,8 +29,8 @@ from .session.turn import Spent, Turn, TurnError, TurnErrorKind
 
 __all__ = [
     "EVENTS", "Ask", "CommandFailedError", "Content", "HTTPServer", "Hook", "HookResult", "HooksDisabledError",
-    "LeaseOverrides", "McpServer", "McpServerFailedError", "Policy", "PoolLimits", "PoolStats", "Question", "Questions",
-    "QueueTimeoutError", "Rule", "SSEServer", "Session", "SessionBusyError", "SessionPool", "SessionState", "Spent",
-    "StartFailedError", "StdioServer", "Timeouts", "Turn", "TurnError", "TurnErrorKind", "TurnStream",
-    "TurnTimeoutError", "Verdict", "command_hook", "hook", "query", "sealed_options",
+    "LeaseOverrides", "McpServer", "McpServerFailedError", "Policy", "PoolLimits", "PoolStats", "Question",
+    "Questions", "QueueTimeoutError", "Rule", "SSEServer", "Sandbox", "Session", "SessionBusyError", "SessionPool",
+    "SessionState", "Spent", "StartFailedError", "StdioServer", "Timeouts", "Turn", "TurnError", "TurnErrorKind",
+    "TurnStream", "TurnTimeoutError", "Verdict", "command_hook", "hook", "query", "sealed_options",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ _START_ADVICE = {
     "config_file_invalid": "Correct the file, or delete it.",
     "cwd_unavailable": "Set cwd to another folder.",
     "proxy_invalid": "Correct the variable in `env` or in this program's environment.",
+    "sandbox_required_unavailable": "Install what it names, or leave the sandbox out.",
     "temp_dir_unusable": "Set CLAUDE_CODE_TMPDIR to a folder that this user alone can write to.",
 }
 _ADMINISTRATOR = "Ask the administrator of this organization or machine, whose settings for Claude Code prevent it."

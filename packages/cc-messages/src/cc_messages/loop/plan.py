@@ -60,7 +60,7 @@ class _Narrowed(Policy):
     _limited: Set[str]
 
     def __init__(self, policy: Policy, ask: Ask | None, own_tools: ClaudeCodeTools) -> None:
-        super().__init__(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout)
+        super().__init__(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout, sandbox=policy.sandbox)
         object.__setattr__(self, "_policy", policy)
         object.__setattr__(self, "_limited", {*own_tools.names} - {*own_tools.tools})
 

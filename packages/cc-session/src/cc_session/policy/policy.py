@@ -9,15 +9,17 @@ import os
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
-from claude_agent_sdk import PermissionResult, ToolPermissionContext
+from claude_agent_sdk import PermissionResult, SandboxSettings, ToolPermissionContext
 
+from ..identity import owned
 from ..limits import checked_seconds
 from ..mcp.names import is_mcp_name, mcp_name
+from .sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +186,8 @@ class Policy:
             denied, as without a callback. Deny rules also apply to a changed input. Permission updates in the answer
             hold for the session and are written to no file.
         timeout: Seconds that `ask` may take; `Timeouts.permission` if None.
+        sandbox: Limits by the operating system for the commands that tools run, in addition to the rules. A session
+            does not start on a system without a sandbox.
 
     Raises:
         ValueError: The default is unknown.
@@ -194,6 +198,7 @@ class Policy:
     default: Default = "pass"
     ask: Ask | None = None
     timeout: float | None = None
+    sandbox: Sandbox = False
 
     def __post_init__(self) -> None:
         if self.default not in ("pass", "allow", "ask", "deny"):
@@ -201,6 +206,7 @@ class Policy:
         if self.timeout is not None:
             checked_seconds(self.timeout, "policy")
         object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "sandbox", owned(self.sandbox))
         if not_rules := [rule for rule in self.rules if type(rule) is not Rule]:
             raise TypeError(f"the rules of a policy are a sequence of Rule, not of {type(not_rules[0]).__name__}")
 
@@ -214,18 +220,20 @@ class Policy:
 
     @classmethod
     def workspace_write(
-        cls, path: str | Path, *, shell: Behavior = "deny", ask: Ask | None = None, timeout: float | None = None
-    ) -> Self:
+        cls, path: str | Path, *, shell: Behavior | None = None, ask: Ask | None = None, timeout: float | None = None,
+        sandbox: Sandbox = False,
+    ) -> Self:  # fmt: skip
         """Return `read_only()` plus writing files only below a folder, but not in `.git` and `.claude` folders there.
 
         Symbolic links are followed and `..` is resolved before the check.
 
         Args:
             path: The folder, which must exist.
-            shell: The decision on shell commands. No folder confines them: if allowed, also after asking, they can
-                write anywhere.
+            shell: The decision on shell commands; if None, they are denied without a sandbox. Without a sandbox no
+                folder confines them: if allowed, also after asking, they can write anywhere.
             ask: Callback for shell commands.
             timeout: Seconds that `ask` may take.
+            sandbox: As for a policy; with it, commands can write below the folder, too.
 
         Raises:
             NotADirectoryError: The path is not a folder.
@@ -235,13 +243,17 @@ class Policy:
         if not folder.is_dir():
             raise NotADirectoryError(f"{path} is not a folder")
         writing = [Rule(tool, "allow", when=_may_write(folder, field)) for tool, field in _WRITING.items()]
-        reason = "A shell command can write anywhere." if shell == "ask" else None
+        shell = shell or ("allow" if sandbox else "deny")
+        reason = "A shell command can write anywhere." if shell == "ask" and not sandbox else None
         rules = [*cls.read_only().rules, *writing, Rule(_SHELLS, shell, reason=reason)]
-        return cls(rules, default="deny", ask=ask, timeout=timeout)
+        if sandbox is True:
+            folders = {"allowWrite": [str(folder)], "allowRead": [str(folder)]}
+            sandbox = cast("SandboxSettings", {"filesystem": {"denyRead": [str(Path.home())], **folders}})
+        return cls(rules, default="deny", ask=ask, timeout=timeout, sandbox=sandbox)
 
     def with_rules(self, *rules: Rule) -> "Policy":
         """Return a policy with more rules."""
-        return Policy([*self.rules, *rules], default=self.default, ask=self.ask, timeout=self.timeout)
+        return replace(self, rules=[*self.rules, *rules])
 
     def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:
         """Return the policy's decision on a call, without calling `ask`."""

@@ -17,6 +17,7 @@ from claude_agent_sdk import (
     McpServerStatus,
     PermissionMode,
     PermissionResult,
+    SandboxSettings,
     ToolPermissionContext,
 )  # fmt: skip
 from claude_agent_sdk.types import HookEvent
@@ -35,6 +36,7 @@ from ..mcp.tool_texts import ToolTexts
 from ..policy.gate import PolicyGate, in_memory_only
 from ..policy.policy import Policy
 from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
+from ..policy.sandbox import check_sandbox, sandbox_settings
 from ..process.connection import CLIConnection
 from ..process.sealed import is_sealed
 
@@ -142,6 +144,10 @@ class Extensions:
         gate = None
         if policy is not None or self.desk.can_answer:
             gate = PolicyGate(policy or Policy(), options.can_use_tool, self.callback_runner, self.timeouts, self.desk)
+        if policy is not None and policy.sandbox:
+            check_sandbox({**os.environ, **options.env}.get("PATH", os.defpath))
+            asked = SandboxSettings() if policy.sandbox is True else policy.sandbox
+            options = replace(options, sandbox=sandbox_settings(asked, options.cwd))
         self._has_hooks = bool(gate or setup.hooks or options.hooks)
         if self._has_hooks:
             _check_together(options, policy, setup.questions)
