@@ -8,7 +8,11 @@
 
 - a wheel and an sdist for each package, whose metadata and contents it checks;
 - `constraints.txt`: the tested version for each distribution that the packages need, with all their extras;
-- `requirements.txt`: the same with hashes, for `pip install --require-hashes`.
+- `requirements.txt`: the same with hashes, for `pip install --require-hashes`;
+- `SHA256SUMS`: the hashes of all archives, for `sha256sum --check`;
+- `sbom.cdx.json`: these distributions as a CycloneDX bill of materials;
+- `provenance.json`: an in-toto statement in SLSA's form: archives by hash, and the commit, if all files are committed.
+  It is not signed: an index or a builder with an identity does that.
 
 `check` installs from there into empty environments, on several Python versions. pip installs each package by name, in
 the tested versions, and all workspace packages from `dist`. The package has no undeclared imports or needless SDK
@@ -17,6 +21,7 @@ the tested versions, and all workspace packages from `dist`. The package has no 
 """
 
 import argparse
+import hashlib
 import json
 import os
 import posixpath
@@ -41,6 +46,7 @@ from workspace import ROOT, find_uv, read_members, read_toml, required_name, wor
 DIST = ROOT / "dist"
 CONSTRAINTS = DIST / "constraints.txt"
 REQUIREMENTS = DIST / "requirements.txt"
+SUMS, SBOM, PROVENANCE = (DIST / name for name in ("SHA256SUMS", "sbom.cdx.json", "provenance.json"))
 
 CACHES = {"__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", ".venv"}
 METADATA = ("Name", "Version", "Summary", "Requires-Python", "License-Expression", "Author", "Project-URL")
@@ -173,8 +179,49 @@ async def build() -> list[str]:
     text = requirements()
     REQUIREMENTS.write_text(text, encoding="utf-8")
     CONSTRAINTS.write_text("".join(f"{pin}\n" for pin in select_pins(text)), encoding="utf-8")
-    print(*(path.relative_to(ROOT) for path in [*archives, CONSTRAINTS, REQUIREMENTS]), sep="\n")
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in archives}
+    SUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in hashes.items()), encoding="utf-8")
+    SBOM.write_text(json.dumps(await bill_of_materials(), indent=1), encoding="utf-8")
+    PROVENANCE.write_text(json.dumps(provenance(hashes), indent=1), encoding="utf-8")
+    written = [*archives, CONSTRAINTS, REQUIREMENTS, SUMS, SBOM, PROVENANCE]
+    print(*(path.relative_to(ROOT) for path in written), sep="\n")
     return []
+
+
+async def bill_of_materials() -> dict[str, Any]:
+    """Return what the packages need with all extras, without the addresses of an index."""
+    wanted = ["--all-packages", "--all-extras", "--no-dev", "--format=cyclonedx1.5"]
+    with temporary_folder() as name:
+        file = Path(name) / "sbom.json"
+        await run([*find_uv(), "export", "--quiet", *wanted, f"--output-file={file}"], ROOT)
+        bill = json.loads(file.read_text("utf-8"))
+    for component in bill["components"]:
+        component.pop("externalReferences", None)
+    return bill
+
+
+def provenance(hashes: Mapping[str, str]) -> dict[str, Any]:
+    """Return the statement about archives with these SHA-256 hashes by name."""
+    source = read_toml(ROOT / "pyproject.toml")["project"]["urls"]["Source"]
+    commit, changes = (
+        subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+        for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+    )
+    sources = [{"uri": f"git+{source}", "digest": {"gitCommit": commit}}] if commit and not changes else []
+    script = f"{source}/blob/main/scripts/release.py"
+    return {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in hashes.items()],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": script,
+                "externalParameters": {"command": "python3 scripts/release.py build"},
+                "resolvedDependencies": sources,
+            },
+            "runDetails": {"builder": {"id": script}},
+        },
+    }
 
 
 def from_elsewhere(installed: Iterable[Path]) -> list[str]:

@@ -1,6 +1,8 @@
 """scripts/release.py and scripts/check_alone.py, as far as they are pure, and scripts/commands.py."""
 
 import asyncio
+import shutil
+import subprocess
 import tarfile
 import time
 import zipfile
@@ -11,6 +13,7 @@ from pathlib import Path, PurePath
 import psutil
 import pytest
 
+import release
 from check_alone import check_import, import_packages, strangers, undeclared
 from commands import CheckError, run
 from pin import select_pins
@@ -145,6 +148,25 @@ def test_a_release_has_the_addresses_and_authors_of_the_workspace(tmp_path: Path
         project = read_toml(path)["project"]
         assert project["authors"] == root["authors"]
         assert project["urls"].items() > root["urls"].items()
+
+
+def test_a_provenance_names_the_archives_and_the_commit_if_nothing_else_went_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("pyproject.toml", ".gitignore"):
+        shutil.copy(ROOT / name, tmp_path)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=n@localhost"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "All."]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    statement = release.provenance({"a.whl": "00"})
+    assert statement["subject"] == [{"name": "a.whl", "digest": {"sha256": "00"}}]
+    [source] = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    assert source["digest"] == {"gitCommit": head}
+    (tmp_path / "pyproject.toml").write_text("[project.urls]\nSource = 'https://example.com'\n", encoding="utf-8")
+    changed = release.provenance({})["predicate"]["buildDefinition"]
+    assert changed["resolvedDependencies"] == []
 
 
 def test_the_tested_cli_is_the_pinned_cli() -> None:

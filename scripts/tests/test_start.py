@@ -53,6 +53,7 @@ def test_a_command_starts_in_the_workspace(name: str) -> None:
     [
         ["check_durable.py", "--collect"],
         ["check_pydantic_ai_tools.py"],
+        ["rehearse_release.py"],
         ["compat_matrix.py", "0.2.186"],
         ["check_clients.py", "curl"],
     ],
