@@ -1,7 +1,9 @@
-"""Notices changes in private SDK parts that `process/cli_process.py` and others use. SES-78."""
+"""Notices changes in the private parts of the SDK that `sdk.py` touches. SES-78."""
 
 import inspect
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import claude_agent_sdk
@@ -16,6 +18,7 @@ from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITra
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
+import cc_session
 from cc_session import Session
 from cc_session.process.cli_process import CLIProcess
 from cc_session.process.connection import translated
@@ -23,6 +26,14 @@ from cc_session.process.transport import QUESTIONS
 from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 from .conftest import FakeCLI
+
+
+def test_one_module_alone_touches_private_parts_of_the_sdk() -> None:
+    folder = Path(cc_session.__file__).parent
+    users = [
+        path for path in folder.rglob("*.py") if re.search(r"claude_agent_sdk\._|\._query\b", path.read_text("utf-8"))
+    ]
+    assert users == [folder / "sdk.py"]
 
 
 async def nothing() -> AsyncIterator[dict[str, Any]]:
@@ -72,7 +83,7 @@ def test_the_transport_the_client_and_the_options_have_the_expected_parts() -> N
 
 
 def test_the_parser_s_error_is_in_its_private_module() -> None:
-    """As soon as the SDK exports it, `errors.py` can take it from there."""
+    """As soon as the SDK exports it, `sdk.py` can take it from there."""
     assert issubclass(SDKMessageParseError, claude_agent_sdk.ClaudeSDKError)
     assert not hasattr(claude_agent_sdk, "MessageParseError")
 
@@ -112,7 +123,7 @@ def test_an_error_without_text_is_reported_by_the_name_of_its_cause() -> None:
 
 
 async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:
-    """`mcp/control.py` relies on it: entries get each message, and are closed with the client."""
+    """So `mcp_bridges()` gives the table: entries get each message, and are closed with the client."""
     assert "self._sdk_mcp_bridges.get(server_name)" in inspect.getsource(query)
     assert "for bridge in self._sdk_mcp_bridges.values():" in inspect.getsource(query)
     assert [*inspect.signature(SdkMcpBridge).parameters] == ["name", "server"]
@@ -122,7 +133,7 @@ async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> N
 
 
 async def test_the_client_calls_a_hook_by_its_id_in_a_public_table(own_session: Session) -> None:
-    """So `process/connection.py` adds the hook that answers questions."""
+    """So `add_hook()` adds the hook that answers questions."""
     sdk_client = own_session._core.connection.client  # pyright: ignore[reportPrivateUsage]
     sdk_query = sdk_client._query  # pyright: ignore[reportPrivateUsage]
     assert sdk_query is not None
@@ -132,7 +143,7 @@ async def test_the_client_calls_a_hook_by_its_id_in_a_public_table(own_session: 
 
 
 def test_a_server_of_the_mcp_package_has_a_low_level_one() -> None:
-    """For `mcp/servers.py`; the SDK accepts no other."""
+    """For `low_level_server()`; the SDK accepts no other."""
     assert isinstance(MCPServer("x")._lowlevel_server, Server)  # pyright: ignore[reportPrivateUsage]
 
 

@@ -1,8 +1,7 @@
 """Errors that sessions and pools raise. A failed turn's error is in `session/turn.py`.
 
 Where cc-types and claude-agent-sdk both have a class for an error, the raised error is an instance of both: code
-written for either catches it. The names here are those in cc-types. `MessageParseError` comes from a private module of
-the SDK; `tests/test_sdk_internals.py` notices when it moves.
+written for either catches it. The names here are those in cc-types.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +9,12 @@ from typing import Literal
 
 import claude_agent_sdk as sdk
 from claude_agent_sdk import Message
-from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 from typing_extensions import override
 
 import cc_types
 from cc_types import ClaudeCodeError, JsonValue
+
+from .sdk import MessageParseError as SDKMessageParseError
 
 # By the CLI's names for the causes. The administrator's settings are the cause of those that are not here.
 _START_ADVICE = {

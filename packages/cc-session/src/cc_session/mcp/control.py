@@ -3,8 +3,7 @@
 Servers are sent by a control request and not on the command line: so their secrets are in no file and visible to no
 other user, the CLI answers with errors, and the whole set can be replaced. Runs on the background loop.
 
-The SDK's client adds in-process servers from the options when it connects, and has no method for more. Its table, and
-the class of the entries, are private; `tests/test_sdk_internals.py` fails when they change.
+The SDK's client adds in-process servers from the options when it connects, and has no method for more (`sdk.py`).
 """
 
 import asyncio
@@ -13,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import McpServerStatus
-from claude_agent_sdk._internal.sdk_mcp_bridge import SdkMcpBridge
 from mcp.server.lowlevel import Server
 from typing_extensions import override
 
@@ -21,6 +19,7 @@ from cc_types import ControlRequestError, JsonValue
 
 from ..background import await_on
 from ..errors import McpServerFailedError
+from ..sdk import SdkMcpBridge, mcp_bridges
 from .names import mcp_name, server_rule
 from .servers import WireServers
 from .tool_texts import ToolTexts, kept_texts
@@ -136,8 +135,7 @@ class McpControl:
     @property
     def _bridges(self) -> dict[str, SdkMcpBridge]:
         """The client's in-process servers, to which it forwards the CLI's messages."""
-        query = self._connection.client._query  # pyright: ignore[reportPrivateUsage]
-        return query._sdk_mcp_bridges if query is not None else {}  # pyright: ignore[reportPrivateUsage]
+        return mcp_bridges(self._connection.client)
 
     async def _send(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
         # The answer's failures are in the status as well.

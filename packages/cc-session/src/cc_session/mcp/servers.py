@@ -17,6 +17,7 @@ from cc_types import JsonValue
 
 from ..identity import value_class
 from ..process.login import without_login
+from ..sdk import low_level_server
 from .names import check_server_name
 
 InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
@@ -142,8 +143,7 @@ def _wire(name: str, server: object) -> tuple[dict[str, JsonValue], Server[Any] 
     if isinstance(server, (StdioServer, SSEServer, HTTPServer)):
         return server.to_wire(), None
     if isinstance(server, MCPServer):
-        # There is no public way to run it over our streams.
-        server = cast("MCPServer[Any]", server)._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+        server = low_level_server(cast("MCPServer[Any]", server))
     if isinstance(server, Server):
         return {"type": "sdk", "name": name}, cast("Server[Any]", server)
     kind = type(server).__name__

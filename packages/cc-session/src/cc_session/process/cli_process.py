@@ -1,8 +1,7 @@
 """The CLI process: spawned by the SDK, read, watched, measured and ended by us.
 
-The only module that uses the SDK's private subprocess transport. No public API starts the CLI with the options on the
-command line and also gives the process id, the exit code and a way to end the process at once.
-`tests/test_sdk_internals.py` fails when the SDK code used here changes.
+It extends the SDK's subprocess transport (`sdk.py`): no public API starts the CLI with the options on the command line
+and also gives the process id, the exit code and a way to end the process at once.
 """
 
 import json
@@ -24,12 +23,12 @@ import psutil
 from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from claude_agent_sdk import ClaudeAgentOptions
-from claude_agent_sdk._internal.transport import subprocess_cli
 from pydantic_core import from_json
 from typing_extensions import override
 
 from ..background import in_forked_child
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError, StartFailedError
+from ..sdk import SubprocessCLITransport, forget_children
 from .cli_path import check_paths, cli_advice
 from .login import wait_for_renewal
 from .private_folder import PrivateFolder
@@ -116,7 +115,7 @@ def memory_of(pids: Iterable[int]) -> dict[int, Memory]:
     return memories
 
 
-class CLIProcess(subprocess_cli.SubprocessCLITransport):
+class CLIProcess(SubprocessCLITransport):
     """A Claude Code CLI on stdin and stdout.
 
     Unlike the SDK's transport, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit
@@ -352,4 +351,4 @@ async def _no_prompt() -> AsyncIterator[dict[str, Any]]:
 
 
 # The SDK ends all processes in this set at exit.
-in_forked_child(subprocess_cli._ACTIVE_CHILDREN.clear)  # pyright: ignore[reportPrivateUsage]
+in_forked_child(forget_children)

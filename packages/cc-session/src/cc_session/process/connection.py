@@ -6,44 +6,27 @@ SDK's errors become ours.
 
 import asyncio
 import logging
-import math
-import os
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
-from urllib.parse import urlsplit
 
 import claude_agent_sdk as sdk
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookCallback, Message, ResultMessage, Transport
-from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
 from ..background import at_exit, in_forked_child, time_limit
 from ..errors import CLIConnectionError, CLIJSONDecodeError, CLINotFoundError, MessageParseError, ProcessExitedError
 from ..limits import Timeouts
-from .address import api_address, api_url
+from ..sdk import MessageParseError as SDKMessageParseError
+from ..sdk import add_hook
 from .cli_process import CLIProcess, Phase
-from .login import CLOUD_VARIABLES
+from .network import fail_without_network
 from .transport import QUESTIONS, ControlTransport, ignore_outcome
 
 logger = logging.getLogger(__name__)
-
-# A starting CLI fetches an organization's settings and limits from Anthropic's API, and without a network repeats that
-# for 18 s (`--debug-file` shows it). No documented variable disables these fetches alone, and they carry the
-# organization's rules: so a slow start is checked and given up. The check sends nothing, so it costs nothing. Measured
-# on CLI 2.1.329.
-# A start takes 0.4 s, and a few seconds on a busy machine.
-_SLOW_START_SECONDS = 3.0
-_CONNECT_SECONDS = 1.5
-# A client repeats a failed request within so long; then the check comes first.
-_RETRY_SECONDS = 10.0
-
-# Monotonic times, by URL.
-_failures: dict[str, float] = {}
 
 # Start of the SDK's message that names the requested path.
 _NOT_FOUND_AT = "Claude Code not found at: "
@@ -128,9 +111,7 @@ class CLIConnection:
 
     def answer_questions(self, answer: HookCallback) -> None:
         """Answer the CLI's questions to the user, which `transport` turns into calls of this hook."""
-        query = self.client._query  # pyright: ignore[reportPrivateUsage]
-        if query is not None:
-            query.hook_callbacks[QUESTIONS] = answer
+        add_hook(self.client, QUESTIONS, answer)
 
     async def write(self, line: str) -> None:
         """Write a line; failure ends the connection."""
@@ -179,7 +160,7 @@ class CLIConnection:
         # The transport does not tell the SDK why it has ended; the SDK would wait for an answer.
         failures: list[asyncio.Task[None]] = [asyncio.ensure_future(self.transport.ended())]
         if self.process is not None:
-            failures.append(asyncio.ensure_future(_fail_without_network(self._env)))
+            failures.append(asyncio.ensure_future(fail_without_network(self._env)))
         seconds = self.timeouts.connect
         try:
             async with time_limit(seconds, partial(ControlTimeoutError, subtype="initialize", seconds=seconds)):
@@ -267,41 +248,6 @@ async def _finished(task: asyncio.Task[None], seconds: float) -> bool:
     # Not `asyncio.timeout()`, which waits for a task that ignores a cancel.
     await asyncio.wait({task}, timeout=seconds)
     return task.done() or not task.cancel()
-
-
-async def unreachable(env: Mapping[str, str]) -> str | None:
-    """Return why a CLI with `env`, on top of this process's environment, cannot reach the API or a proxy.
-
-    None if the host takes a connection, or if `api_url()` does not know it.
-    """
-    if not (url := api_url(env)):
-        return None
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or (80 if parts.scheme == "http" else 443)
-    except ValueError:
-        host, port = None, 0
-    if host is None:
-        return f"{api_address(env)} is not a URL with a scheme and a host"
-    try:
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(host, port)
-    except OSError as error:
-        return f"{api_address(env)} cannot be reached: {str(error) or f'no answer within {_CONNECT_SECONDS:g} s'}"
-    writer.close()
-    return None
-
-
-async def _fail_without_network(env: Mapping[str, str]) -> None:
-    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation."""
-    values, url = {**os.environ, **env}, api_url(env)
-    if not any(values.get(name) for name in ("ANTHROPIC_BASE_URL", *CLOUD_VARIABLES)):
-        is_retry = time.monotonic() - _failures.get(url, -math.inf) < _RETRY_SECONDS
-        await asyncio.sleep(0 if is_retry else _SLOW_START_SECONDS)
-        if reason := await unreachable(env):
-            _failures[url] = time.monotonic()
-            raise CLIConnectionError(reason=reason, advice="Check the network and the proxy, then try again.")
-    await asyncio.Event().wait()
 
 
 @contextmanager
