@@ -167,7 +167,7 @@ def test_a_question_that_nobody_could_answer_is_an_error_at_once() -> None:
     questions = Questions(lambda _question: None)
     with pytest.raises(ValueError, match=r"nobody could answer the tool 'AskUserQuestion': set questions="):
         claude_code(tools=["AskUserQuestion"])
-    with pytest.raises(ValueError, match="questions, cwd and max_turns need tools"):
+    with pytest.raises(ValueError, match="questions, cwd, max_turns and sandbox need tools"):
         claude_code(questions=questions)
     with pytest.raises(ValueError, match="would wait for an approval, too"):
         claude_code(tools=["AskUserQuestion"], policy=Policy(default="ask"), approvals=True, questions=questions)

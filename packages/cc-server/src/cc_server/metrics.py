@@ -31,10 +31,14 @@ _WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 30
 _PATHS = {
     "/v1/messages": "messages",
     "/v1/messages/count_tokens": "count_tokens",
+    "/v1/chat/completions": "chat_completions",
+    "/v1/responses": "responses",
     "/v1/limits": "limits",
     "/v1/usage": "usage",
     "/metrics": "metrics",
 }
+# Paths that are answered with a message.
+_MESSAGES = frozenset({"messages", "chat_completions", "responses"})
 _ERRORS = BY_TYPE.keys() | {"client_left"}
 
 
@@ -69,7 +73,7 @@ class Metrics(Collector):
         if record.error is not None:
             kind = record.error if record.error in _ERRORS else "other"
             self._errors.labels(record.client, kind).inc()
-        elif path == "messages":
+        elif path in _MESSAGES:
             self._duration.observe(record.seconds)
         if record.first_event_seconds is not None:
             self._first_event.observe(record.first_event_seconds)
