@@ -142,7 +142,7 @@ async def test_an_answer_that_its_client_leaves_is_counted(
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as stored:
 
         def tokens() -> int:
-            return sum(row[0] for row in stored.execute("SELECT tokens FROM usage"))
+            return sum(row[0] for row in stored.execute("SELECT tokens FROM usage_by_model"))
 
         async with served.http(token="alice") as http:
             async with http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
@@ -186,7 +186,7 @@ async def test_leaving_before_the_first_event_is_not_free(
     may_answer.set()
     await several.settled()
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as stored:
-        rows = "SELECT client, requests, tokens FROM usage"
+        rows = "SELECT client, requests, tokens FROM usage_by_model"
         await eventually(lambda: [row[1] for row in stored.execute(rows)] == [leavers])
         [(client, _, tokens)] = stored.execute(rows)
         assert client == "alice" and leavers * 60 <= tokens < leavers * 20_000
@@ -255,10 +255,13 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
         assert "cannot count the usage of its clients: database is locked" in refused.json()["error"]["message"]
         other.execute("COMMIT")
         # Without another request.
-        await eventually(lambda: len(other.execute("SELECT * FROM usage").fetchall()) == 1)
+        await eventually(lambda: len(other.execute("SELECT * FROM usage_by_model").fetchall()) == 1)
         assert (await served.post(token="alice")).status_code == 200
-        await eventually(lambda: len(other.execute("SELECT * FROM usage").fetchall()) == 2)
-        assert {row[1:4] for row in other.execute("SELECT * FROM usage")} == {("alice", 1, TOKENS), ("bob", 1, TOKENS)}
+        await eventually(lambda: len(other.execute("SELECT * FROM usage_by_model").fetchall()) == 2)
+        assert set(other.execute("SELECT client, requests, tokens FROM usage_by_model")) == {
+            ("alice", 1, TOKENS),
+            ("bob", 1, TOKENS),
+        }
 
 
 @pytest.mark.deaths
@@ -295,7 +298,9 @@ async def test_a_locked_database_delays_only_those_with_a_budget(
             may_go_on.set()
             assert (await running).text.endswith('{"type":"message_stop"}\n\n')
         other.execute("COMMIT")
-        await eventually(lambda: [*other.execute("SELECT client, requests, tokens FROM usage")] == [("bob", 3, 330)])
+        await eventually(
+            lambda: [*other.execute("SELECT client, requests, tokens FROM usage_by_model")] == [("bob", 3, 330)]
+        )
     assert (await served.post(token="alice")).status_code == 200
 
 

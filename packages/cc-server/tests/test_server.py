@@ -112,7 +112,12 @@ async def test_whether_it_is_up_can_be_seen_without_the_token(served: Served, cl
 
 async def test_an_unknown_path_is_not_found_in_the_apis_form(served: Served, client: Client) -> None:
     async with served.http() as http:
-        for method, path in (("POST", "/v1/else"), ("GET", "/"), ("POST", "/v1/messages/"), ("GET", "/v1/%2e%2e/x")):
+        for method, path in (
+            ("POST", "/v1/else"),
+            ("GET", "/index.html"),
+            ("POST", "/v1/messages/"),
+            ("GET", "/v1/%2e%2e/x"),
+        ):
             assert error_of(await http.request(method, path)) == (404, "not_found_error")
     assert not client.starts
 

@@ -35,7 +35,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def requests(database: sqlite3.Connection) -> int:
-    return sum(row[0] for row in database.execute("SELECT requests FROM usage"))
+    return sum(row[0] for row in database.execute("SELECT requests FROM usage_by_model"))
 
 
 async def test_usage_counts_as_written_when_it_is_in_the_database(path: Path, database: sqlite3.Connection) -> None:
@@ -110,6 +110,8 @@ async def test_an_answer_that_the_end_of_the_server_breaks_off_is_counted(
         response = await http.send(request, stream=True)
     await slow_client.settled()
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as database:
-        await eventually(lambda: 60 + 20 < database.execute("SELECT sum(tokens) FROM usage").fetchone()[0] < 1000)
+        await eventually(
+            lambda: 60 + 20 < database.execute("SELECT sum(tokens) FROM usage_by_model").fetchone()[0] < 1000
+        )
     await response.aclose()
     await http.aclose()

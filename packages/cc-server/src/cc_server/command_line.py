@@ -193,8 +193,9 @@ def _is_loopback(host: str) -> bool:
 
 def _announce(listener: socket.socket, generated: str | None) -> None:
     host, port = listener.getsockname()[:2]
-    lines = [f"export ANTHROPIC_BASE_URL=http://{f'[{host}]' if ':' in host else host}:{port}"]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    lines = [f"export ANTHROPIC_BASE_URL={address}"]
     if generated is not None:
-        lines.append(f"export ANTHROPIC_API_KEY={generated}")
+        lines += [f"export ANTHROPIC_API_KEY={generated}", f"# What the server does: {address}/#{generated}"]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()

@@ -37,6 +37,7 @@ from .admission import Admission
 from .clients import Client, LoginTransports
 from .connections import trust_connection
 from .request_record import RequestRecord
+from .status import ServerStatus, page_response
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +61,18 @@ _PING = sse({"type": "ping"})
 # Answers to health checks, which need no token.
 _HEALTHY = JSONResponse({"status": "ok"})
 _READINESS = frozenset({("GET", "/readyz"), ("HEAD", "/readyz")})
-_OPEN = {("GET", "/healthz"): _HEALTHY, ("HEAD", "/healthz"): _HEALTHY, ("HEAD", "/"): Response()}
+_OPEN = {
+    ("GET", "/"): page_response(), ("HEAD", "/"): Response(),
+    ("GET", "/healthz"): _HEALTHY, ("HEAD", "/healthz"): _HEALTHY,
+}  # fmt: skip
 
 # The server's own paths; the transport has the others.
-_METHODS = {"/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET", "/v1/usage": "GET"}
+_METHODS = {
+    "/": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET", "/v1/status": "GET",
+    "/v1/usage": "GET",
+}  # fmt: skip
+# Paths for tokens with access to figures.
+_FIGURES = frozenset({("GET", "/metrics"), ("GET", "/v1/status")})
 
 
 class Gate:
@@ -74,6 +83,7 @@ class Gate:
     ) -> None:
         self._transports, self._admission = transports, admission
         self._max_body_bytes, self._ping_seconds = max_body_bytes, ping_seconds
+        self._status = ServerStatus(transports.own, admission)
         self._metrics = None
         if find_spec("prometheus_client") is not None:
             from .metrics import Metrics
@@ -89,6 +99,7 @@ class Gate:
             return
         request = _Request(scope, receive, self._max_body_bytes)
         record = RequestRecord(scope, send, is_openai=openai.speaks(*place, request.headers))
+        self._status.begin(record)
         try:
             await self._serve(request, record)
         except ClientDisconnect:
@@ -107,6 +118,7 @@ class Gate:
             await self._send(response, record, is_openai=record.is_openai)
         finally:
             record.log()
+            self._status.end(record)
             if self._metrics is not None:
                 self._metrics.count_request(record)
 
@@ -117,7 +129,7 @@ class Gate:
         record.client = client.name
         trust_connection(request.scope)
         method, path = record.method, record.path
-        self._admission.check_access(client, to_metrics=(method, path) == ("GET", "/metrics"))
+        self._admission.check_access(client, to_metrics=(method, path) in _FIGURES)
         if allowed := _METHODS.get(path):
             if method != "GET":
                 raise MethodNotAllowedError(method, path, allowed)
@@ -128,6 +140,8 @@ class Gate:
                 accept = request.headers.get("accept", "")
                 content, content_type = self._metrics.write(accept, await self._admission.usage())
                 response = Response(content, headers={"content-type": content_type})
+            elif path == "/v1/status":
+                response = await self._status.response(request.headers.get("accept", ""))
             else:
                 response = JSONResponse(await self._admission.usage_report(client))
             await response(request.scope, request.receive, record)
@@ -160,7 +174,7 @@ class Gate:
         def count(message: Mapping[str, JsonValue]) -> None:
             if (usage := record.count(message)) is None:
                 return
-            ledger.add(client.name, usage.total)
+            ledger.add(client.name, usage.total, str(message.get("model", "")))
             if self._metrics is not None:
                 self._metrics.count_usage(client.name, usage)
             with suppress(RuntimeError):  # the server has ended
@@ -174,6 +188,7 @@ class Gate:
             await record(message)
 
         with request_context(on_usage=count) as context:
+            record.context = context
 
             async def leaving() -> None:
                 while (await receive())["type"] != "http.disconnect":

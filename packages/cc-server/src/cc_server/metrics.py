@@ -35,6 +35,7 @@ _PATHS = {
     "/v1/responses": "responses",
     "/v1/limits": "limits",
     "/v1/usage": "usage",
+    "/v1/status": "status",
     "/metrics": "metrics",
 }
 # Paths that are answered with a message.

@@ -25,7 +25,7 @@ from cc_types import JsonValue
 from .usage import Usage
 
 if TYPE_CHECKING:
-    from cc_messages import RequestReport
+    from cc_messages import RequestContext, RequestReport
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class RequestRecord:
         self.report: RequestReport | None = None
         self.model = ""
         """The model that the request names, if the body was parsed."""
+        self.context: RequestContext | None = None
+        """The facts that the transport tells about the request; None before it has it."""
         self.usage = Usage()
         self.response: Mapping[str, JsonValue] = {}
         """The API's last message that had counts, without content."""

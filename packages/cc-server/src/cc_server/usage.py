@@ -20,13 +20,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from cc_convert.internals import open_private
 
 from .clients import check_private
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 RETRY_SECONDS = 1.0
 """The time after which a failed write is tried again."""
@@ -38,16 +42,22 @@ _READ_SECONDS = 3.0
 _MOST_TOKENS = 2**53
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS usage (
-    day TEXT NOT NULL, client TEXT NOT NULL, requests INTEGER NOT NULL, tokens INTEGER NOT NULL, dollars REAL NOT NULL,
-    PRIMARY KEY (day, client)
+CREATE TABLE IF NOT EXISTS usage_by_model (
+    day TEXT NOT NULL, client TEXT NOT NULL, model TEXT NOT NULL,
+    requests INTEGER NOT NULL, tokens INTEGER NOT NULL, dollars REAL NOT NULL,
+    PRIMARY KEY (day, client, model)
 ) WITHOUT ROWID
 """
 _ADD = """
-INSERT INTO usage VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+INSERT INTO usage_by_model VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
 SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens, dollars = dollars + excluded.dollars
 """
-_READ = "SELECT requests, tokens, dollars FROM usage WHERE day = ? AND client = ?"
+_READ = """
+SELECT coalesce(sum(requests), 0), coalesce(sum(tokens), 0), coalesce(sum(dollars), 0.0) FROM usage_by_model
+WHERE day = ? AND client = ?
+"""
+_READ_ALL = "SELECT day, client, model, requests, tokens, dollars FROM usage_by_model WHERE day >= ?"
+_WEEK = timedelta(days=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class UsageStore:
 
     def __init__(self, path: Path | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path, self._now = path, now
-        self._unwritten: list[tuple[str, str, UsageTotal]] = []
+        self._unwritten: list[tuple[str, str, str, UsageTotal]] = []
         try:
             if path is not None:
                 _make_private(path)
@@ -119,11 +129,11 @@ class UsageStore:
         """True if there are amounts that are not in the database yet."""
         return bool(self._unwritten)
 
-    def add(self, client: str, amount: UsageTotal) -> None:
-        """Add an amount to a client's usage. May be called in any thread; makes no I/O."""
+    def add(self, client: str, amount: UsageTotal, model: str = "") -> None:
+        """Add an amount to a client's usage of a model. May be called in any thread; makes no I/O."""
         # A larger number cannot be written, and would keep all clients' amounts from being written.
         amount = replace(amount, tokens=max(-_MOST_TOKENS, min(amount.tokens, _MOST_TOKENS)))
-        self._unwritten.append((self._day(), client, amount))
+        self._unwritten.append((self._day(), client, model, amount))
 
     def flush(self) -> None:
         """Write the added amounts."""
@@ -131,7 +141,7 @@ class UsageStore:
             return
         self._check_file()
         with self._database:
-            rows = ((day, client, total.requests, total.tokens, total.dollars) for day, client, total in amounts)
+            rows = ((*place, total.requests, total.tokens, total.dollars) for *place, total in amounts)
             self._database.executemany(_ADD, rows)
         del self._unwritten[: len(amounts)]  # others may have been added at the end
 
@@ -139,8 +149,21 @@ class UsageStore:
         """Return a client's usage in this UTC day, with all added amounts."""
         self._check_file()
         key = (self._day(), client)
-        total = UsageTotal(*(self._database.execute(_READ, key).fetchone() or ()))
-        return sum((amount for *place, amount in [*self._unwritten] if (*place,) == key), total)
+        total = UsageTotal(*self._database.execute(_READ, key).fetchone())
+        return sum((amount for day, name, _, amount in [*self._unwritten] if (day, name) == key), total)
+
+    def by_model(self) -> list[tuple[str, str, UsageTotal, UsageTotal]]:
+        """Return client, model, usage today and usage in the last seven UTC days, the largest first."""
+        self._check_file()
+        first, today = (self._now().date() - _WEEK).isoformat(), self._day()
+        stored = self._database.execute(_READ_ALL, (first,)).fetchall()
+        rows = [(day, client, model, UsageTotal(*counts)) for day, client, model, *counts in stored]
+        totals: dict[tuple[str, str], tuple[UsageTotal, UsageTotal]] = {}
+        for day, client, model, amount in [*rows, *self._unwritten]:
+            of_today, of_week = totals.get((client, model), (UsageTotal(), UsageTotal()))
+            totals[client, model] = (of_today + amount if day == today else of_today, of_week + amount)
+        lines = [(*place, *amounts) for place, amounts in totals.items()]
+        return sorted(lines, key=lambda line: -line[3].tokens)
 
     def day_end(self) -> datetime:
         """Return the end of this UTC day, when budgets begin anew."""
@@ -177,12 +200,12 @@ class UsageLedger:
         self._error = ""
         self._is_closed = False
 
-    def add(self, client: str, amount: UsageTotal) -> None:
+    def add(self, client: str, amount: UsageTotal, model: str = "") -> None:
         """Add an amount to a client's usage, and begin to write it. May be called in any thread, also after `close()`.
 
         A failure is logged, and the write repeated until it succeeds.
         """
-        self.store.add(client, amount)
+        self.store.add(client, amount, model)
         if self._error:
             return
         try:
@@ -197,14 +220,21 @@ class UsageLedger:
 
     async def today(self, client: str) -> UsageTotal:
         """Return a client's usage in this UTC day, with all added amounts."""
+        return await self._read(partial(self.store.today, client))
+
+    async def by_model(self) -> list[tuple[str, str, UsageTotal, UsageTotal]]:
+        """Return the usage of all clients and models, as the store does."""
+        return await self._read(self.store.by_model)
+
+    async def _read(self, read: Callable[[], T]) -> T:
         if not (problem := self._error):
             try:
                 async with asyncio.timeout(_READ_SECONDS):
-                    total = await asyncio.wrap_future(self._thread.submit(self.store.today, client))
+                    value = await asyncio.wrap_future(self._thread.submit(read))
             except TimeoutError as error:
                 raise sqlite3.OperationalError(f"the database did not answer within {_READ_SECONDS:g} s") from error
             if not (problem := self._error):
-                return total
+                return value
         raise sqlite3.OperationalError(problem)
 
     async def close(self) -> None:
