@@ -90,7 +90,7 @@ async def test_the_figures_come_as_a_stream_that_ends(watched: Served, monkeypat
     async with watched.http(token="ann") as http:
         response = await http.get("/v1/status", headers={"accept": "text/event-stream"})
     events = [json.loads(event.removeprefix("data: ")) for event in response.text.split("\n\n")[:-1]]
-    assert len(events) == 10
+    assert len(events) == 5
     assert all("processes" in event for event in events)
 
 

@@ -29,7 +29,7 @@ from .usage import UsageTotal
 
 _SECONDS = 1.0
 # A page asks again after so many: a longer stream would keep a server that is told to stop from ending.
-_EVENTS = 10
+_EVENTS = 5
 _MOST_FAILURES = 20
 _PROCESSES = ("size", "idle", "busy", "resetting", "starting", "waiting", "starts")
 _FIRST_FAILURE = 400
