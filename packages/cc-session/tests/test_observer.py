@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cc_session.process.transport import Observer
+from cc_session.process.observer import Observer
 
 CALL: dict[str, Any] = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1"}]}}
 RESULT: dict[str, Any] = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]}}
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("cc_session.process.transport.time", clock)
+    monkeypatch.setattr("cc_session.process.observer.time", clock)
     return clock
 
 

@@ -15,8 +15,8 @@ from cc_session.pool.core import Lease, PoolCore
 from cc_session.pool.launch import Launch
 from cc_session.pool.worker import Worker
 from cc_session.process.cli_process import Memory
+from cc_session.process.observer import SideEffects
 from cc_session.process.settings import Settings, SettingValues, apply, can_take
-from cc_session.process.transport import SideEffects
 from cc_types import ControlRequestError
 
 Make = Callable[..., PoolCore]

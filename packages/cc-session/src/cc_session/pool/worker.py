@@ -19,8 +19,9 @@ from cc_types import ControlRequestError
 from ..background import caller_loop
 from ..process.cli_process import Memory
 from ..process.settings import Settings, SettingValues, can_take
-from ..session.core import LeaseTerm, SessionCore
+from ..session.core import SessionCore
 from ..session.extensions import Extensions
+from ..session.lease import LeaseTerm
 from ..session.session import Session
 from .launch import Launch, serves_once
 

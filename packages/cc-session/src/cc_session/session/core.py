@@ -6,10 +6,10 @@ a `LeaseTerm`.
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import ParamSpec, Self, TypeVar
 from uuid import uuid4
 
 import anyio.to_thread
@@ -18,7 +18,7 @@ from claude_agent_sdk.types import ConversationResetMessage
 
 from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
 
-from ..background import caller_loop, on_background, time_limit
+from ..background import caller_loop, time_limit
 from ..errors import CLIConnectionError, SessionBusyError
 from ..mcp.servers import McpServer
 from ..process.connection import CLIConnection
@@ -283,50 +283,3 @@ class SessionCore:
     def _within_control_timeout(self, subtype: str) -> AbstractAsyncContextManager[None]:
         seconds = self.timeouts.control
         return time_limit(seconds, partial(ControlTimeoutError, subtype=subtype, seconds=seconds))
-
-
-class LeaseTerm:
-    """A caller's access to a session, which all calls pass on their way to the background loop.
-
-    A caller may use a leased session after the lease by mistake, or from another thread as the lease ends. So each call
-    checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
-
-    The caller that has opened the session has no lease; its access does not end before the session.
-    """
-
-    def __init__(self, *, is_lease: bool = True) -> None:
-        self._is_lease = is_lease
-        self.is_over = False
-        """True if calls are errors: the process may serve another lease."""
-        self.calls: set[asyncio.Future[Any]] = set()
-        """Running calls in a lease."""
-
-    def finish(self) -> None:
-        """End the lease and cancel running calls."""
-        self.is_over = True
-        for call in self.calls:
-            call.cancel()
-
-    async def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await `function(*args, **kwargs)` on the background loop; raise if the lease ends or has ended."""
-        if not self._is_lease:
-            return await on_background(function, *args, **kwargs)
-        return await on_background(self._call, partial(function, *args, **kwargs))
-
-    async def _call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self.is_over:
-            raise _lease_ended()
-        call = asyncio.ensure_future(function())
-        self.calls.add(call)
-        call.add_done_callback(self.calls.discard)
-        try:
-            return await call
-        except asyncio.CancelledError:
-            caller = asyncio.current_task()
-            if not self.is_over or (caller is not None and caller.cancelling()):
-                raise
-            raise _lease_ended() from None
-
-
-def _lease_ended() -> CLIConnectionError:
-    return CLIConnectionError(reason="The lease of this session has ended", advice="Lease another session.")

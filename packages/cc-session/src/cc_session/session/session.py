@@ -20,8 +20,9 @@ from ..policy.policy import Policy
 from ..policy.questions import Questions
 from ..process.cli_process import CLIProcess
 from ..process.sealed import sealed_options
-from .core import LeaseTerm, SessionCore
+from .core import SessionCore
 from .extensions import Extensions, SessionSetup, check_mode
+from .lease import LeaseTerm
 from .sent_message import SESSION_STATES, Content, SentMessage, SessionState
 from .stream import TurnStream
 from .turn import Spent, Turn

@@ -18,7 +18,8 @@ from opentelemetry.trace import StatusCode, get_tracer
 from ..background import on_background, tell_background, time_limit
 from ..errors import TurnTimeoutError
 from ..limits import checked_seconds
-from .core import LeaseTerm, SessionCore
+from .core import SessionCore
+from .lease import LeaseTerm
 from .sent_message import SentMessage, TurnEvent, TurnState
 from .turn import Turn, turn_error
 
