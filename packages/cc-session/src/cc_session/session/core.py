@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import ParamSpec, Self, TypeVar
+from typing import Self
 from uuid import uuid4
 
 import anyio.to_thread
@@ -27,8 +27,6 @@ from .continuation import Continuation
 from .extensions import Extensions
 from .sent_message import Content, CostLedger, History, SentMessage, TurnEvent, TurnState, assistant_line
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # An interrupt in a turn's first milliseconds is lost; the CLI's answer says so. Others take about 20 ms.
 _QUEUED_SECONDS = 0.005
