@@ -27,7 +27,6 @@ from .continuation import Continuation
 from .extensions import Extensions
 from .sent_message import Content, CostLedger, History, SentMessage, TurnEvent, TurnState, assistant_line
 
-
 # An interrupt in a turn's first milliseconds is lost; the CLI's answer says so. Others take about 20 ms.
 _QUEUED_SECONDS = 0.005
 _INTERRUPT_AGAIN_SECONDS = 0.05
