@@ -3,6 +3,9 @@
 import asyncio
 import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -296,6 +299,16 @@ async def test_no_field_of_a_request_chooses_where_it_goes(client: Client, serve
     assert response.json()["choices"][0]["message"]["content"] == "From the API."
     response = await served.post({"model": MODEL, "input": "Hello.", **fields}, "/v1/responses")
     assert response.json()["output"][0]["content"][0]["text"] == "From the API."
+
+
+def test_the_library_reads_no_file_of_the_working_folder(tmp_path: Path) -> None:
+    """MSG-173: a file there could bring the server another login."""
+    (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-from-the-folder\n", encoding="utf-8")
+    program = "import os; from cc_server import openai; openai._library(); print(os.environ.get('ANTHROPIC_API_KEY'))"
+    env = {name: value for name, value in os.environ.items() if name != "ANTHROPIC_API_KEY"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout == "None\n"
 
 
 async def test_a_picture_by_its_address_is_fetched_by_nobody_here(client: Client, chatting: AsyncOpenAI) -> None:

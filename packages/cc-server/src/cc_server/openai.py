@@ -55,8 +55,9 @@ _REFUSED = ("audio", "background", "conversation", "logprobs", "previous_respons
 
 _ADDRESSES = frozenset({"file_url", "image_url", "url"})
 
-# LiteLLM's own requests: GitHub's lists of prices and headers, which are also in its package, and pictures.
-_OFFLINE = {"LITELLM_OFFLINE_MODE": "true", "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0"}
+# LiteLLM's own requests: GitHub's lists of prices and headers, which are also in its package, and pictures. And the
+# file `.env` of the working folder, which could bring a login.
+_OFFLINE = {"LITELLM_OFFLINE_MODE": "true", "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0", "LITELLM_MODE": "PRODUCTION"}
 
 # Messages' statuses that OpenAI's API does not have.
 _STATUSES = {402: 429, 529: 503}
