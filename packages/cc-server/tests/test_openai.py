@@ -37,7 +37,7 @@ TOOL: Any = {"type": "function", "name": "weather", "description": "W.", "parame
 ADDRESS = f"data:image/png;base64,{PNG}"
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 
-# The conversation at the API, for both protocols.
+# At the API, for both protocols.
 QUESTION = [text("Look."), {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]
 RESULTS = [
     {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": weather}
@@ -68,11 +68,6 @@ def answer(body: dict[str, Any]) -> dict[str, Any]:
     if "tool_result" in json.dumps(body["messages"]):
         return {"content": [THINKING, text("Sunny and rain.")], "usage": USAGE}
     return {"content": [text("I ask."), *CALLS], "usage": USAGE}
-
-
-def sent(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a request at the API without the server's own parts."""
-    return {name: value for name, value in body.items() if name not in ("metadata", "stream", "max_tokens")}
 
 
 def plain_blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -174,8 +169,7 @@ async def test_a_conversation_with_parallel_tools_by_responses(
 
     request = client.api.requests[-1]
     assert [plain_blocks(message) for message in request["messages"]] == [QUESTION, [text("I ask."), *CALLS], RESULTS]
-    assert request["system"] == [text("Be brief.")]
-    assert request["max_tokens"] == 99
+    assert (request["system"], request["max_tokens"]) == ([text("Be brief.")], 99)
 
 
 async def test_a_typed_answer_and_an_effort_reach_the_api(client: Client, chatting: AsyncOpenAI) -> None:
@@ -247,14 +241,14 @@ async def test_an_error_of_the_api_has_openais_form(
 async def test_a_stream_that_breaks_off_ends_with_the_apis_error(client: Client, chatting: AsyncOpenAI) -> None:
     """MSG-172."""
     client.answers(lambda _: "A long answer. " * 20)
-    client.api.fail_next(status=529, after_events=6, message="Too much.")
-    with pytest.raises(openai.APIError, match="Too much"):
-        async for _ in await chatting.chat.completions.create(model=MODEL, messages=HELLO, stream=True):
-            pass
-    client.api.fail_next(status=529, after_events=6, message="Too much.")
-    with pytest.raises(openai.APIError, match="Too much"):
-        async for _ in await chatting.responses.create(model=MODEL, input="Hello.", stream=True):
-            pass
+    for create, asked in (
+        (chatting.chat.completions.create, {"messages": HELLO}),
+        (chatting.responses.create, {"input": "Hello."}),
+    ):
+        client.api.fail_next(status=529, after_events=6, message="Too much.")
+        with pytest.raises(openai.APIError, match="Too much"):
+            async for _ in await cast(Any, create)(model=MODEL, stream=True, **asked):
+                pass
 
 
 @pytest.mark.parametrize(
@@ -279,12 +273,11 @@ async def test_a_request_that_messages_cannot_carry_is_refused(
     client: Client, served: Served, fields: dict[str, Any], message: str
 ) -> None:
     """MSG-173."""
-    before = len(client.api.requests)
     path = "/v1/responses" if "input" in fields else "/v1/chat/completions"
     response = await served.post({"model": MODEL, **fields}, path)
     assert response.status_code == 400
     assert message in response.json()["error"]["message"]
-    assert len(client.api.requests) == before
+    assert client.api.requests == []
 
 
 async def test_no_field_of_a_request_chooses_where_it_goes(client: Client, served: Served) -> None:
@@ -306,9 +299,8 @@ def test_the_library_reads_no_file_of_the_working_folder(tmp_path: Path) -> None
     (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-from-the-folder\n", encoding="utf-8")
     program = "import os; from cc_server import openai; openai._library(); print(os.environ.get('ANTHROPIC_API_KEY'))"
     env = {name: value for name, value in os.environ.items() if name != "ANTHROPIC_API_KEY"}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=100)
-    assert done.stdout == "None\n"
+    printed = subprocess.check_output([sys.executable, "-c", program], cwd=tmp_path, env=env, text=True, timeout=100)
+    assert printed == "None\n"
 
 
 async def test_a_picture_by_its_address_is_fetched_by_nobody_here(client: Client, chatting: AsyncOpenAI) -> None:
@@ -363,10 +355,7 @@ async def test_tokens_and_the_access_log_count_both_protocols(
             await alice.chat.completions.create(model=MODEL, messages=HELLO)
     assert (await server.post(token="alice")).status_code == 429
     lines = [line.partition(" input")[0] for line in caplog.messages if "alice" in line]
-    assert lines[:2] == [
-        f"alice POST /v1/chat/completions {MODEL} 200",
-        f"alice POST /v1/responses {MODEL} 200",
-    ]
+    assert lines[:2] == [f"alice POST {path} {MODEL} 200" for path in ("/v1/chat/completions", "/v1/responses")]
 
 
 async def test_thirty_at_once_get_their_own_answers_and_abandoned_ones_leave_nothing(
