@@ -10,7 +10,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import Policy, Session
+from cc_session import Policy, Sandbox, Session
 from cc_session.policy.sandbox import check_sandbox, sandbox_settings
 from cc_types import CLIConnectionError
 
@@ -48,19 +48,22 @@ def test_with_rules_keeps_the_sandbox_and_commands_are_allowed_in_it(tmp_path: P
     assert policy.verdict("Bash", {"command": "ls"}).behavior == "allow"
     assert policy.with_rules().sandbox == policy.sandbox
     assert Policy.workspace_write(tmp_path).verdict("Bash", {"command": "ls"}).behavior == "deny"
+    own: Any = Policy.workspace_write(tmp_path, sandbox=settings(network={})).sandbox
+    assert own == {"network": {}, "filesystem": {"allowWrite": [str(tmp_path)], "allowRead": [str(tmp_path)]}}
 
 
+@pytest.mark.parametrize("sandbox", [True, settings()], ids=["default", "empty settings"])
 @pytest.mark.parametrize(
     ("system", "message"), [("linux", "needs bwrap and socat"), ("win32", "no sandbox on Windows")]
 )
 async def test_a_session_without_a_sandbox_for_it_does_not_start(
-    options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, system: str, message: str
+    options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox, system: str, message: str
 ) -> None:
     """SES-138: whatever the CLI would do."""
     monkeypatch.setattr(sys, "platform", system)
     options = replace(options, env={**options.env, "PATH": "/nowhere"})
     with pytest.raises(CLIConnectionError, match=message):
-        await Session.open(options, policy=Policy(sandbox=True))
+        await Session.open(options, policy=Policy(sandbox=sandbox))
 
 
 def call_of_the_prompt(body: Any) -> str | list[JsonObject]:

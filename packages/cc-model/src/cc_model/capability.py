@@ -144,11 +144,11 @@ def claude_code(
     check_names("skills", skills)
     check_arguments(policy=policy, cwd=cwd, max_turns=max_turns)
     if not (tools or mcp_servers or agents or skills):
-        if any((policy, approvals, questions, cwd is not None, max_turns is not None, sandbox)):
+        if any((policy, approvals, questions, cwd is not None, max_turns is not None, sandbox is not False)):
             names = "policy, approvals, questions, cwd, max_turns and sandbox"
             raise ValueError(f"{names} need tools of Claude Code: name some with tools=…")
         return ClaudeCode(provider)
-    if sandbox:
+    if sandbox is not False:
         policy = replace(policy or Policy(), sandbox=sandbox)
     claude_code_tools = ClaudeCodeTools(
         tools=tools,

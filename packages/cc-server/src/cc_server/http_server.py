@@ -174,7 +174,7 @@ class Gate:
         def count(message: Mapping[str, JsonValue]) -> None:
             if (usage := record.count(message)) is None:
                 return
-            ledger.add(client.name, usage.total, str(message.get("model", "")))
+            ledger.add(client.name, usage.total, str(message.get("model", ""))[:100])
             if self._metrics is not None:
                 self._metrics.count_usage(client.name, usage)
             with suppress(RuntimeError):  # the server has ended

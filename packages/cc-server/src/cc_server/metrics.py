@@ -76,7 +76,7 @@ class Metrics(Collector):
             self._errors.labels(record.client, kind).inc()
         elif path in _MESSAGES:
             self._duration.observe(record.seconds)
-        if record.first_event_seconds is not None:
+        if record.first_event_seconds is not None and path in _MESSAGES:
             self._first_event.observe(record.first_event_seconds)
         if record.report is not None:
             self._wait.observe(record.report.wait_seconds)

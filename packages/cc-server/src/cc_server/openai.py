@@ -82,6 +82,7 @@ def speaks(method: str, path: str, headers: Mapping[str, str]) -> bool:
     return is_of_models and "authorization" in headers and "anthropic-version" not in headers and is_installed()
 
 
+@cache
 def is_installed() -> bool:
     """Return true if the extra `openai` is installed."""
     return find_spec("litellm") is not None
@@ -184,7 +185,10 @@ class Exchange:
                 model=model, **body, client=library.client, api_base="http://claude/v1/messages", api_key="-",
                 num_retries=0, max_retries=0, timeout=_SECONDS,
             )  # fmt: skip
-        except Exception as error:
+        except BaseException as error:  # also a cancel, while LiteLLM reads the response
+            await self.aclose()
+            if not isinstance(error, Exception):
+                raise
             return self._failed(error)
         if body.get("stream"):
             return httpx2.Response(200, headers=_EVENT_STREAM, stream=_Stream(self, result))

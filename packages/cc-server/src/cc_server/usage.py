@@ -196,7 +196,7 @@ class UsageLedger:
 
     def __init__(self, store: UsageStore) -> None:
         self.store = store
-        self._thread = ThreadPoolExecutor(1, "cc-messages-usage")
+        self._thread = ThreadPoolExecutor(1, "cc-server-usage")
         self._error = ""
         self._is_closed = False
 

@@ -243,12 +243,14 @@ class Policy:
         if not folder.is_dir():
             raise NotADirectoryError(f"{path} is not a folder")
         writing = [Rule(tool, "allow", when=_may_write(folder, field)) for tool, field in _WRITING.items()]
-        shell = shell or ("allow" if sandbox else "deny")
-        reason = "A shell command can write anywhere." if shell == "ask" and not sandbox else None
+        is_open = sandbox is False
+        shell = shell or ("deny" if is_open else "allow")
+        reason = "A shell command can write anywhere." if shell == "ask" and is_open else None
         rules = [*cls.read_only().rules, *writing, Rule(_SHELLS, shell, reason=reason)]
-        if sandbox is True:
-            folders = {"allowWrite": [str(folder)], "allowRead": [str(folder)]}
-            sandbox = cast("SandboxSettings", {"filesystem": {"denyRead": [str(Path.home())], **folders}})
+        if not is_open:
+            given = cast("Mapping[str, Any]", {} if sandbox is True else sandbox)
+            files = {"allowWrite": [str(folder)], "allowRead": [str(folder)], **given.get("filesystem", {})}
+            sandbox = cast("SandboxSettings", {**given, "filesystem": files})
         return cls(rules, default="deny", ask=ask, timeout=timeout, sandbox=sandbox)
 
     def with_rules(self, *rules: Rule) -> "Policy":

@@ -144,7 +144,7 @@ class Extensions:
         gate = None
         if policy is not None or self.desk.can_answer:
             gate = PolicyGate(policy or Policy(), options.can_use_tool, self.callback_runner, self.timeouts, self.desk)
-        if policy is not None and policy.sandbox:
+        if policy is not None and policy.sandbox is not False:
             check_sandbox({**os.environ, **options.env}.get("PATH", os.defpath))
             asked = SandboxSettings() if policy.sandbox is True else policy.sandbox
             options = replace(options, sandbox=sandbox_settings(asked, options.cwd))
