@@ -241,7 +241,7 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """MSG-104: clients without a budget continue, and their usage is stored later."""
-    monkeypatch.setattr("cc_server.usage._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_server.usage_database._LOCK_SECONDS", 0.01)
     monkeypatch.setattr("cc_server.usage.RETRY_SECONDS", 0.01)
     client.answers(priced)
     served = serve(client, clients=clients(alice="tokens_per_day = 1_000", bob=""))
@@ -273,7 +273,7 @@ async def test_a_locked_database_delays_only_those_with_a_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """MSG-104: health, figures, other clients and streams in progress continue, while SQLite waits for the lock."""
-    monkeypatch.setattr("cc_server.usage._LOCK_SECONDS", 40)
+    monkeypatch.setattr("cc_server.usage_database._LOCK_SECONDS", 40)
     monkeypatch.setattr("cc_server.usage._READ_SECONDS", 0.1)
     may_go_on = threading.Event()
 

@@ -172,7 +172,10 @@ def test_a_subscription_serves_its_owner_alone(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
-    [({"token": "t"}, "either a token or a file"), ({"clients": None, "usage_file": "u"}, "give one with usage_file")],
+    [
+        ({"token": "t"}, "either a token or a file"),
+        ({"clients": None, "usage_store": "u"}, "give one with usage_s"),
+    ],
 )
 def test_options_that_exclude_each_other_are_refused(path: Path, options: dict[str, Any], complaint: str) -> None:
     arguments: dict[str, Any] = {"clients": path, **options}

@@ -213,7 +213,7 @@ def test_clients_that_cannot_be_served_are_refused_at_the_start(
     for arguments, complaint in (
         (options, "the login is a subscription, which serves its owner alone"),
         ([*options, "--token-file", path], "either --token-file or --clients"),
-        ([*options, "--usage-file", path / "u"], "the login is a subscription"),
+        ([*options, "--usage-store", path / "u"], "the login is a subscription"),
         (["--clients", path.with_name("none")], "No such file"),
     ):
         code, output, errors = serve(*arguments)
@@ -299,7 +299,7 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
         "CC_SERVER_TOKEN",
         "--token-file",
         "--clients",
-        "--usage-file",
+        "--usage-store",
         "--port",
         "Ctrl-C",
     ):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cc_server.usage import UsageLedger, UsageStore, UsageTotal
+from cc_server.usage_database import UsageError, open_database
 from warm_clients.api_data import BODY, MESSAGES
 from warm_clients.client import Client
 from warm_clients.waiting import eventually
@@ -40,7 +41,7 @@ def requests(database: sqlite3.Connection) -> int:
 
 async def test_usage_counts_as_written_when_it_is_in_the_database(path: Path, database: sqlite3.Connection) -> None:
     """MSG-103. Not when the write has begun."""
-    ledger = UsageLedger(UsageStore(path))
+    ledger = UsageLedger(UsageStore(open_database(path)))
     database.execute("BEGIN EXCLUSIVE")
     ledger.add("alice", ONE)
     waiting = asyncio.ensure_future(ledger.written())
@@ -57,15 +58,15 @@ async def test_a_failed_write_is_repeated_until_the_ledger_is_closed(
     path: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-104. Amounts that come meanwhile are written, too, and no timer stays."""
-    monkeypatch.setattr("cc_server.usage._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_server.usage_database._LOCK_SECONDS", 0.01)
     monkeypatch.setattr("cc_server.usage.RETRY_SECONDS", 0.01)
-    ledger = UsageLedger(UsageStore(path))
+    ledger = UsageLedger(UsageStore(open_database(path)))
     for number in (3, 6):
         database.execute("BEGIN EXCLUSIVE")
         for _ in range(3):
             ledger.add("alice", ONE)
         await ledger.written()
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
+        with pytest.raises(UsageError, match="locked"):
             await ledger.today("alice")
         database.execute("COMMIT")
         await eventually(lambda number=number: requests(database) == number)
@@ -77,7 +78,7 @@ async def test_a_failed_write_is_repeated_until_the_ledger_is_closed(
 
 async def test_usage_that_comes_after_the_end_of_the_server_is_stored(path: Path, database: sqlite3.Connection) -> None:
     """MSG-104. A request can end after the server's event loop if the transport stays open."""
-    ledger = UsageLedger(UsageStore(path))
+    ledger = UsageLedger(UsageStore(open_database(path)))
     await asyncio.to_thread(asyncio.run, ledger.close())
     ledger.add("alice", ONE)
     await eventually(lambda: requests(database) == 1)
@@ -88,9 +89,9 @@ def test_usage_that_comes_when_the_interpreter_ends_is_stored(path: Path, databa
     """MSG-104. The processes, with their answers in progress, are ended after all threads."""
     program = f"""
 import atexit
-from pathlib import Path
 from cc_server.usage import UsageLedger, UsageStore, UsageTotal
-ledger = UsageLedger(UsageStore(Path({str(path)!r})))
+from cc_server.usage_database import open_database
+ledger = UsageLedger(UsageStore(open_database({str(path)!r})))
 atexit.register(ledger.add, "alice", UsageTotal(requests=1))
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

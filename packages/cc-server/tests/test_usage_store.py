@@ -14,6 +14,7 @@ from starlette.types import Message
 
 from cc_server.request_record import RequestRecord
 from cc_server.usage import UsageStore, UsageTotal
+from cc_server.usage_database import UsageError, open_database
 
 ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 
@@ -21,7 +22,7 @@ ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 def test_no_update_is_lost_between_threads_and_servers(tmp_path: Path) -> None:
     """MSG-104"""
     path = tmp_path / "usage.sqlite"
-    stores = [UsageStore(path) for _ in range(2)]
+    stores = [UsageStore(open_database(path)) for _ in range(2)]
 
     def work(number: int) -> None:
         stores[number % 2].add("alice", ONE)
@@ -42,11 +43,11 @@ def test_the_usage_survives_a_restart_and_begins_anew_at_midnight(tmp_path: Path
     """MSG-104"""
     now = datetime(2026, 11, 22, 23, 59, 30, tzinfo=UTC)
     path = tmp_path / "usage.sqlite"
-    store = UsageStore(path, lambda: now)
+    store = UsageStore(open_database(path), lambda: now)
     store.add("alice", ONE)
     store.flush()
     del store
-    store = UsageStore(path, lambda: now)
+    store = UsageStore(open_database(path), lambda: now)
     assert (store.today("alice"), store.seconds_left()) == (ONE, 30)
     store.add("alice", ONE)  # usage for this day, although written on the next
     assert store.today("alice") == ONE + ONE
@@ -63,14 +64,14 @@ def test_an_amount_that_could_not_be_written_stays_for_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-104"""
-    monkeypatch.setattr("cc_server.usage._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_server.usage_database._LOCK_SECONDS", 0.01)
     path = tmp_path / "usage.sqlite"
-    store = UsageStore(path)
+    store = UsageStore(open_database(path))
     with sqlite3.connect(path) as other:
         other.execute("BEGIN EXCLUSIVE")
         store.add("alice", ONE)
         for _ in range(2):
-            with pytest.raises(sqlite3.OperationalError, match="locked"):
+            with pytest.raises(UsageError, match="locked"):
                 store.flush()
         assert (store.today("alice"), store.has_unwritten) == (ONE, True)
     other.close()
@@ -83,7 +84,7 @@ def test_the_database_is_private_and_an_open_one_is_refused(tmp_path: Path) -> N
     path = tmp_path / "usage.sqlite"
     before = os.umask(0)
     try:
-        store = UsageStore(path)
+        store = UsageStore(open_database(path))
         store.add("alice", ONE)
         store.flush()
         assert [stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()] == [0o600] * 3
@@ -91,7 +92,7 @@ def test_the_database_is_private_and_an_open_one_is_refused(tmp_path: Path) -> N
         os.umask(before)
     path.chmod(0o644)
     with pytest.raises(ValueError, match=r"mode 644.*chmod 600"):
-        UsageStore(path)
+        UsageStore(open_database(path))
 
 
 @pytest.mark.parametrize("content", [None, b"no database" * 100])
@@ -101,7 +102,7 @@ def test_a_database_that_cannot_be_used_is_refused(tmp_path: Path, content: byte
         path.touch(0o600)
         path.write_bytes(content)
     with pytest.raises(ValueError, match=r"cannot be stored in .*usage\.sqlite"):
-        UsageStore(path)
+        UsageStore(open_database(path))
 
 
 async def send(_message: Message) -> None: ...
@@ -114,7 +115,7 @@ def test_an_odd_count_of_one_client_disturbs_no_other(count: Any) -> None:
     usage = {"output_tokens": 7, "input_tokens": count}
     added = record.count({"id": "msg_1", "model": "claude-haiku-4-5", "usage": usage})
     assert added is not None and added.requests == 1
-    store = UsageStore()
+    store = UsageStore(open_database(None))
     store.add("alice", replace(added.total, tokens=added.total.tokens * 10**9))
     store.add("bob", UsageTotal(1, 2, 3.0))
     store.flush()

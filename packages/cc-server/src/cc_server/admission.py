@@ -4,7 +4,6 @@ Lives on the server's event loop. Every refusal is an error in the API's form.
 """
 
 import math
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from cc_types import APIError, JsonValue
 
 from .clients import Client, ClientTable
 from .usage import RETRY_SECONDS, UsageLedger, UsageTotal
+from .usage_database import UsageError
 
 # A place is free as soon as any answer has ended.
 _BUSY_RETRY_SECONDS = 1.0
@@ -90,7 +90,7 @@ class Admission:
     async def usage(self) -> dict[str, UsageTotal]:
         """Return each client's usage in this UTC day; without clients whose usage cannot be read."""
         totals: dict[str, UsageTotal] = {}
-        with suppress(sqlite3.Error):  # logged
+        with suppress(UsageError):  # logged
             for client in self.clients().clients:
                 totals[client.name] = await self.ledger.today(client.name)
         return totals
@@ -98,7 +98,7 @@ class Admission:
     async def _today(self, client: Client) -> UsageTotal:
         try:
             return await self.ledger.today(client.name)
-        except sqlite3.Error as error:
+        except UsageError as error:
             message = f"This server cannot count the usage of its clients: {error}"
             raise APIError(status=503, message=message, retry_after=RETRY_SECONDS) from error
 

@@ -20,6 +20,7 @@ from .admission import Admission
 from .clients import ClientFile, ClientTable, LoginTransports, single_client
 from .http_server import Gate
 from .usage import UsageLedger, UsageStore
+from .usage_database import open_database
 
 TOKEN_VARIABLE = "CC_SERVER_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -31,7 +32,7 @@ def create_app(
     *,
     token: str | None = None,
     clients: str | Path | None = None,
-    usage_file: str | Path | None = None,
+    usage_store: str | Path | None = None,
     max_requests: int = 64,
     max_body_bytes: int = 32 * _MEGABYTE,
     ping_seconds: float = 10.0,
@@ -50,21 +51,22 @@ def create_app(
         clients: A TOML file with several clients, each with a token and limits, in place of a single token. Only the
             owner may have access to it. It is read again when it has changed; if it is invalid then, the clients stay
             as they were, and the reason is logged.
-        usage_file: The SQLite database with these clients' usage by UTC day, which is created if it does not exist; if
-            None, it is beside the file `clients`, with the suffix `.usage.sqlite`.
+        usage_store: The database with these clients' usage by UTC day: the path of a SQLite file, which is created if
+            it does not exist; or, with the extra `postgres`, the URL of a PostgreSQL database, for servers on several
+            machines. If None, a file beside the file `clients`, with the suffix `.usage.sqlite`.
         max_requests: The maximum number of requests in progress; another request is answered with 429. Requests without
             a free process wait.
         max_body_bytes: The maximum length of a request; 32 MiB is the API's limit.
         ping_seconds: Seconds without an event from the model after which a stream gets a `ping` event.
 
     Raises:
-        ValueError: The token is empty or not plain ASCII; a limit is not positive; `clients` or `usage_file` cannot be
+        ValueError: The token is empty or not plain ASCII; a limit is not positive; `clients` or `usage_store` cannot be
             used; or there are several clients, and the login is a subscription.
     """
     if clients is not None and token is not None:
         raise ValueError("give either a token or a file with clients, not both")
-    if clients is None and usage_file is not None:
-        raise ValueError("usage is stored for the clients of a file alone: give one with usage_file")
+    if clients is None and usage_store is not None:
+        raise ValueError("usage is stored for the clients of a file alone: give one with usage_store")
     if max_requests < 1 or max_body_bytes < 1 or ping_seconds <= 0:
         raise ValueError(f"a limit is not positive: {max_requests=}, {max_body_bytes=}, {ping_seconds=}")
     used = transport or ClaudeCodeTransport()
@@ -75,13 +77,13 @@ def create_app(
         if token is None:
             token = new_token()
             sys.stderr.write(f"cc-server: clients of the server need the token {token}\n")
-        table, store = single_client(token), UsageStore()
+        table, database = single_client(token), open_database(None)
     else:
         path = Path(clients)
         file = ClientFile(path, transports.accept)
-        table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(".usage.sqlite")))
+        table, database = file.table(), open_database(usage_store or path.with_suffix(".usage.sqlite"))
     current: Callable[[], ClientTable] = (lambda: table) if file is None else file.table
-    admission = Admission(current, UsageLedger(store), max_requests)
+    admission = Admission(current, UsageLedger(UsageStore(database)), max_requests)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:

@@ -22,6 +22,7 @@ from cc_types import ClaudeCodeError
 
 from .app import TOKEN_VARIABLE, create_app, new_token
 from .connections import serve_until_signal
+from .usage_database import is_url
 
 _MEGABYTE = 1024 * 1024
 # The answer takes a fifth of a second.
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (8400)")
     add("--token-file", type=Path, metavar="FILE", help="file with the token that clients must send")
     add("--clients", type=Path, metavar="FILE", help="TOML file with several clients, in place of the one token")
-    add("--usage-file", type=Path, metavar="FILE", help="database of their usage by day (beside the file)")
+    add("--usage-store", type=_store, metavar="FILE", help="their usage: a file, or postgresql://… (beside the file)")
     add = parser.add_argument_group("limits").add_argument
     add("--size", type=int, default=8, metavar="N", help="processes at most (8)")
     add("--prewarm", type=int, default=0, metavar="N", help="processes that are kept ready (0)")
@@ -86,6 +87,12 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _store(text: str) -> str:
+    if is_url(text) and urlsplit(text).password:
+        raise argparse.ArgumentTypeError("every user of the machine can read a password here: put it into ~/.pgpass")
+    return text
+
+
 def _serve(options: argparse.Namespace) -> int:
     token = _token(options)
     transport = ClaudeCodeTransport(
@@ -97,7 +104,7 @@ def _serve(options: argparse.Namespace) -> int:
         transport,
         token=token or (new_token() if options.clients is None else None),
         clients=options.clients,
-        usage_file=options.usage_file,
+        usage_store=options.usage_store,
         max_requests=options.max_requests,
         max_body_bytes=options.max_body_mb * _MEGABYTE,
     )

@@ -9,7 +9,6 @@ import base64
 import hashlib
 import math
 import re
-import sqlite3
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -26,6 +25,7 @@ from cc_types import JsonValue
 from .admission import Admission
 from .request_record import RequestRecord
 from .usage import UsageTotal
+from .usage_database import UsageError
 
 _SECONDS = 1.0
 # A page asks again after so many: a longer stream would keep a server that is told to stop from ending.
@@ -92,7 +92,7 @@ class ServerStatus:
                 {"client": client, "model": model, "today": _amount(today), "week": _amount(week)}
                 for client, model, today, week in await self._admission.ledger.by_model()
             ]
-        except sqlite3.Error:  # the log has it
+        except UsageError:  # the log has it
             usage = None
         return {
             "seconds": round(time.monotonic() - self._began),

@@ -1,0 +1,76 @@
+"""A PostgreSQL server on loopback, from the programs of the system."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from doc_pages import free_port
+
+__all__ = ["Postgres", "is_installed", "postgres"]
+
+_FOLDERS = [*map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"))), os.environ.get("PATH", "")]
+_PASSWORD = "p/w"
+
+
+def is_installed() -> bool:
+    """Return True if this system has the server's programs."""
+    return _program("initdb") is not None
+
+
+def _program(name: str) -> str | None:
+    return shutil.which(name, path=os.pathsep.join(_FOLDERS))
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A server with an empty database, which can be stopped and started."""
+
+    folder: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The address, with the password."""
+        return f"postgresql://tester:{_PASSWORD.replace('/', '%2F')}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start the server, and return when it accepts connections."""
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
+        self._run("pg_ctl", "start", "-w", "-D", self.folder / "data", "-l", self.folder / "log", "-o", options)
+
+    def stop(self) -> None:
+        """Break all connections off, and stop the server."""
+        self._run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.folder / "data")
+
+    def create(self) -> None:
+        """Create the server's files."""
+        password = self.folder / "password"
+        password.write_text(_PASSWORD, "utf-8")
+        options = ("-U", "tester", "-A", "scram-sha-256", "--pwfile", password, "--no-sync", "-E", "UTF8")
+        self._run("initdb", "-D", self.folder / "data", *options)
+
+    def _run(self, name: str, *arguments: str | Path) -> None:
+        program = _program(name)
+        assert program is not None
+        # The server refuses root, who has another user for it.
+        user = "postgres" if sys.platform != "win32" and os.geteuid() == 0 else None
+        subprocess.run([program, *arguments], check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def postgres(folder: Path) -> Generator[Postgres]:
+    """Run a server with its files in an existing empty folder, which all its parents let others enter."""
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres")
+    server = Postgres(folder, free_port())
+    server.create()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
