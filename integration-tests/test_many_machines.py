@@ -1,4 +1,4 @@
-"""Two loaded servers behind HAProxy: the first is killed and comes back, the second stopped and started."""
+"""Three loaded servers behind HAProxy with one database: one is killed and returns, the others are updated in turn."""
 
 import asyncio
 import json
@@ -10,16 +10,28 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx2
+import psycopg
 import pytest
-from anthropic import APIConnectionError, APIError, AsyncAnthropic
+from anthropic import APIConnectionError, APIError, AsyncAnthropic, RateLimitError
 from anthropic.types import Message, TextBlock
 
 from balanced_servers import Balanced, balanced
 from cc_loopback import LoopbackServer
+from postgres import is_installed, postgres
+from warm_clients.waiting import eventually
 
-REQUESTS, AT_ONCE, SIZE = 500, 16, 3
-KILL_AT, STOP_AT = 100, 300
+REQUESTS, AT_ONCE = 500, 16
+KILL_AT, UPDATE_AT = 100, 250
 API_SECONDS = 0.1
+CLIENTS = """
+[clients.many]
+token = "many"
+tokens_per_day = 10_000_000
+
+[clients.few]
+token = "few"
+tokens_per_day = 1
+"""
 
 
 class Load:
@@ -27,7 +39,7 @@ class Load:
 
     def __init__(self, place: Balanced) -> None:
         self.attempts = Counter[str]()
-        self.answered = 0
+        self.answered = self.tokens = 0
         self._place = place
         self._changed = asyncio.Condition()
 
@@ -38,31 +50,29 @@ class Load:
         """Send all requests; raise if an answer is missing or wrong."""
         numbers = iter(range(REQUESTS))
         async with httpx2.AsyncClient(event_hooks={"request": [self._count]}, timeout=60) as http:
-            client = AsyncAnthropic(
-                base_url=self._place.url, api_key=self._place.token, http_client=http, max_retries=8
-            )
+            client = AsyncAnthropic(base_url=self._place.url, api_key="many", http_client=http, max_retries=8)
 
             async def send_next() -> None:
                 for number in numbers:
                     prompt = f"Question {number}"
-                    text = await (self._stream if number % 4 == 0 else self._ask)(client, prompt)
-                    assert text == f"Answer to {prompt}"
+                    message = await (self._stream if number % 4 == 0 else self._ask)(client, prompt)
+                    assert cast("TextBlock", message.content[0]).text == f"Answer to {prompt}"
                     self.answered += 1
+                    self.tokens += message.usage.input_tokens + message.usage.output_tokens
                     async with self._changed:
                         self._changed.notify_all()
 
             await asyncio.gather(*(send_next() for _ in range(AT_ONCE)))
 
-    async def _ask(self, client: AsyncAnthropic, prompt: str) -> str:
-        message = cast("Message", await client.messages.create(**body(prompt)))
-        return cast("TextBlock", message.content[0]).text
+    async def _ask(self, client: AsyncAnthropic, prompt: str) -> Message:
+        return cast("Message", await client.messages.create(**body(prompt)))
 
-    async def _stream(self, client: AsyncAnthropic, prompt: str) -> str:
+    async def _stream(self, client: AsyncAnthropic, prompt: str) -> Message:
         """Read a stream. A broken stream raises, and the caller repeats it, since no client does."""
         while True:
             try:
                 async with client.messages.stream(**body(prompt)) as stream:
-                    return await stream.get_final_text()
+                    return await stream.get_final_message()
             except (httpx2.RemoteProtocolError, httpx2.ReadError, APIConnectionError):
                 pass
             except APIError as error:
@@ -89,30 +99,53 @@ async def respond(request: dict[str, Any]) -> str:
     return f"Answer to {question(request)}"
 
 
+async def is_refused(url: str) -> bool:
+    """Return True if the client with a small budget is refused."""
+    async with AsyncAnthropic(base_url=url, api_key="few", max_retries=0) as client:
+        try:
+            await client.messages.create(**body("Question of few"))
+        except RateLimitError:
+            return True
+    return False
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="HAProxy is not installed: apt-get install haproxy")
-async def test_no_request_is_lost_or_repeated_unseen_while_servers_end_and_return(
+@pytest.mark.skipif(not is_installed(), reason="PostgreSQL is not installed: apt-get install postgresql")
+async def test_no_request_and_no_budget_is_lost_while_servers_end_and_return(
     loopback: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MSG-95, MSG-96"""
+    """MSG-95, MSG-96, MSG-176"""
     assert sys.platform != "win32"  # where there is no HAProxy
     loopback.respond = respond
-    with balanced(loopback, tmp_path, SIZE) as place:
-        killed, stopped = place.servers
-        load = Load(place)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(load.run())
-            await load.reaches(KILL_AT)
-            await asyncio.to_thread(killed.end, signal.SIGKILL)
-            before = len(loopback.calls)
-            await asyncio.to_thread(killed.start)
-            await load.reaches(STOP_AT)
-            repeated = load.attempts.total() - len(load.attempts)
-            assert await asyncio.to_thread(stopped.end, signal.SIGTERM) == 0
-            await asyncio.to_thread(stopped.start)
-        later = Counter(call.headers.get("x-server") for call in loopback.calls[before:])
+    (clients := tmp_path / "clients.toml").touch(0o600)
+    clients.write_text(CLIENTS, "utf-8")
+    with postgres() as database:
+        options = ["--size", "3", "--clients", str(clients), "--usage-store", f"postgresql://tester@{database.place}"]
+        with balanced({**loopback.env(), **database.environment}, tmp_path, options) as place:
+            killed, *updated = place.servers
+            await eventually(lambda: place.is_up)
+            assert not await is_refused(place.url)
+            load = Load(place)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(load.run())
+                await load.reaches(KILL_AT)
+                await asyncio.to_thread(killed.end, signal.SIGKILL)
+                before = len(loopback.calls)
+                await asyncio.to_thread(killed.start)
+                await load.reaches(UPDATE_AT)
+                repeated = load.attempts.total() - len(load.attempts)
+                for server in updated:
+                    assert await asyncio.to_thread(server.end, signal.SIGTERM) == 0
+                    await asyncio.to_thread(server.start)
+            later = Counter(call.headers.get("x-server") for call in loopback.calls[before:])
+            assert [await is_refused(f"http://127.0.0.1:{server.port}") for server in place.servers] == [True] * 3
+        with psycopg.connect(database.url) as connection:
+            query = "SELECT sum(requests), sum(tokens) FROM usage_by_model WHERE client = 'many'"
+            [(requests, tokens)] = connection.execute(query).fetchall()
     arrivals = Counter(question(request) for request in loopback.requests)
+    assert arrivals.pop("Question of few") == 1
     assert load.answered == REQUESTS == len(arrivals)
     assert later["a"] > AT_ONCE, later  # the killed server came back, and got requests again
     # Each arrival is a client's attempt: neither HAProxy nor a server repeated any.
@@ -120,3 +153,6 @@ async def test_no_request_is_lost_or_repeated_unseen_while_servers_end_and_retur
     # A killed server costs at most its current requests; an orderly stop costs none.
     assert 0 < repeated <= 2 * AT_ONCE
     assert load.attempts.total() - len(load.attempts) - repeated <= AT_ONCE
+    # What a client has got is counted; what broke off may be.
+    assert REQUESTS <= requests <= arrivals.total()
+    assert load.tokens <= tokens <= load.tokens * arrivals.total() / REQUESTS * 1.1

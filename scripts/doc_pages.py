@@ -23,7 +23,7 @@ from prepared_python import commands, python
 from workspace import ROOT
 
 # Ports in pages; a free port replaces each, so that several pages can run at once.
-_PORTS = ("8000", "8400", "8401", "8402")
+_PORTS = ("8000", "8400", "8401", "8402", "8403")
 
 # Seconds for a Python block, and for all shell blocks in a page; detects a hang. Each takes a few on a busy machine.
 _SECONDS = 100.0

@@ -1,17 +1,16 @@
-"""Two servers behind HAProxy, with the configuration in the page "Many machines"."""
+"""Three servers behind HAProxy that count in one database, with the configuration in the page "Many machines"."""
 
 import os
 import re
-import secrets
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cc_loopback import LoopbackServer
 from doc_pages import ROOT, free_port, read_page
 
 __all__ = ["Balanced", "Server", "balanced"]
@@ -26,12 +25,12 @@ class Server:
     name: str
     port: int
     env: dict[str, str]
-    size: int
+    options: Sequence[str]
     _running: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     def start(self) -> None:
         """Start the server, and return when it accepts connections."""
-        command = [sys.executable, "-m", "cc_server", "--log-level", "error", "--size", str(self.size)]
+        command = [sys.executable, "-m", "cc_server", "--log-level", "error", *self.options]
         env = {**os.environ, **self.env, "ANTHROPIC_CUSTOM_HEADERS": f"x-server: {self.name}"}
         self._running = subprocess.Popen(
             [*command, "--port", str(self.port)], env=env, stdout=subprocess.PIPE, text=True
@@ -57,28 +56,34 @@ class Server:
 
 @dataclass(frozen=True)
 class Balanced:
-    """HAProxy's address, the servers' token, and the servers."""
+    """HAProxy's address, and the servers."""
 
     url: str
-    token: str
-    servers: tuple[Server, Server]
+    servers: list[Server]
+
+    @property
+    def is_up(self) -> bool:
+        """True if HAProxy accepts connections."""
+        try:
+            socket.create_connection(("127.0.0.1", int(self.url.rpartition(":")[2])), timeout=1).close()
+        except ConnectionRefusedError:
+            return False
+        return True
 
 
 @contextmanager
-def balanced(api: LoopbackServer, folder: Path, size: int) -> Generator[Balanced]:
-    """Run HAProxy and two servers with `size` processes each."""
-    token = secrets.token_urlsafe()
-    ports = {number: str(free_port()) for number in ("8400", "8401", "8402")}
+def balanced(env: dict[str, str], folder: Path, options: Sequence[str]) -> Generator[Balanced]:
+    """Run HAProxy, and three servers with these options and further variables."""
+    ports = {number: str(free_port()) for number in ("8400", "8401", "8402", "8403")}
     [config] = [block.code for block in read_page(PAGE) if block.title == "haproxy.cfg"]
     file = folder / "haproxy.cfg"
-    file.write_text(re.sub(r"\b840[012]\b", lambda match: ports[match[0]], config), encoding="utf-8")
-    env = {**api.env(), "CC_SERVER_TOKEN": token}
-    servers = tuple(Server(name, int(ports[port]), env, size) for name, port in (("a", "8401"), ("b", "8402")))
+    file.write_text(re.sub(r"\b840[0-3]\b", lambda match: ports[match[0]], config), encoding="utf-8")
+    _, *own = ports.values()
+    servers = [Server(name, int(port), env, options) for name, port in zip("abc", own, strict=True)]
     with ExitStack() as stack:
         for server in servers:
             stack.callback(server.end, signal.SIGTERM)
             server.start()
         proxy = stack.enter_context(subprocess.Popen(["haproxy", "-db", "-f", file]))
         stack.callback(proxy.terminate)
-        assert len(servers) == 2
-        yield Balanced(f"http://127.0.0.1:{ports['8400']}", token, servers)
+        yield Balanced(f"http://127.0.0.1:{ports['8400']}", servers)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,9 +35,14 @@ class Postgres:
     port: int
 
     @property
+    def place(self) -> str:
+        """The end of a URL."""
+        return f"127.0.0.1:{self.port}/postgres"
+
+    @property
     def url(self) -> str:
         """The address, with the password."""
-        return f"postgresql://tester:{_PASSWORD.replace('/', '%2F')}@127.0.0.1:{self.port}/postgres"
+        return f"postgresql://tester:{_PASSWORD.replace('/', '%2F')}@{self.place}"
 
     def start(self) -> None:
         """Start the server, and return when it accepts connections."""
@@ -47,30 +53,42 @@ class Postgres:
         """Break all connections off, and stop the server."""
         self._run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.folder / "data")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variable with which PostgreSQL's clients find the password."""
+        return {"PGPASSFILE": str(self.folder / "pgpass")}
+
     def create(self) -> None:
-        """Create the server's files."""
+        """Create the server's files, and a file for clients."""
         password = self.folder / "password"
         password.write_text(_PASSWORD, "utf-8")
         options = ("-U", "tester", "-A", "scram-sha-256", "--pwfile", password, "--no-sync", "-E", "UTF8")
         self._run("initdb", "-D", self.folder / "data", *options)
+        (file := self.folder / "pgpass").touch(0o600)
+        file.write_text(f"*:*:*:tester:{_PASSWORD}\n", "utf-8")
 
     def _run(self, name: str, *arguments: str | Path) -> None:
         program = _program(name)
         assert program is not None
-        # The server refuses root, who has another user for it.
-        user = "postgres" if sys.platform != "win32" and os.geteuid() == 0 else None
-        subprocess.run([program, *arguments], check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+        subprocess.run([program, *arguments], check=True, user=_user(), cwd="/", stdout=subprocess.DEVNULL)
+
+
+def _user() -> str | None:
+    """Return another user for the server, which refuses root."""
+    return "postgres" if sys.platform != "win32" and os.geteuid() == 0 else None
 
 
 @contextmanager
-def postgres(folder: Path) -> Generator[Postgres]:
-    """Run a server with its files in an existing empty folder, which all its parents let others enter."""
-    if os.geteuid() == 0:
-        shutil.chown(folder, "postgres")
-    server = Postgres(folder, free_port())
-    server.create()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+def postgres() -> Generator[Postgres]:
+    """Run a server."""
+    # pytest's folders are closed to other users.
+    with tempfile.TemporaryDirectory(prefix="cc-postgres-", dir="/tmp") as folder:
+        if user := _user():
+            shutil.chown(folder, user)
+        server = Postgres(Path(folder), free_port())
+        server.create()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

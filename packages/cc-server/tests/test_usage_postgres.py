@@ -1,7 +1,6 @@
 """Servers on several machines count in one PostgreSQL database, each amount once."""
 
 import asyncio
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -26,12 +25,8 @@ ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Postgres]:
-    # pytest's folders are closed to the server's user.
-    with tempfile.TemporaryDirectory(prefix="cc-postgres-") as folder:
-        (place := Path(folder, "files")).mkdir()
-        Path(folder).chmod(0o711)
-        with postgres(place) as server:
-            yield server
+    with postgres() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
