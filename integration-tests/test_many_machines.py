@@ -15,7 +15,7 @@ import pytest
 from anthropic import APIConnectionError, APIError, AsyncAnthropic, RateLimitError
 from anthropic.types import Message, TextBlock
 
-from balanced_servers import Balanced, balanced
+from balanced_servers import Balanced, Server, balanced
 from cc_loopback import LoopbackServer
 from postgres import is_installed, postgres
 from warm_clients.waiting import eventually
@@ -23,10 +23,14 @@ from warm_clients.waiting import eventually
 REQUESTS, AT_ONCE = 500, 16
 KILL_AT, UPDATE_AT = 100, 250
 API_SECONDS = 0.1
+LEFT = "Question of a client that leaves"
 CLIENTS = """
 [clients.many]
 token = "many"
 tokens_per_day = 10_000_000
+
+[clients.free]
+token = "free"
 
 [clients.few]
 token = "few"
@@ -95,7 +99,7 @@ def question(request: dict[str, Any]) -> str:
 
 
 async def respond(request: dict[str, Any]) -> str:
-    await asyncio.sleep(API_SECONDS)
+    await asyncio.sleep(600 if question(request) == LEFT else API_SECONDS)
     return f"Answer to {question(request)}"
 
 
@@ -107,6 +111,24 @@ async def is_refused(url: str) -> bool:
         except RateLimitError:
             return True
     return False
+
+
+async def leave(place: Balanced, loopback: LoopbackServer) -> None:
+    """Leave an answer of minutes, and wait until no server is busy with it."""
+    async with httpx2.AsyncClient(headers={"x-api-key": "free"}, timeout=60) as client:
+
+        async def is_busy(server: Server) -> bool:
+            usage = await client.get(f"http://127.0.0.1:{server.port}/v1/usage")
+            return usage.json()["requests"]["in_progress"] > 0
+
+        asking = asyncio.create_task(client.post(f"{place.url}/v1/messages", json=body(LEFT)))
+        await eventually(lambda: any(question(request) == LEFT for request in loopback.requests))
+        asking.cancel()
+        for _ in range(100):
+            if not any([await is_busy(server) for server in place.servers]):
+                return
+            await asyncio.sleep(0.1)
+    raise TimeoutError("a server still answers a client that has left")
 
 
 @pytest.mark.slow
@@ -127,6 +149,7 @@ async def test_no_request_and_no_budget_is_lost_while_servers_end_and_return(
             killed, *updated = place.servers
             await eventually(lambda: place.is_up)
             assert not await is_refused(place.url)
+            await leave(place, loopback)
             load = Load(place)
             async with asyncio.TaskGroup() as group:
                 group.create_task(load.run())
@@ -145,7 +168,7 @@ async def test_no_request_and_no_budget_is_lost_while_servers_end_and_return(
             query = "SELECT sum(requests), sum(tokens) FROM usage_by_model WHERE client = 'many'"
             [(requests, tokens)] = connection.execute(query).fetchall()
     arrivals = Counter(question(request) for request in loopback.requests)
-    assert arrivals.pop("Question of few") == 1
+    assert (arrivals.pop("Question of few"), arrivals.pop(LEFT)) == (1, 1)
     assert load.answered == REQUESTS == len(arrivals)
     assert later["a"] > AT_ONCE, later  # the killed server came back, and got requests again
     # Each arrival is a client's attempt: neither HAProxy nor a server repeated any.

@@ -306,6 +306,15 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
         assert word in printed.out
 
 
+def test_a_password_on_the_command_line_is_refused_and_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """MSG-176"""
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(["--clients", "c", "--usage-store", "postgresql://cc:secret@db/usage"])
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "put it into ~/.pgpass" in printed.err and "secret" not in printed.err
+
+
 def test_a_token_file_that_cannot_be_used_is_refused(tmp_path: Path, serve: Serve) -> None:
     (tmp_path / "empty").write_text(" \n")
     (tmp_path / "binary").write_bytes(b"\xff")

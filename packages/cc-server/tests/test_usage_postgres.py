@@ -122,20 +122,10 @@ async def test_connections_that_the_database_ends_are_made_anew(server: Postgres
     await ledger.close()
 
 
-@pytest.mark.parametrize(
-    ("password", "message"),
-    [
-        ("wrong", "password authentication failed"),
-        ("p@wrong", "the URL is not valid: write special characters"),
-        ("p%wrong", "the URL is not valid"),
-    ],
-)
-def test_a_database_that_cannot_be_used_is_refused_without_its_password(
-    server: Postgres, password: str, message: str
-) -> None:
+def test_a_wrong_password_is_named_and_not_printed(server: Postgres) -> None:
     """MSG-176"""
-    with pytest.raises(ValueError, match=f"cannot be stored in PostgreSQL: .*{message}") as caught:
-        open_database(server.url.replace("p%2Fw", password))
+    with pytest.raises(ValueError, match=r"stored in PostgreSQL: .*password authentication failed") as caught:
+        open_database(server.url.replace("p%2Fw", "wrong"))
     assert "wrong" not in str(caught.value)
 
 

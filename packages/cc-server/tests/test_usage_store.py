@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import stat
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -103,6 +104,28 @@ def test_a_database_that_cannot_be_used_is_refused(tmp_path: Path, content: byte
         path.write_bytes(content)
     with pytest.raises(ValueError, match=r"cannot be stored in .*usage\.sqlite"):
         UsageStore(open_database(path))
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://cc:sec@ret@db/usage", "the URL is not valid: write special characters"),
+        ("postgres://cc:se%ret@db/usage", "the URL is not valid"),
+        ("postgresql://cc:secret@127.0.0.1:9/usage", "Connection refused"),
+    ],
+)
+def test_an_unusable_postgresql_is_refused_without_its_password(url: str, message: str) -> None:
+    """MSG-176"""
+    with pytest.raises(ValueError, match=f"stored in PostgreSQL: .*{message}.*--usage-store") as caught:
+        open_database(url)
+    assert "ret" not in str(caught.value)
+
+
+def test_without_the_extra_postgresql_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-176"""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ValueError, match=r"pip install 'cc-server\[postgres\]'"):
+        open_database("postgresql://cc@db/usage")
 
 
 async def send(_message: Message) -> None: ...

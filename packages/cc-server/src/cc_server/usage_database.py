@@ -9,7 +9,6 @@ import sqlite3
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
 
@@ -144,10 +143,10 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str) -> None:
-        if find_spec("psycopg") is None:
-            raise ValueError("psycopg is missing: pip install 'cc-server[postgres]'")
-        from psycopg import ProgrammingError, conninfo
-
+        try:
+            from psycopg import ProgrammingError, conninfo
+        except ImportError as error:
+            raise ValueError(f"{error}: pip install 'cc-server[postgres]'") from error
         try:
             conninfo.conninfo_to_dict(url)
             is_valid = url.count("@") < 2  # else libpq takes a part of the password for the host, and prints it
