@@ -107,6 +107,8 @@ def test_all_that_is_promised_stands_on_the_page(session: Path) -> None:
 
     pictures = re.findall(r'<svg [^>]*aria-label="([^"]+)"', page)
     assert pictures == [
+        "Cost by project",
+        "Cost by session",
         "Cost per day by model",
         "Share of input from the cache per day",
         "Tokens by weekday and hour",
@@ -215,7 +217,23 @@ def test_a_year_is_shown_in_weeks_and_its_dates_have_years(log: Any) -> None:
 
 
 def test_an_empty_log_makes_a_page(log: Any) -> None:
-    assert "$0.00" in page_of(log.write())
+    page = page_of(log.write())
+    assert "$0.00" in page and "Where the cost went" not in page
+
+
+def test_the_first_picture_has_each_projects_share_of_the_cost(maker: Maker, tmp_path: Path) -> None:
+    """LOG-51: six projects, and the others together; the shares make up the whole."""
+    for number in range(9):
+        log = maker(session=f"s{number}", project=f"/home/user/project-{number}")
+        for _ in range(number + 1):
+            log.answer()
+        log.write(tmp_path / "logs" / f"s{number}.jsonl")
+    page = page_of(tmp_path / "logs")
+    [first, *_] = re.findall(r'aria-label="Cost by project".*?</svg>', page)
+    names = re.findall(r">([^<]*\d[^<]*)</text>", first)
+    assert names[::2] == [*(f"project-{number}" for number in range(8, 2, -1)), "3 others"]
+    assert [name.rpartition(" ")[2] for name in names[1::2]] == ["20%", "18%", "16%", "13%", "11%", "9%", "13%"]
+    assert "/home/user/project-8: $" in first
 
 
 # --- in a browser

@@ -1,11 +1,11 @@
-"""Charts over all sessions: cost by day and model, cache hits, weekly hours, five-hour blocks."""
+"""Charts over all sessions: where the cost went, by day and model, cache hits, weekly hours, five-hour blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta, tzinfo
 from math import ceil
 
 from ..report.buckets import QUARTER, Bucket
-from ..report.lines import BLOCK, GAP, NO_TIME, Line, blocks, group
+from ..report.lines import BLOCK, GAP, NO_TIME, Line, blocks, group, total
 from .svg import PLOT, axis, circle, label, line, nice_ceiling, path, picture, rect
 from .texts import text
 
@@ -18,6 +18,8 @@ _COLOURS = 8
 # Room for a date, and for a date with a time, in a phone's larger font.
 _DATE, _MOMENT = 66, 130
 _LAST = PLOT[2] - 90
+# Bars beside names, of which a phone's larger font leaves room for so many characters.
+_BAR, _BAR_HEIGHT, _MOST_BARS, _NAME = (202.0, 500.0), 24, 6, 20
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -31,6 +33,38 @@ def legend(classes: dict[str, str]) -> str:
     """Return the legend for the colours."""
     items = (f'<li><span class="key {kind}b"></span>{text(model)}</li>' for model, kind in classes.items())
     return f'<ul class="legend">{"".join(items)}</ul>\n'
+
+
+def share_chart(kind: str, lines: Iterable[Line], name: Callable[[Line], str], classes: dict[str, str]) -> str:
+    """Draw the most expensive lines and the sum of the others, each stacked by model, with their share of the cost."""
+    ordered = sorted((share for share in lines if share.cost), key=lambda share: -share.cost)
+    shown, others = ordered[:_MOST_BARS], total(ordered[_MOST_BARS:])
+    names = [name(share) for share in shown]
+    if others.cost:
+        shown, names = [*shown, others], [*names, f"{len(ordered) - _MOST_BARS:,} others"]
+    whole, longest = sum(share.cost for share in shown), max((share.cost for share in shown), default=0.0)
+    x0, x1 = _BAR
+    parts: list[str] = []
+    for number, (share, called) in enumerate(zip(shown, names, strict=True)):
+        y, x = _BAR_HEIGHT * number, x0
+        whole_name = share.about.get("title") or share.key or called
+        parts.append(label(x0 - 8, y + 15, called if len(called) <= _NAME else f"{called[: _NAME - 1]}…", "end"))
+        for model, colour in classes.items():
+            if cost := share.models.get(model, 0.0):
+                width = (x1 - x0) * cost / longest
+                parts.append(
+                    rect(
+                        x,
+                        y + 3,
+                        width,
+                        _BAR_HEIGHT - 8,
+                        colour,
+                        f"{whole_name}: ${cost:,.2f} {model}",
+                    )
+                )
+                x += width
+        parts.append(label(PLOT[2], y + 15, f"${share.cost:,.2f} · {share.cost / whole:.0%}", "end"))
+    return picture(parts, f"Cost by {kind}", _BAR_HEIGHT * len(shown)) if parts else ""
 
 
 def periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line]]:

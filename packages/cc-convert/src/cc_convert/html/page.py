@@ -20,7 +20,7 @@ from ..log_files.titles import read_titles
 from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
 from ..report.lines import NO_TIME, Line, group, total
-from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, periods
+from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, periods, share_chart
 from .lists import facts_list, labels_of, project_table, session_table, span, unpriced_note
 from .texts import text
 from .timeline import context_chart, timeline_chart
@@ -115,7 +115,7 @@ def write_html(
         for number, line in enumerate(sessions):
             book.add(line, list(_parts(line, f"s{number}", logs.places.get(line.key, []), zone, clean)))
     sections = book.end()
-    file.write(f'{_head()}<main><div id="overview">\n{_overview(buckets, zone)}')
+    file.write(f'{_head()}<main><div id="overview">\n{_overview(buckets, sessions, zone)}')
     listed, note = sessions[:_MOST_LISTED], ""
     if unlisted := len(sessions) - len(listed):
         note = f'<p class="dim">{unlisted:,} older sessions are on the last pages: {book.page_links()}</p>'
@@ -248,21 +248,32 @@ def _end(foot: str) -> str:
     return f"</main>\n{foot}<script>{_SCRIPT}</script></body></html>\n"
 
 
-def _overview(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    models = group(buckets, "model", zone)
+def _overview(buckets: list[Bucket], sessions: list[Line], zone: tzinfo | None) -> str:
+    models, projects = group(buckets, "model", zone), group(buckets, "project", zone)
     whole, classes = total(models), model_classes(buckets)
     name, lines = periods(buckets, zone)
+    where = {
+        "project": share_chart("project", projects, _last_part, classes),
+        "session": share_chart("session", sessions, lambda line: line.about["title"] or line.key, classes),
+    }
     charts = {
+        "Where the cost went": "".join(f"<h3>By {kind}</h3>{chart}" for kind, chart in where.items() if chart),
         f"Cost per {name}": cost_chart(name, lines, classes) + legend(classes),
         "Input from the cache": hit_chart(name, lines),
         "Hours of the week": hour_chart(buckets, zone),
         "Five-hour blocks": block_chart(buckets, zone, time.time()),
     }
-    cards = "".join(f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts.items())
+    cards = "".join(
+        f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts.items() if chart
+    )
     return (
         f"<header><h1>Claude Code usage</h1>{span(whole, zone)}</header>\n{facts_list(whole)}{unpriced_note(models)}"
-        f"{cards}{project_table(group(buckets, 'project', zone)[:_MOST_LISTED])}"
+        f"{cards}{project_table(projects[:_MOST_LISTED])}"
     )
+
+
+def _last_part(project: Line) -> str:
+    return project.key.rstrip("/").rpartition("/")[2] or project.key
 
 
 def _foot(logs: Logs, zone: tzinfo | None) -> str:
