@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,8 @@ _PASSWORD = "p/w"
 
 
 def is_installed() -> bool:
-    """Return True if this system has the server's programs."""
-    return _program("initdb") is not None
+    """Return True if this system has the server's programs, and a user who may run them."""
+    return _program("initdb") is not None and (_user() is None or _has_user())
 
 
 def _program(name: str) -> str | None:
@@ -76,6 +76,14 @@ class Postgres:
 def _user() -> str | None:
     """Return another user for the server, which refuses root."""
     return "postgres" if sys.platform != "win32" and os.geteuid() == 0 else None
+
+
+def _has_user() -> bool:
+    with suppress(ImportError, KeyError):
+        import pwd
+
+        return pwd.getpwnam("postgres") is not None
+    return False
 
 
 @contextmanager

@@ -241,7 +241,10 @@ def test_the_first_picture_has_each_projects_share_of_the_cost(maker: Maker, tmp
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+
+
+def in_a_browser(test: Callable[..., None]) -> Callable[..., None]:
+    return pytest.mark.browser(pytest.mark.skipif(BROWSER is None, reason="no Chromium here")(test))
 
 
 def in_browser(page: Path, folder: Path, *options: str) -> str:

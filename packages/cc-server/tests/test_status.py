@@ -112,7 +112,7 @@ async def test_the_page_needs_no_token_and_can_ask_this_server_alone(watched: Se
     assert not re.search(r"(?:src|href)=\"(?!data:,)", page.text)
 
 
-@pytest.mark.worlds
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 async def test_a_browser_shows_the_figures_without_an_error(watched: Served, tmp_path: Path) -> None:
     """MSG-175: live, with names for tables and meters, and with a form where the token is wrong."""
