@@ -82,7 +82,8 @@ def _has_user() -> bool:
     with suppress(ImportError, KeyError):
         import pwd
 
-        return pwd.getpwnam("postgres") is not None
+        pwd.getpwnam("postgres")
+        return True
     return False
 
 
