@@ -219,13 +219,13 @@ class Exchange:
         return response
 
     async def pieces(self, response: httpx2.Response) -> AsyncIterator[bytes]:
-        """Yield the bytes of the response to LiteLLM; keep an error at the end."""
+        """Yield the lines that LiteLLM reads; it makes a chunk of any other line, too. Keep an error at the end."""
         try:
             async for chunk in response.aiter_bytes():
                 if _ERROR_EVENT in chunk:
                     line = chunk[chunk.rindex(_ERROR_EVENT) :].removeprefix(_ERROR_EVENT)
                     self._error = from_json(line.partition(b"\n")[0])["error"]
-                yield chunk
+                yield b"".join(line for line in chunk.splitlines(keepends=True) if line.startswith(b"data:"))
         except httpx2.TransportError as error:
             self._broken = error
             raise
