@@ -34,10 +34,10 @@ def run(options: Namespace) -> int:
     if kept:
         # Read together, so that a request in both counts once.
         options.sources = [*(options.sources or default_folders()), options.output]
-    rows, logs, clean = _load(options, kept)
+    rows, logs, redact = _load(options, kept)
     if form == "md":
         with write_output(options.output, force=options.force) as file:
-            _write_markdown(file, logs.files, {row.session for row in rows}, clean)
+            _write_markdown(file, logs.files, {row.session for row in rows}, redact)
     elif form == "parquet":
         _write_parquet(rows, options)
     else:
@@ -49,7 +49,7 @@ def run(options: Namespace) -> int:
                 write_records(file, records, "csv", COLUMNS)
             else:
                 # A session's first row has its title.
-                file.writelines(f"{to_archive(row, clean(titles.pop(row.session, '')))}\n" for row in rows)
+                file.writelines(f"{to_archive(row, redact(titles.pop(row.session, '')))}\n" for row in rows)
     if options.output != "-" and form != "md":
         say(f"{len(rows):,} rows written to {options.output}")
     return mention(overview(logs, rows))
@@ -83,10 +83,10 @@ def _load(options: Namespace, kept: Sequence[Row] = ()) -> tuple[list[Row], Logs
         ]
     if not getattr(options, "redact", False):
         return rows, logs, str
-    clean = Redaction({folder for row in rows for folder in (row.project, row.folder)})
+    redact = Redaction({folder for row in rows for folder in (row.project, row.folder)})
     say("note: only common forms of secrets and paths are replaced; read the result before you give it away")
     texts = ("key", "uuid", "project", "folder", "branch", "agent_type")
-    return [row._replace(host="", **{name: clean(getattr(row, name)) for name in texts}) for row in rows], logs, clean
+    return [row._replace(host="", **{name: redact(getattr(row, name)) for name in texts}) for row in rows], logs, redact
 
 
 def _identity_of(row: Row) -> tuple[str, ...]:
@@ -95,8 +95,10 @@ def _identity_of(row: Row) -> tuple[str, ...]:
     return (row.kind, row.model, *ids) if any(ids) else (row.key,)
 
 
-def _write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str], clean: Callable[[str], str]) -> None:
-    """Write the transcripts for sessions; `clean` is applied to their texts."""
+def _write_markdown(
+    file: TextIO, paths: Iterable[str], sessions: Collection[str], redact: Callable[[str], str]
+) -> None:
+    """Write the transcripts for sessions; `redact` is applied to their texts."""
     session = None
     for path in paths:
         for event in read_events(path):
@@ -105,7 +107,7 @@ def _write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str
             if event.session != session:
                 session = event.session
                 file.write(f"# Session {session}\n\n")
-            file.write(_markdown(event._replace(text=clean(event.text))))
+            file.write(_markdown(event._replace(text=redact(event.text))))
 
 
 def _markdown(event: Event) -> str:
@@ -140,14 +142,14 @@ def write_page(options: Namespace, *, transcripts: bool) -> int:
     from ..html.page import PageFolder, write_html
     from ..html.texts import renders_markdown
 
-    rows, logs, clean = _load(options)
+    rows, logs, redact = _load(options)
     with ExitStack() as stack:
         more = None
         if transcripts and options.output not in (None, "-") and not is_device(options.output):
             check_free(options.output, force=options.force)
             more = stack.enter_context(PageFolder(options.output, force=options.force))
         file = stack.enter_context(write_output(options.output, force=options.force))
-        write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts, more=more, clean=clean)
+        write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts, more=more, redact=redact)
     if options.output not in (None, "-"):
         others = f" and {more.count:,} more pages in {more.path}" if more and more.count else ""
         say(f"{len({row.session for row in rows}):,} sessions written to {options.output}{others}")

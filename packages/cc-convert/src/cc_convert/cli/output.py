@@ -105,17 +105,17 @@ def write_table(
     `form` is `table` or `md`. With `last`, the last row is a sum. Columns under the headings in `drops` are left out,
     in this order and named below the table, until a terminal is wide enough.
     """
-    clean = [[visible(cell) for cell in row] for row in table]
+    visible_table = [[visible(cell) for cell in row] for row in table]
     if form == "md":
-        _write_markdown(file, clean)
+        _write_markdown(file, visible_table)
         return
     on_terminal = file is sys.stdout and file.isatty()
-    clean, dropped = fit_table(clean, drops, terminal_size().columns if on_terminal else None)
-    if on_terminal and has_extra("rich") and not is_too_wide(file, clean):
+    visible_table, dropped = fit_table(visible_table, drops, terminal_size().columns if on_terminal else None)
+    if on_terminal and has_extra("rich") and not is_too_wide(file, visible_table):
         # Rich truncates cells that do not fit; a truncated number would be a wrong number.
-        _write_rich(clean, last=last)
+        _write_rich(visible_table, last=last)
     else:
-        _write_plain(file, clean, last=last)
+        _write_plain(file, visible_table, last=last)
     if dropped:
         from textwrap import fill
 

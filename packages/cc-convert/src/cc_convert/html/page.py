@@ -98,22 +98,22 @@ def write_html(
     zone: tzinfo | None = None,
     transcripts: bool = True,
     more: PageFolder | None = None,
-    clean: Callable[[str], str] = str,
+    redact: Callable[[str], str] = str,
 ) -> None:
     """Write the report on priced rows and their logs; with `transcripts`, read again from the logs.
 
-    Without a place for `more` pages, there is a single page of any size. `clean` is applied to titles and transcripts.
+    Without a place for `more` pages, there is a single page of any size. `redact` is applied to titles and transcripts.
     """
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
     # A page without transcripts has no text from the conversations.
     titles = read_titles(logs.files) if transcripts else {}
     for line in sessions:
-        line.about["title"] = clean(titles.get(line.key, ""))
+        line.about["title"] = redact(titles.get(line.key, ""))
     book = _Book(more, min(len(sessions), _MOST_LISTED) * _ROW_BYTES, _foot(logs, zone), zone)
     if transcripts:
         for number, line in enumerate(sessions):
-            book.add(line, list(_parts(line, f"s{number}", logs.places.get(line.key, []), zone, clean)))
+            book.add(line, list(_parts(line, f"s{number}", logs.places.get(line.key, []), zone, redact)))
     sections = book.end()
     file.write(f'{_head()}<main><div id="overview">\n{_overview(buckets, sessions, zone)}')
     listed, note = sessions[:_MOST_LISTED], ""
@@ -189,7 +189,7 @@ class _Book:
 
 
 def _parts(
-    line: Line, place: str, paths: list[str], zone: tzinfo | None, clean: Callable[[str], str]
+    line: Line, place: str, paths: list[str], zone: tzinfo | None, redact: Callable[[str], str]
 ) -> Iterator[_Part]:
     """Yield a session's transcript, in parts that fit a page."""
     events = sorted(_events(paths, line.key), key=lambda event: event.time or 0.0)
@@ -197,7 +197,7 @@ def _parts(
     top = f'{facts_list(line)}<div class="card">'
     top += "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts.items() if chart)
     facts = f'<div class="dim">{text(line.about["project"])}<br>{text(labels_of(line))}</div>{span(line, zone)}'
-    for number, transcript in enumerate(_pieces(entries(events, zone, clean)), start=1):
+    for number, transcript in enumerate(_pieces(entries(events, zone, redact)), start=1):
         here, more = (place, "") if number == 1 else (f"{place}p{number}", f", part {number}")
         heading = f"<h1>{text(line.about['title'] or f'Session {line.key}')}{more}</h1>"
         box = search_box(f"{here}t", "Search this transcript")

@@ -17,12 +17,12 @@ _TELLING = (
 )  # fmt: skip
 
 
-def entries(events: Sequence[Event], zone: tzinfo | None, clean: Callable[[str], str]) -> Iterator[str]:
-    """Yield the entries; `clean` is applied to the texts."""
+def entries(events: Sequence[Event], zone: tzinfo | None, redact: Callable[[str], str]) -> Iterator[str]:
+    """Yield the entries; `redact` is applied to the texts."""
     tools = {event.identity: event.name for event in events if event.kind == "call"}
     for event in events:
         name = tools.get(event.identity, "") if event.kind == "result" else event.name
-        yield _entry(event._replace(name=name, text=clean(event.text)), zone, _summary(event, clean))
+        yield _entry(event._replace(name=name, text=redact(event.text)), zone, _summary(event, redact))
 
 
 def search_box(place: str, hint: str) -> str:
@@ -50,7 +50,7 @@ def _entry(event: Event, zone: tzinfo | None, summary: str) -> str:
     return f'<div class="event {kinds}" data-entry>{inner}</div>\n'
 
 
-def _summary(event: Event, clean: Callable[[str], str]) -> str:
+def _summary(event: Event, redact: Callable[[str], str]) -> str:
     """Return what a tool call is about, in one line; empty for other events."""
     value: object = event.input
     if event.kind != "call" or not isinstance(value, dict):
@@ -59,5 +59,5 @@ def _summary(event: Event, clean: Callable[[str], str]) -> str:
     values = [fields.get(name) for name in _TELLING] + list(fields.values())
     value = next((value for value in values if isinstance(value, str) and value.strip()), "")
     # Cleaned first: a part of a secret is not recognised.
-    line = " ".join(clean(value[:_MOST_CHARACTERS])[: 4 * _MOST_SUMMARY].split())
+    line = " ".join(redact(value[:_MOST_CHARACTERS])[: 4 * _MOST_SUMMARY].split())
     return line if len(line) <= _MOST_SUMMARY else f"{line[: _MOST_SUMMARY - 1]}\N{HORIZONTAL ELLIPSIS}"

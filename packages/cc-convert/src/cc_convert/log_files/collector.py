@@ -17,7 +17,7 @@ from .extract import (
     time_of,
     tool_calls,
 )
-from .fields import Record, clean_record, clean_totals, clean_usage, count
+from .fields import Record, checked_record, checked_totals, checked_usage, count
 from .identity import is_same_answer, key_beside
 from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
 from .usage import Traits, traits_in
@@ -71,7 +71,7 @@ class Collector:
         self.problems.append(Problem(self.path, offset, reason, lost))
 
     def take(self, record: Record) -> Taken:
-        """Take a clean record if it is a request or the CLI's own total; return the outcome."""
+        """Take a checked record if it is a request or the CLI's own total; return the outcome."""
         self.note_time(record.get("timestamp"))
         kind = record.get("type") or "assistant"
         if kind == "assistant":
@@ -85,33 +85,33 @@ class Collector:
 
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record with any content and all fields."""
-        clean, odd = clean_record(record)
-        self.note_time(clean.get("timestamp"))
-        kind = clean.get("type") or "assistant"
+        checked, odd = checked_record(record)
+        self.note_time(checked.get("timestamp"))
+        kind = checked.get("type") or "assistant"
         if kind == "assistant":
-            if not self._take_request(clean) and _has_usage(clean):
-                self._take_nameless(clean, offset)
+            if not self._take_request(checked) and _has_usage(checked):
+                self._take_nameless(checked, offset)
             if odd:
                 self.report(offset, f"{odd} is not a count", lost=False)
         elif kind == "system":
-            self.project = clean.get("cwd") or self.project
+            self.project = checked.get("cwd") or self.project
             # A stream names it once, at the start; a transcript in each record.
-            self._version = clean.get("claude_code_version") or self._version
-            if clean.get("subtype") == "compact_boundary" and (uuid := clean.get("uuid")):
+            self._version = checked.get("claude_code_version") or self._version
+            if checked.get("subtype") == "compact_boundary" and (uuid := checked.get("uuid")):
                 self.compactions.setdefault(uuid, self._place())
         elif kind == "result":
-            self._take_result(clean, record, offset)
+            self._take_result(checked, record, offset)
         elif kind == "cost-state":
-            self._take_state(clean)
+            self._take_state(checked)
         elif kind == "stream_event":
-            self._take_event(clean, record)
+            self._take_event(checked, record)
         elif kind == "rate_limit_event" and isinstance(limits := record.get("rate_limit_info"), dict):
             self._take_limits(cast("Record", limits))
         elif kind == ARCHIVED:
             self._take_archived(record, offset)
         elif kind == "progress":
             self._take_progress(record, offset)
-        elif kind != "user" and _has_usage(clean):
+        elif kind != "user" and _has_usage(checked):
             self.report(offset, f"usage in a record of the unknown type {kind[:40]!r}", lost=True)
 
     def note_time(self, timestamp: str | None) -> None:
@@ -215,12 +215,12 @@ class Collector:
                 self.ledgers[at] = self.ledgers[at]._replace(until=time)
         self._undated = [at for at in self._undated if self.ledgers[at].session != session]
 
-    def _take_event(self, clean: Record, record: Record) -> None:
+    def _take_event(self, checked: Record, record: Record) -> None:
         """Take the final counts, which are in an answer's last event."""
         usage = event_usage(record.get("event"))
         if usage is None:
             return
-        thread = clean.get("parent_tool_use_id") or ""
+        thread = checked.get("parent_tool_use_id") or ""
         key, counts = usage
         if key:
             self._answering[thread] = key
@@ -238,19 +238,19 @@ class Collector:
 
     # --- the CLI's own totals
 
-    def _take_result(self, clean: Record, record: Record, offset: int) -> None:
+    def _take_result(self, checked: Record, record: Record, offset: int) -> None:
         exact: object = record.get("model_usage_since_last_result")
         has_exact = isinstance(exact, dict)
         if not has_exact and "modelUsage" not in record:
             return  # of an agent, in a workflow's journal
-        totals, splits = model_totals(clean_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
+        totals, splits = model_totals(checked_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
         self.ledgers.append(
             Ledger(
                 "delta" if has_exact else "sum",
-                clean.get("uuid") or f"{self.path}:{offset}",
-                session_of(clean),
+                checked.get("uuid") or f"{self.path}:{offset}",
+                session_of(checked),
                 self.project,
-                time_of(clean.get("timestamp")) or (self._last.time if self._last else None),
+                time_of(checked.get("timestamp")) or (self._last.time if self._last else None),
                 None,
                 totals,
                 self._place(),
@@ -303,7 +303,7 @@ def _has_usage(record: Record) -> bool:
 
 
 def _stated_traits(usage: object) -> Traits:
-    return traits_in(clean_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
+    return traits_in(checked_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
 
 
 def better(old: Row, new: Row) -> Row:

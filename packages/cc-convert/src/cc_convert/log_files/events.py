@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from .decode import decode_line
 from .extract import SYNTHETIC, session_of, time_of
-from .fields import Record, clean_record
+from .fields import Record, checked_record
 from .sources import open_log
 from .streams import DamagedLogError, lines_of
 
@@ -103,33 +103,33 @@ def _rewound(path: str) -> set[str]:
     return rewound
 
 
-def events_of(record: Record, clean: Record | None = None) -> Iterator[Event]:
-    """Yield a record's events; `clean` is the same record after `clean_record`."""
-    clean = clean or clean_record(record)[0]
-    time, session = time_of(clean.get("timestamp")), session_of(clean)
-    agent = clean.get("agentId") or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
-    match clean.get("type"):
+def events_of(record: Record, checked: Record | None = None) -> Iterator[Event]:
+    """Yield a record's events; `checked` is the same record after `checked_record()`."""
+    checked = checked or checked_record(record)[0]
+    time, session = time_of(checked.get("timestamp")), session_of(checked)
+    agent = checked.get("agentId") or checked.get("agent_id") or checked.get("parent_tool_use_id") or ""
+    match checked.get("type"):
         case "assistant":
-            yield from _answer(clean, record, Event("text", time, session, agent, ""))
+            yield from _answer(checked, record, Event("text", time, session, agent, ""))
         case "user":
             yield from _from_user(record, Event("prompt", time, session, agent, ""))
         case "attachment":
             yield from _from_attachment(record, Event("attachment", time, session, agent, ""))
-        case "system" if clean.get("subtype") == "compact_boundary":
+        case "system" if checked.get("subtype") == "compact_boundary":
             facts = record.get("compactMetadata") or record.get("compact_metadata")
             before = _number(facts, "preTokens", "pre_tokens")
-            yield Event("compaction", time, session, agent, "", tokens=before, identity=clean.get("uuid") or "")
+            yield Event("compaction", time, session, agent, "", tokens=before, identity=checked.get("uuid") or "")
         case _:
             pass
 
 
-def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
+def _answer(checked: Record, record: Record, base: Event) -> Iterator[Event]:
     message = cast("Record", record["message"]) if isinstance(record.get("message"), dict) else {}
-    fields: Record = clean.get("message") or {}
+    fields: Record = checked.get("message") or {}
     usage: Record = fields.get("usage") or {}
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     model, context = fields.get("model") or "", sum(usage.get(name) or 0 for name in names)
-    failed = model == SYNTHETIC or clean.get("isApiErrorMessage") is True
+    failed = model == SYNTHETIC or checked.get("isApiErrorMessage") is True
     base = base._replace(identity=fields.get("id") or "")
     for block in _blocks(message.get("content")):
         kind, text = block.get("type"), block.get("text")

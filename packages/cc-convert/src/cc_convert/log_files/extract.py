@@ -1,4 +1,4 @@
-"""Extract usage from a clean record: a request's row, or totals by model.
+"""Extract usage from a checked record: a request's row, or totals by model.
 
 Knows both dialects, transcripts (`sessionId`) and stream-json (`session_id`), but no files.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
 
-from .fields import TOTAL_COUNTS, Record, clean_usage
+from .fields import TOTAL_COUNTS, Record, checked_usage
 from .model_names import canonical_model
 from .rows import ADVICE, DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
 from .usage import ADVICES, COMPACTIONS, answering_model, counts_in, message_usage, samplings_in
@@ -39,7 +39,7 @@ def session_of(record: Record) -> str:
 
 
 def request_row(record: Record, project: str, parent: str) -> Row | None:
-    """Return the row for a clean record, or `None` without usage; project and parent are those of earlier records."""
+    """Return the row for a checked record, or `None` without usage; project and parent are those of earlier records."""
     get = record.get
     message: Record = get("message") or {}
     usage = message_usage(message)
@@ -114,7 +114,7 @@ def parts_beside(record: Record, row: Row) -> list[Row]:
 
 
 def _part(empty: Row, sampling: Record) -> Row:
-    counts = counts_in(clean_usage(sampling)[0])
+    counts = counts_in(checked_usage(sampling)[0])
     return with_counts(empty, counts if counts[1] else NO_COUNTS)
 
 
@@ -128,15 +128,15 @@ def event_usage(event: object) -> tuple[str, Counts] | None:
         start = cast("Record", message)
         identity, usage = start.get("id"), start.get("usage")
         if isinstance(identity, str) and isinstance(usage, dict):
-            return identity, counts_in(clean_usage(cast("Record", usage))[0])
+            return identity, counts_in(checked_usage(cast("Record", usage))[0])
     usage = fields.get("usage")
     if fields.get("type") == "message_delta" and isinstance(usage, dict):
-        return "", counts_in(clean_usage(cast("Record", usage))[0])
+        return "", counts_in(checked_usage(cast("Record", usage))[0])
     return None
 
 
 def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, float]], bool]:
-    """Return counts and cost by canonical model, from a clean `modelUsage`.
+    """Return counts and cost by canonical model, from a checked `modelUsage`.
 
     Also return true if it lists cache writes for an hour separately; CLI 2.1.306 does not.
     """

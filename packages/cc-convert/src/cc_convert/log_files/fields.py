@@ -126,28 +126,28 @@ def count(value: object) -> int:
     return int(value) if isinstance(value, float) and 0 <= value <= MOST else 0
 
 
-def clean_record(record: Record) -> tuple[Record, str | None]:
+def checked_record(record: Record) -> tuple[Record, str | None]:
     """Return a record with valid fields only, and the name of an invalid count, if there is one."""
-    clean: Record = _validator("record", tolerant=True).validate_python(record)
-    if "timestamp" not in clean and (moment := _from_number(record.get("timestamp"))):
-        clean["timestamp"] = moment
-    usage = clean["message"].get("usage") if "message" in clean else None
-    return clean, None if usage is None else _odd_count(record["message"]["usage"], usage)
+    checked: Record = _validator("record", tolerant=True).validate_python(record)
+    if "timestamp" not in checked and (moment := _from_number(record.get("timestamp"))):
+        checked["timestamp"] = moment
+    usage = checked["message"].get("usage") if "message" in checked else None
+    return checked, None if usage is None else _odd_count(record["message"]["usage"], usage)
 
 
-def clean_usage(usage: Record) -> tuple[Record, str | None]:
+def checked_usage(usage: Record) -> tuple[Record, str | None]:
     """Return a usage with numbers as counts, and the name of an invalid count, if there is one."""
-    clean: Record = _validator("usage", tolerant=True).validate_python(usage)
-    return clean, _odd_count(usage, clean)
+    checked: Record = _validator("usage", tolerant=True).validate_python(usage)
+    return checked, _odd_count(usage, checked)
 
 
-def clean_totals(usage: object) -> dict[str, Record]:
+def checked_totals(usage: object) -> dict[str, Record]:
     """Return any `modelUsage` with numbers as counts and costs."""
     return _validator("totals", tolerant=True).validate_python(usage) if isinstance(usage, dict) else {}
 
 
-def _odd_count(usage: Record, clean: Record) -> str | None:
-    return next((name for name in COUNTS if usage.get(name) is not None and clean[name] != usage[name]), None)
+def _odd_count(usage: Record, checked: Record) -> str | None:
+    return next((name for name in COUNTS if usage.get(name) is not None and checked[name] != usage[name]), None)
 
 
 def _from_number(value: object) -> str | None:

@@ -14,7 +14,7 @@ from .cache import Cache, Identity, identity_of
 from .decode import decode_line
 from .events import events_of, text_or_empty
 from .extract import session_of
-from .fields import Record, clean_record
+from .fields import Record, checked_record
 from .sources import STDIN, is_packed, open_log
 from .streams import DamagedLogError, Readable, lines_of, lines_with_offsets
 
@@ -98,7 +98,7 @@ def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size
 def _note(line: bytes, titles: Titles) -> None:
     for record in decode_line(line).records:
         title = _title_of(record)
-        session = text_or_empty(record.get("session")) or session_of(clean_record(record)[0])
+        session = text_or_empty(record.get("session")) or session_of(checked_record(record)[0])
         if title and session:
             best = titles.get(session, (-1, ""))
             # A later title replaces an earlier title, but the first prompt stays the first.

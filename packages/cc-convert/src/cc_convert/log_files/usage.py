@@ -6,7 +6,7 @@ Knows neither records nor files.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from .fields import COUNTS, Record, clean_usage
+from .fields import COUNTS, Record, checked_usage
 from .model_names import canonical_model
 from .rows import Counts, Steps
 
@@ -59,12 +59,12 @@ def message_usage(message: Mapping[str, Any]) -> MessageUsage | None:
 
 
 def traits_in(usage: Record) -> Traits:
-    """Return the price factors in a clean usage."""
+    """Return the price factors in a checked usage."""
     return usage.get("service_tier") or "", usage.get("inference_geo") or "", usage.get("speed") or ""
 
 
 def counts_in(usage: Record) -> Counts:
-    """Return the counts in a clean usage."""
+    """Return the counts in a checked usage."""
     get = usage.get
     written, hour = get("cache_creation_input_tokens") or 0, 0
     split = get("cache_creation")
@@ -97,7 +97,7 @@ def _steps(iterations: Sequence[object], counts: Counts, model: str) -> Steps:
     """Return the counts in each sampling by a model, if they add up to the request's counts."""
     name = canonical_model(model)
     samplings = [record for other, record in samplings_in(iterations) if not other or canonical_model(other) == name]
-    steps = [counts_in(clean_usage(sampling)[0])[:5] for sampling in samplings]
+    steps = [counts_in(checked_usage(sampling)[0])[:5] for sampling in samplings]
     if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(counts[:3]):
         return ()
     return tuple(steps)

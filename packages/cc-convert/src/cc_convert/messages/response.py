@@ -7,7 +7,7 @@ from cc_types import CLIResponse
 
 from .lenient import read
 from .shapes import AssistantMessageLike, is_assistant, is_from_subagent, is_result, result_fields, texts
-from .usage import clean_model_usage, clean_usage
+from .usage import checked_model_usage, checked_usage
 
 _logger = logging.getLogger(__name__)
 
@@ -45,10 +45,10 @@ def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIRespo
     if output is not None and not isinstance(output, dict):
         _logger.warning("structured_output is of type %s and not an object; leaving it out", type(output).__name__)
         fields["structured_output"] = None
-    fields["usage"] = clean_usage(fields.get("usage"))
+    fields["usage"] = checked_usage(fields.get("usage"))
     for name in ("modelUsage", "model_usage_since_last_result"):
         if name in fields:
-            fields[name] = clean_model_usage(fields[name], name)
+            fields[name] = checked_model_usage(fields[name], name)
     return read(CLIResponse, fields, where="result")
 
 

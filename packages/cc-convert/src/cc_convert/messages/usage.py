@@ -36,42 +36,42 @@ def convert_usage_dict_to_cli_usage(usage: Mapping[str, object] | None) -> CLIUs
         The readable counts; 0 for `None`, and, with a warning, for a count that is not a number. Never raises.
     """
     fields = dict(usage) if isinstance(usage, Mapping) else usage
-    return read(CLIUsage, clean_usage(fields), where="usage")
+    return read(CLIUsage, checked_usage(fields), where="usage")
 
 
-def clean_usage(usage: object) -> dict[str, object]:
+def checked_usage(usage: object) -> dict[str, object]:
     """Return a usage with numbers as counts."""
     if not is_json_object(usage):
         if usage is not None:
             _logger.warning("usage is of type %s; using 0 for all of it", type(usage).__name__)
         return {}
-    clean = _with_numbers(usage, _USAGE_COUNTS, "usage")
+    checked = _with_numbers(usage, _USAGE_COUNTS, "usage")
     for name, counts in _NESTED_COUNTS.items():
-        nested = clean.get(name)
+        nested = checked.get(name)
         if is_json_object(nested):
-            clean[name] = _with_numbers(nested, counts, f"usage.{name}")
-    return clean
+            checked[name] = _with_numbers(nested, counts, f"usage.{name}")
+    return checked
 
 
-def clean_model_usage(usage: object, name: str) -> object:
+def checked_model_usage(usage: object, name: str) -> object:
     """Return the usage by model, with numbers as counts."""
     if not is_json_object(usage):
         return usage
-    clean = usage.copy()
+    checked = usage.copy()
     for model, fields in usage.items():
         if is_json_object(fields):
             optional = [count for count in _OPTIONAL_MODEL_COUNTS if fields.get(count) is not None]
-            clean[model] = _with_numbers(fields, (*_MODEL_COUNTS, *optional), f"{name}.{model}")
-    return clean
+            checked[model] = _with_numbers(fields, (*_MODEL_COUNTS, *optional), f"{name}.{model}")
+    return checked
 
 
 def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -> dict[str, object]:
-    clean = fields.copy()
+    checked = fields.copy()
     for name in names:
-        value = clean.get(name, 0)
+        value = checked.get(name, 0)
         if type(value) is not int or value < 0:
-            clean[name] = _safe_int(value, f"{where}.{name}")
-    return clean
+            checked[name] = _safe_int(value, f"{where}.{name}")
+    return checked
 
 
 def _safe_int(value: object, field: str) -> int:

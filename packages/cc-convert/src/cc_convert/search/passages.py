@@ -9,7 +9,7 @@ from ..folding import fold
 from ..log_files.decode import decode_line
 from ..log_files.events import Event, EventKind, events_of
 from ..log_files.extract import session_of, time_of
-from ..log_files.fields import Record, clean_record
+from ..log_files.fields import Record, checked_record
 from ..log_files.titles import noted_title
 
 Role: TypeAlias = Literal["title", "prompt", "answer", "thinking", "call", "result", "error", "unreadable"]
@@ -72,18 +72,18 @@ def passages_of(line: bytes) -> list[Passage]:
 
 
 def _of_record(record: Record) -> Iterator[Passage]:
-    clean = clean_record(record)[0]
-    texts = [clean.get(name) or "" for name in ("agentId", "cwd", "gitBranch", "entrypoint")]
+    checked = checked_record(record)[0]
+    texts = [checked.get(name) or "" for name in ("agentId", "cwd", "gitBranch", "entrypoint")]
     agent, project, branch, entrypoint = texts
-    version = clean.get("version") or clean.get("claude_code_version") or ""
-    message: Record = clean.get("message") or {}
+    version = checked.get("version") or checked.get("claude_code_version") or ""
+    message: Record = checked.get("message") or {}
     model = message.get("model") or ""
-    agent = agent or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
-    context = Context(session_of(clean), agent, project, branch, "", entrypoint, version, model)
-    base = Passage("title", noted_title(record), time_of(clean.get("timestamp")), context, clean.get("uuid") or "")
+    agent = agent or checked.get("agent_id") or checked.get("parent_tool_use_id") or ""
+    context = Context(session_of(checked), agent, project, branch, "", entrypoint, version, model)
+    base = Passage("title", noted_title(record), time_of(checked.get("timestamp")), context, checked.get("uuid") or "")
     passages = [
         base._replace(role=_ROLES[event.kind], text=_text(event), tool=event.name if event.kind == "call" else "")
-        for event in events_of(record, clean)
+        for event in events_of(record, checked)
         if event.kind in _ROLES
     ]
     yield from passages or [base]

@@ -14,8 +14,8 @@ from cc_convert.internals import (
     MessageUsage,
     Prices,
     canonical_model,
-    clean_record,
-    clean_usage,
+    checked_record,
+    checked_usage,
     counts_in,
     message_usage,
     samplings_in,
@@ -32,13 +32,13 @@ def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
     as a negative one, is 0, and the other counts stay: a gateway may send anything.
     """
     fields = {name: message.get(name) for name in ("model", "usage")}
-    clean = clean_record({"message": fields})[0]["message"]
-    usage = message_usage(clean)
+    checked = checked_record({"message": fields})[0]["message"]
+    usage = message_usage(checked)
     if usage is None:
         return []
     parts = [
-        MessageUsage(*counts_in(clean_usage(part)[0]), *usage.traits, model, ())
-        for model, part in samplings_in(clean["usage"].get("iterations") or ())
+        MessageUsage(*counts_in(checked_usage(part)[0]), *usage.traits, model, ())
+        for model, part in samplings_in(checked["usage"].get("iterations") or ())
         if model and canonical_model(model) != canonical_model(usage.model)
     ]
     return [usage, *(part for part in parts if part.output)]
