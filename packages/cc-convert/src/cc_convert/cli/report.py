@@ -95,12 +95,12 @@ def _lines(by: str, buckets: list[Bucket], options: Namespace, zone: tzinfo | No
 
 
 def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, summary: Overview) -> None:
-    whole = total(line for line in lines if line.about.get("kind") != GAP)
+    grand_total = total(line for line in lines if line.about.get("kind") != GAP)
     if options.format == "json":
         document = {
             "by": options.by,
             "lines": [_record(line, zone) for line in lines],
-            "total": _record(whole, zone),
+            "total": _record(grand_total, zone),
             "prices_as_of": chosen_prices(options).as_of,
             "files": summary.files,
             "lines_lost": summary.lost,
@@ -110,13 +110,15 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
         }
         file.write(json.dumps(document, indent=1) + "\n")
     elif options.format == "csv":
-        write_records(file, [_record(line, zone) for line in lines], "csv", None if lines else _record(whole, zone))
+        write_records(
+            file, [_record(line, zone) for line in lines], "csv", None if lines else _record(grand_total, zone)
+        )
     elif not lines:
         file.write(f"No requests in {summary.files:,} logs; read: {', '.join(options.sources or default_folders())}\n")
     else:
-        table = _table(lines, whole, options.by, zone)
+        table = _table(lines, grand_total, options.by, zone)
         if options.format == "table" and is_too_wide(file, table):
-            table = _table(lines, whole, options.by, zone, short=True)
+            table = _table(lines, grand_total, options.by, zone, is_short=True)
         write_table(file, table, options.format, last=True, drops=_DROPS)
 
 
@@ -134,34 +136,36 @@ def _record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
     }
 
 
-def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:
+def _table(
+    lines: list[Line], grand_total: Line, by: str, zone: tzinfo | None, *, is_short: bool = False
+) -> list[list[str]]:
     """Return the table for people; for a narrow terminal with rounded counts and shortened names."""
-    labels = [] if short else ["Branch", "Host", "Entry point", "CLI version"]
+    labels = [] if is_short else ["Branch", "Host", "Entry point", "CLI version"]
     extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
-    models = [] if by == "model" or short else ["Models"]
+    models = [] if by == "model" or is_short else ["Models"]
     sums = ["Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", "Unlogged"]
     table = [[_TITLES.get(by, by.capitalize()), *extra, *sums, *models]]
-    parts = _Parts(lines) if short else None
-    for line in [*lines, whole]:
+    parts = _Parts(lines) if is_short else None
+    for line in [*lines, grand_total]:
         if line.about.get("kind") == GAP:
             table.append([line.key, line.about["ends"], *[""] * 7, "gap", "", *[""] * len(models)])
             continue
-        names = [line.key, *([""] * len(extra) if line is whole else _more(line, by, zone, short=short))]
-        numbers = _numbers(line, spell_short if short else "{:,}".format)
+        names = [line.key, *([""] * len(extra) if line is grand_total else _more(line, by, zone, is_short=is_short))]
+        numbers = _numbers(line, spell_short if is_short else "{:,}".format)
         if parts:
             names = [parts.of(heading, name) for heading, name in zip(table[0], names, strict=False)]
         table.append([*names, *numbers, *(_models(line.models) for _ in models)])
     table = without_empty(table, "Errors", "Unlogged", *extra)
-    if short:
+    if is_short:
         table[0] = [_SHORT.get(heading, heading) for heading in table[0]]
     return table
 
 
-def _more(line: Line, by: str, zone: tzinfo | None, *, short: bool) -> list[str]:
+def _more(line: Line, by: str, zone: tzinfo | None, *, is_short: bool) -> list[str]:
     if by == "session":
         last = datetime.fromtimestamp(line.last, zone).strftime("%Y-%m-%d %H:%M") if line.last else ""
-        title = shortened(line.about["title"], _SHORT_TITLE if short else _TITLE)
-        return [title, last, line.about["project"], *(line.about[name] for name in LABELS if not short)]
+        title = shortened(line.about["title"], _SHORT_TITLE if is_short else _TITLE)
+        return [title, last, line.about["project"], *(line.about[name] for name in LABELS if not is_short)]
     return [line.about["ends"] + (" (now)" if line.about["kind"] == "active" else "")] if by == "block" else []
 
 
@@ -197,8 +201,8 @@ def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:
 
 def _models(models: dict[str, float]) -> str:
     names = sorted(models, key=lambda name: -models[name])
-    short = [name.removeprefix("claude-") or "unknown" for name in names]
-    return ", ".join(short[:3]) + (f" +{len(short) - 3}" if len(short) > 3 else "")
+    short_names = [name.removeprefix("claude-") or "unknown" for name in names]
+    return ", ".join(short_names[:3]) + (f" +{len(short_names) - 3}" if len(short_names) > 3 else "")
 
 
 # --- tools

@@ -43,19 +43,23 @@ _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status
 class Collector:
     """Collects the records in a file, in order; `scan` returns the result."""
 
-    def __init__(self, path: str, before: FileScan | None = None) -> None:
-        before = before or empty_scan(path)
+    def __init__(self, path: str, earlier_scan: FileScan | None = None) -> None:
+        earlier_scan = earlier_scan or empty_scan(path)
         self.path = path
-        self.rows = {row.key: row for row in before.rows}
-        self.ledgers, self.problems = [*before.ledgers], [*before.problems]
-        self.origins, self.compactions, self.project = {**before.origins}, {**before.compactions}, before.project
-        self._version, self._began, self._time = before.version, before.began, before.last
-        self._set_back, self._is_sdk_fork = before.set_back, before.is_sdk_fork
-        self._open_keys, self._limits = [*before.open_keys], [*before.limits]
-        self._parent: str = next(reversed(before.origins.values()), "")
+        self.rows = {row.key: row for row in earlier_scan.rows}
+        self.ledgers, self.problems = [*earlier_scan.ledgers], [*earlier_scan.problems]
+        self.origins, self.compactions, self.project = (
+            {**earlier_scan.origins},
+            {**earlier_scan.compactions},
+            earlier_scan.project,
+        )
+        self._version, self._began, self._time = earlier_scan.version, earlier_scan.began, earlier_scan.last
+        self._set_back, self._is_sdk_fork = earlier_scan.set_back, earlier_scan.is_sdk_fork
+        self._open_keys, self._limits = [*earlier_scan.open_keys], [*earlier_scan.limits]
+        self._parent: str = next(reversed(earlier_scan.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
-        self._tool_ids, self._answering = dict.fromkeys(before.tool_ids), dict(before.answering)
-        self._last = before.rows[-1] if before.rows else None
+        self._tool_ids, self._answering = dict.fromkeys(earlier_scan.tool_ids), dict(earlier_scan.answering)
+        self._last = earlier_scan.rows[-1] if earlier_scan.rows else None
 
     def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
         """Return the collected result."""

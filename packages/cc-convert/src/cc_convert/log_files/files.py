@@ -24,21 +24,21 @@ _WORKFLOW_AGENT = "workflow-subagent"
 
 
 def read_file(
-    path: str, *, before: FileScan | None = None, strict: bool = False, with_checksum: bool = False
+    path: str, *, earlier_scan: FileScan | None = None, strict: bool = False, with_checksum: bool = False
 ) -> FileScan:
     """Read a log; after an earlier scan, only new lines. An unreadable file is reported as a problem, not an error.
 
     With `strict`, every line is decoded. With `with_checksum`, the scan has a checksum for a cache.
     """
     try:
-        with open_log(path, before.offset if before else 0) as stream:
-            scan = scan_stream(stream, path, before=before, strict=strict)
+        with open_log(path, earlier_scan.offset if earlier_scan else 0) as stream:
+            scan = scan_stream(stream, path, earlier_scan=earlier_scan, strict=strict)
             if any(row.agent and not row.agent_type for row in scan.rows) and (kind := agent_type_of(path)):
                 scan = scan._replace(rows=[row._replace(agent_type=row.agent_type or kind) for row in scan.rows])
             if workflow := workflow_of(path):
                 scan = scan._replace(rows=[_of_workflow(row, workflow) for row in scan.rows])
             if with_checksum and isinstance(stream, FileIO | BytesIO):
-                known = (before.offset, before.checksum) if before else ()
+                known = (earlier_scan.offset, earlier_scan.checksum) if earlier_scan else ()
                 return scan._replace(checksum=checksum_in(stream, scan.offset, *known))
             return scan
     except OSError as error:
@@ -80,7 +80,7 @@ def read_files(
     sizes |= {path: max(0, sizes[path] - scan.offset) for path, scan in partial.items() if scan}
 
     def scan_file(path: str) -> FileScan:
-        return read_file(path, before=partial.get(path), strict=strict, with_checksum=path in partial)
+        return read_file(path, earlier_scan=partial.get(path), strict=strict, with_checksum=path in partial)
 
     scans, packed = _read_all(sizes, scan_file, processes, progress)
     # Lines written during the scan belong to the next scan: the identity is from before.

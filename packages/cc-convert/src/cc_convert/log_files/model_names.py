@@ -20,17 +20,17 @@ def canonical_model(name: str) -> str:
 
     The version's number is where Anthropic has it: `claude-4.5-sonnet` is `claude-sonnet-4-5`.
     """
-    short = _short_names.get(name)
-    if short is None:
-        short = _BEFORE.sub("", name.strip().lower())
-        while (shorter := _AFTER.sub("", short)) != short:
-            short = shorter
-        if short.startswith("claude-"):
-            short = _DECIMAL.sub("-", short)
-            short = _VERSION_FIRST.sub(lambda found: f"claude-{found[3]}-{found[1]}{found[2] or ''}", short)
-            short = _FAMILY_FIRST.sub(r"claude-\2-\1", short)
-        short = _ALIASES.get(short, short)
+    short_name = _short_names.get(name)
+    if short_name is None:
+        short_name = _BEFORE.sub("", name.strip().lower())
+        while (shorter := _AFTER.sub("", short_name)) != short_name:
+            short_name = shorter
+        if short_name.startswith("claude-"):
+            short_name = _DECIMAL.sub("-", short_name)
+            short_name = _VERSION_FIRST.sub(lambda found: f"claude-{found[3]}-{found[1]}{found[2] or ''}", short_name)
+            short_name = _FAMILY_FIRST.sub(r"claude-\2-\1", short_name)
+        short_name = _ALIASES.get(short_name, short_name)
         # Names come from logs: their number is unlimited.
         if len(_short_names) < 1000:
-            _short_names[name] = short
-    return short
+            _short_names[name] = short_name
+    return short_name

@@ -81,14 +81,14 @@ else:
         return partial(_vectors.find, data), partial(_vectors.rfind, data)
 
 
-def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
+def scan_stream(stream: Readable, path: str, *, earlier_scan: FileScan | None = None, strict: bool = False) -> FileScan:
     """Read a log from a stream to the end; any content gives a result.
 
     After an earlier scan, the stream has only the new part. With `strict`, every line is decoded, to find all defects.
     """
     # One buffer for all logs: allocating a buffer takes longer than reading a small log.
     data = _spare.pop() if _spare else bytearray(_PIECE)
-    result = _Scanner(path, before, strict=strict).read(stream, data)
+    result = _Scanner(path, earlier_scan, strict=strict).read(stream, data)
     if not _spare:
         del data[_KEPT:]
         _spare.append(data)
@@ -120,14 +120,14 @@ def _whole_usage(data: bytearray, start: int, stop: int) -> bytes:
 
 
 class _Scanner:
-    def __init__(self, path: str, before: FileScan | None, *, strict: bool) -> None:
-        self._collector = Collector(path, before)
-        self._base = before.offset if before else 0
+    def __init__(self, path: str, earlier_scan: FileScan | None, *, strict: bool) -> None:
+        self._collector = Collector(path, earlier_scan)
+        self._base = earlier_scan.offset if earlier_scan else 0
         self._strict = strict
         self._decode = fast_decoder()
         self._last_request = _NO_REQUEST
         self._last_usage = b""
-        self._at_start = before is None
+        self._at_start = earlier_scan is None
         self._skipping = False
 
     def read(self, stream: Readable, data: bytearray) -> FileScan:

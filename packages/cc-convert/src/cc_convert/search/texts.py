@@ -102,11 +102,11 @@ class LogText:
 
 
 class _Builder:
-    def __init__(self, before: LogText | None) -> None:
-        self._texts = [before.texts] if before else []
-        self._size = before.head.size if before else 0
-        self.lost = before.head.lost if before else 0
-        self._table = before.table if before else Table([], [], [], [], [], [], [], [])
+    def __init__(self, earlier_text: LogText | None) -> None:
+        self._texts = [earlier_text.texts] if earlier_text else []
+        self._size = earlier_text.head.size if earlier_text else 0
+        self.lost = earlier_text.head.lost if earlier_text else 0
+        self._table = earlier_text.table if earlier_text else Table([], [], [], [], [], [], [], [])
         contexts = [Context(*values) for values in self._table.distinct_contexts]
         self._numbers = {context: number for number, context in enumerate(contexts)}
         self._latest = {context.session: context for context in contexts}
@@ -154,10 +154,10 @@ def _short(passage: Passage, ordinal: int) -> int:
     return int.from_bytes(blake2b(name, digest_size=7).digest(), "big")
 
 
-def read_text(path: str, before: LogText | None = None) -> LogText:
+def read_text(path: str, earlier_text: LogText | None = None) -> LogText:
     """Read a log's texts; after those of an earlier version, only later lines."""
-    identity, builder = identity_of(path), _Builder(before)
-    offset = before.head.offset if before else 0
+    identity, builder = identity_of(path), _Builder(earlier_text)
+    offset = earlier_text.head.offset if earlier_text else 0
     at, line = offset, b""
     with open_log(path, offset) as stream, suppress(DamagedLogError):
         started = False
@@ -180,7 +180,7 @@ class TextCache:
 
     def read(self, path: str) -> LogText:
         """Return a log's texts. Only lines that are not in a valid entry are read, and then stored."""
-        now, before = identity_of(path), None
+        now, earlier_text = identity_of(path), None
         with suppress(OSError, ValueError):
             with open(self._place(path), "rb") as file:
                 entry = LogText(file.read())
@@ -188,8 +188,8 @@ class TextCache:
             if head.path == path and then == now:
                 return entry
             if head.path == path and head.offset and only_grew(path, then, now, head.offset, head.checksum):
-                before = entry
-        text = read_text(path, before)
+                earlier_text = entry
+        text = read_text(path, earlier_text)
         # After a failed write the next search reads the log again.
         with suppress(OSError):
             write_private(self._place(path), text.content)

@@ -44,9 +44,9 @@ class PooledSession(Session):
         """Side effects on the process that a rewind does not undo."""
         self.settings: Settings = core.settings
 
-    async def apply(self, wanted: SettingValues) -> bool:
+    async def apply(self, target_values: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none."""
-        return await self._core.apply(wanted)
+        return await self._core.apply(target_values)
 
     async def ping(self, seconds: float) -> None:
         """Raise if the process does not answer within `seconds`."""
@@ -57,9 +57,9 @@ class PooledSession(Session):
         """Drop the conversation from the first user message on."""
         await self._core.drop_messages()
 
-    def can_take(self, wanted: SettingValues) -> bool:
+    def can_take(self, target_values: SettingValues) -> bool:
         """Return true if the process has these settings, or can change to them."""
-        return can_take(self._core, wanted)
+        return can_take(self._core, target_values)
 
     def lent_for(self, term: LeaseTerm) -> Session:
         """Return a session for the same process that is valid until `term` ends."""
@@ -159,9 +159,9 @@ class Worker:
         await self.apply(self._wanted(launch))
         self.session.side_effects.clear()
 
-    async def apply(self, wanted: SettingValues) -> bool:
+    async def apply(self, target_values: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none. Raise if the process cannot."""
-        return await self.session.apply(wanted)
+        return await self.session.apply(target_values)
 
     def _wanted(self, launch: Launch) -> SettingValues:
         return {**self.session.settings.at_start(), **launch.settings}

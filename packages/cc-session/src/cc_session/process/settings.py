@@ -282,21 +282,21 @@ def can_be_undone(request: Request) -> bool:
     return bool(values) and not has_others and all(_row(name).is_exact(name, value) for name, value in values.items())
 
 
-def can_take(process: Process, wanted: SettingValues) -> bool:
+def can_take(process: Process, target_values: SettingValues) -> bool:
     """Return true if `process` has these values, or can change to them."""
-    changes = process.settings.missing(wanted)
+    changes = process.settings.missing(target_values)
     kept = process.settings.changeable.kept
     return kept.isdisjoint(changes) and all(_row(name).can_take(process, value) for name, value in changes.items())
 
 
-async def apply(process: Process, wanted: SettingValues) -> bool:
+async def apply(process: Process, target_values: SettingValues) -> bool:
     """Set the settings of `process` that are not confirmed; return false if there are none.
 
     Raises:
         ControlRequestError: The CLI refuses a change.
         CLIConnectionError: The process keeps the value of its start.
     """
-    changes = process.settings.missing(wanted)
+    changes = process.settings.missing(target_values)
     for change in dict.fromkeys(row.change for row in SETTINGS if any(_row(name) is row for name in changes)):
         await change(process, changes)
     return bool(changes)
@@ -365,11 +365,11 @@ class Settings:
         self._confirmed[name] = value
         self.unknown.discard(name)
 
-    def missing(self, wanted: SettingValues) -> dict[str, object]:
+    def missing(self, target_values: SettingValues) -> dict[str, object]:
         """Return the wanted settings that are not confirmed."""
         return {
             name: value
-            for name, value in wanted.items()
+            for name, value in target_values.items()
             if name in self.unknown or identity(self[name]) != identity(value)
         }
 

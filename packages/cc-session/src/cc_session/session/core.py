@@ -191,13 +191,13 @@ class SessionCore:
                 async with asyncio.timeout(_QUEUED_SECONDS if is_lost else _INTERRUPT_AGAIN_SECONDS):
                     await sent.has_ended.wait()
 
-    async def apply(self, wanted: SettingValues) -> bool:
+    async def apply(self, target_values: SettingValues) -> bool:
         """Set the settings that are not confirmed; return false if there are none.
 
         Requests from callers that have left come first: their order with later requests would be uncertain.
         """
         await self.connection.transport.wait_for_answers()
-        return await apply(self, wanted)
+        return await apply(self, target_values)
 
     async def request(self, subtype: str, fields: dict[str, JsonValue]) -> object:
         """Send a control request for a setting."""
