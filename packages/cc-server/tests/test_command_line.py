@@ -306,10 +306,13 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
         assert word in printed.out
 
 
-def test_a_password_on_the_command_line_is_refused_and_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("place", ["cc:secret@db/usage", "cc@db/usage?sslmode=require&password=secret"])
+def test_a_password_on_the_command_line_is_refused_and_not_printed(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """MSG-176"""
     with pytest.raises(SystemExit) as ended:
-        command_line.main(["--clients", "c", "--usage-store", "postgresql://cc:secret@db/usage"])
+        command_line.main(["--clients", "c", "--usage-store", f"postgresql://{place}"])
     printed = capsys.readouterr()
     assert ended.value.code == 2
     assert "put it into ~/.pgpass" in printed.err and "secret" not in printed.err

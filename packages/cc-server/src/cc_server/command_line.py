@@ -88,7 +88,8 @@ def _port(text: str) -> int:
 
 
 def _store(text: str) -> str:
-    if is_url(text) and urlsplit(text).password:
+    parts = urlsplit(text)
+    if is_url(text) and (parts.password or "password=" in parts.query):
         raise argparse.ArgumentTypeError("every user of the machine can read a password here: put it into ~/.pgpass")
     return text
 
