@@ -158,6 +158,7 @@ class PostgresDatabase:
         self._writer = secrets.token_hex(8)
         self._added = 0
         self._connection: psycopg.Connection[Any] | None = None
+        self._close: Callable[[], object] = lambda: None
         self._run(self._create)
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -202,8 +203,7 @@ class PostgresDatabase:
             self._connection = self._connect()
             return work(self._connection)
         except psycopg.Error as error:
-            if self._connection is not None:  # the next attempt may find another server, after a failover
-                self._connection.close()
+            self._close()  # the next attempt may find another server, after a failover
             raise UsageError(" ".join(str(error).split())) from error
 
     def _connect(self) -> "psycopg.Connection[Any]":
@@ -221,7 +221,8 @@ class PostgresDatabase:
             prepare_threshold=None,  # poolers between mix the connections of several servers
             application_name="cc-server",
         )
-        weakref.finalize(self, connection.close)
+        self._close()
+        self._close = weakref.finalize(self, connection.close)
         milliseconds = str(round(_LOCK_SECONDS * 1000))
         connection.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
         return connection
