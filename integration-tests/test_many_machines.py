@@ -104,7 +104,7 @@ async def respond(request: dict[str, Any]) -> str:
 
 
 async def is_refused(url: str) -> bool:
-    """Return True if the client with a small budget is refused."""
+    """Return true if the client with a small budget is refused."""
     async with AsyncAnthropic(base_url=url, api_key="few", max_retries=0) as client:
         try:
             await client.messages.create(**body("Question of few"))

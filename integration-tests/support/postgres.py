@@ -19,7 +19,7 @@ _PASSWORD = "p/w"
 
 
 def is_installed() -> bool:
-    """Return True if this system has the server's programs, and a user who may run them."""
+    """Return true if this system has the server's programs, and a user who may run them."""
     return _program("initdb") is not None and (_user() is None or _has_user())
 
 

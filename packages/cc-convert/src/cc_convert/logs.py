@@ -146,18 +146,18 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
     for scan in scans:
         host = (hosts or {}).get(scan.path, "")
         # Archive rows may have a machine.
-        new = {
+        scan_rows = {
             row.key: row if row.host or not host else make_row((*row[:_HOST], host, *row[_HOST + 1 :]))
             for row in scan.rows
         }
-        for key in new.keys() & rows.keys():
-            new[key] = better(rows[key], new[key])
-        rows |= new
+        for key in scan_rows.keys() & rows.keys():
+            scan_rows[key] = better(rows[key], scan_rows[key])
+        rows |= scan_rows
     # An archive may already contain them.
-    missing, totals = find_unlogged(scans, rows)
-    if missing := [row for row in missing if row.key not in rows]:
-        missing = _copy_labels(missing, rows)
-    ordered = sorted([*rows.values(), *missing], key=lambda row: (row.time is None, row.time or 0.0))
+    missing_rows, totals = find_unlogged(scans, rows)
+    if missing_rows := [row for row in missing_rows if row.key not in rows]:
+        missing_rows = _copy_labels(missing_rows, rows)
+    ordered = sorted([*rows.values(), *missing_rows], key=lambda row: (row.time is None, row.time or 0.0))
     return Logs(
         rows=_with_projects(ordered),
         problems=[problem for scan in scans for problem in scan.problems],
@@ -187,12 +187,12 @@ def _one_form(folder: str) -> str:
     return unicodedata.normalize("NFC", folder[:1].upper() + folder[1:] if folder[1:2] == ":" else folder)
 
 
-def _copy_labels(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
+def _copy_labels(missing_rows: list[Row], rows: Mapping[str, Row]) -> list[Row]:
     """Copy the labels from each session's last request to its unlogged rows."""
     last_rows = {row.session: row for row in rows.values()}
     return [
         row._replace(**{name: getattr(last, name) for name in LABELS}) if (last := last_rows.get(row.session)) else row
-        for row in missing
+        for row in missing_rows
     ]
 
 

@@ -135,12 +135,12 @@ class Prices:
         for step in steps or (tokens,):
             is_long = long is not None and step[0] + sum(step[2:5]) > long[0]
             step_rates = long[1] if long and is_long else rates
-            fresh, output, read, short, hour = map(mul, step, step_rates)
-            amount += fresh + output + read + short + hour
+            uncached, output, read, five_minutes, hour = map(mul, step, step_rates)
+            amount += uncached + output + read + five_minutes + hour
         if steps:
             # Cache writes whose lifetime the steps do not state.
-            short, hour = (counts[at] - sum(step[at] for step in steps) for at in (3, 4))
-            amount += short * rates[3] + hour * rates[4]
+            five_minutes, hour = (counts[at] - sum(step[at] for step in steps) for at in (3, 4))
+            amount += five_minutes * rates[3] + hour * rates[4]
         factor = self._geo.get(geo, 1.0) * self._tiers.get(tier, 1.0)
         return amount * factor / _MILLION + searches * self._web_search
 

@@ -227,8 +227,8 @@ def _mapping(place: str, value: object) -> Mapping[str, object]:
 def _check_keys(place: str, fields: Mapping[str, object], keys: tuple[str, ...]) -> None:
     for key in fields:
         if key not in keys:
-            near = get_close_matches(key, keys, 1)
-            advice = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
+            similar_keys = get_close_matches(key, keys, 1)
+            advice = f"did you mean {similar_keys[0]}?" if similar_keys else f"the keys are {', '.join(keys)}"
             raise ValueError(f"{place}{key}: there is no such key; {advice}")
 
 

@@ -328,17 +328,17 @@ def _separators(text: bytes) -> int:
 
 async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, None, None]) -> None:
     """Await `work`, and cancel it when `leaving` ends."""
-    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(leaving)
-    gone.add_done_callback(lambda _: working.cancel())
+    working, departure = asyncio.ensure_future(work), asyncio.ensure_future(leaving)
+    departure.add_done_callback(lambda _: working.cancel())
     try:
         await working
     except asyncio.CancelledError:
-        if not gone.done():
+        if not departure.done():
             raise
         raise ClientDisconnect from None
     finally:
         working.cancel()
-        gone.cancel()
+        departure.cancel()
 
 
 async def _with_pings(chunks: AsyncIterator[bytes], seconds: float, ping: bytes) -> AsyncIterator[bytes]:

@@ -77,7 +77,7 @@ def open_database(place: str | Path | None) -> UsageDatabase:
 
 
 def is_url(place: str | Path | None) -> bool:
-    """Return True for the URL of a PostgreSQL database."""
+    """Return true if a place is the URL of a PostgreSQL database."""
     return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
 
 

@@ -55,8 +55,8 @@ def _problems(logs: Logs, *, show_all: bool) -> bool:
 
 
 def _doubts(logs: Logs, prices: Prices) -> bool:
-    unknown = Counter(row.model for row in logs.rows if prices.cost(row) is None)
-    for model, number in unknown.most_common():
+    unpriced_models = Counter(row.model for row in logs.rows if prices.cost(row) is None)
+    for model, number in unpriced_models.most_common():
         _tell("no price", f"{model[:80]!r}: {number:,} requests; add one with --prices FILE")
     partial = sum(not row.final for row in logs.rows)
     if partial:
@@ -64,7 +64,7 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
     differing = [comparison for comparison in reconcile(logs, prices) if not comparison.agrees or comparison.doubtful]
     text = f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile"
     _tell("totals", text if differing else f"{len(logs.totals):,} sessions agree with the CLI's total")
-    return bool(unknown or differing)
+    return bool(unpriced_models or differing)
 
 
 def line_numbers(places: list[tuple[str, int]]) -> list[int | None]:

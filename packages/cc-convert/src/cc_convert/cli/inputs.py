@@ -139,12 +139,12 @@ def with_progress() -> Generator[Progress | None]:
         return
     start = last = time.monotonic()
 
-    def show(done: int, total: int) -> None:
+    def show(finished: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
         if now - start >= _PATIENCE and now - last >= _REDRAW:
             last = now
-            share = done / total if total else 1.0
+            share = finished / total if total else 1.0
             sys.stderr.write(f"\rreading {share:4.0%} of {total / 1e6:,.0f} MB ")
             sys.stderr.flush()
 

@@ -75,14 +75,14 @@ def run(options: Namespace) -> int:
     def lines_of(subject: str) -> list[Line]:
         return _lines(subject, buckets, options, zone)
 
-    above = excesses(options.alerts, lines_of)
-    say_alerts(above)
+    exceeded = excesses(options.alerts, lines_of)
+    say_alerts(exceeded)
     # A name that is in the logs, but not in the chosen part of them, has spent nothing there.
     notes = list(unmatched(options.alerts, lambda subject: _lines(subject, all_buckets, options, zone)))
     for note in notes:
         say(note)
     code = mention(summary)
-    return FINDINGS if above or notes else code
+    return FINDINGS if exceeded or notes else code
 
 
 def _lines(by: str, buckets: list[Bucket], options: Namespace, zone: tzinfo | None) -> list[Line]:

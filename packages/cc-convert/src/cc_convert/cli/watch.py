@@ -57,10 +57,10 @@ def run(options: Namespace) -> int:
                 if options.once or (options.sources and not shown):
                     raise
                 scans, problem = [], f"note: {error}\n"
-            text, above = picture(scans, options, prices, zone, columns)
+            text, exceeded = picture(scans, options, prices, zone, columns)
             text += problem
-            passed = [excess for excess in above if (excess.alert.text, excess.key) not in above_before]
-            above_before = {(excess.alert.text, excess.key) for excess in above}
+            passed = [excess for excess in exceeded if (excess.alert.text, excess.key) not in above_before]
+            above_before = {(excess.alert.text, excess.key) for excess in exceeded}
             if text != shown:
                 shown = text
                 drawn = _redrawn(text, columns or 80, lines or 24) if redraw else f"{text}\n"
@@ -72,7 +72,7 @@ def run(options: Namespace) -> int:
             elif not redraw:
                 say_alerts(passed)
             if options.once:
-                return FINDINGS if above else OK
+                return FINDINGS if exceeded else OK
             time.sleep(max(_LEAST_INTERVAL, options.interval))
     except KeyboardInterrupt:
         if redraw:
@@ -106,11 +106,11 @@ def picture(
         parts.append("\n" + _plan(windows, uses, stored, zone, columns))
     lines = {"day": [day], "block": [block] if block else [], "total": [total([day])]}
     lines |= {subject: group(today, cast("GroupBy", subject), zone) for subject in NAMED}
-    above = excesses(options.alerts, lines.__getitem__, windows)
+    exceeded = excesses(options.alerts, lines.__getitem__, windows)
     notes = [*unmatched(options.alerts, lambda subject: group(buckets, cast("GroupBy", subject), zone))]
     notes += [future] * bool(future)
-    parts += [f"{visible(line)}\n" for line in (*(f"ALERT {excess.message}" for excess in above), *notes)]
-    return Picture("".join(parts), above)
+    parts += [f"{visible(line)}\n" for line in (*(f"ALERT {excess.message}" for excess in exceeded), *notes)]
+    return Picture("".join(parts), exceeded)
 
 
 def _sums(day: Line, block: Line | None, now: float, columns: int | None) -> str:

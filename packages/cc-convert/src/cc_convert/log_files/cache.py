@@ -88,12 +88,12 @@ class Cache:
         self.folder = os.path.join(folder or default_cache_folder(), _FORMAT)
         self._scans = Store(self.folder)
 
-    def get(self, path: str, now: Identity) -> tuple[FileScan | None, bool] | None:
+    def get(self, path: str, current: Identity) -> tuple[FileScan | None, bool] | None:
         """Return a file's cached scan, and whether it is complete; no scan if the file changed, `None` if it is new."""
         with suppress(EOFError, ValueError, TypeError):
             if content := self._scans.get(path):
-                then, packed = marshal.loads(content)
-                return _checked(path, Identity(*then), now, load_scan(packed))
+                stored, packed = marshal.loads(content)
+                return _checked(path, Identity(*stored), current, load_scan(packed))
         return None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
@@ -147,30 +147,30 @@ class MemoryCache(Cache):
         super().__init__()
         self._entries: dict[str, tuple[Identity, FileScan]] = {}
 
-    def get(self, path: str, now: Identity) -> tuple[FileScan | None, bool] | None:
+    def get(self, path: str, current: Identity) -> tuple[FileScan | None, bool] | None:
         """Return a file's cached scan, and whether it is complete; no scan if the file changed, `None` if it is new."""
         entry = self._entries.get(path)
-        return _checked(path, entry[0], now, entry[1]) if entry else None
+        return _checked(path, entry[0], current, entry[1]) if entry else None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
         """Store scans."""
         self._entries |= {path: (identity, scan) for path, (identity, scan, _) in scans.items()}
 
 
-def _checked(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan | None, bool]:
+def _checked(path: str, stored: Identity, current: Identity, scan: FileScan) -> tuple[FileScan | None, bool]:
     """Return a scan, and whether it is complete; no scan if the file did not only grow."""
-    if then == now:
+    if stored == current:
         return scan, True
     # Files that are packed have no checksum, as they cannot be read from an offset on.
-    if scan.checksum and only_grew(path, then, now, scan.offset, scan.checksum):
+    if scan.checksum and only_grew(path, stored, current, scan.offset, scan.checksum):
         return scan, False
     return None, False
 
 
-def only_grew(path: str, then: Identity, now: Identity, offset: int, checksum: int) -> bool:
+def only_grew(path: str, stored: Identity, current: Identity, offset: int, checksum: int) -> bool:
     """Return true if a file has the bytes before the offset that it had then, and perhaps more after them."""
     with suppress(OSError):
-        return then.inode == now.inode and offset <= now.size and checksum_of(path, offset) == checksum
+        return stored.inode == current.inode and offset <= current.size and checksum_of(path, offset) == checksum
     return False
 
 

@@ -310,15 +310,15 @@ def _stated_traits(usage: object) -> Traits:
     return traits_in(checked_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
 
 
-def better(old: Row, new: Row) -> Row:
+def better(known_row: Row, new_row: Row) -> Row:
     """Return the more reliable record for a request: final counts first, then more tokens, then the older record."""
-    if old.final != new.final:
-        chosen, other = (old, new) if old.final else (new, old)
+    if known_row.final != new_row.final:
+        chosen, other = (known_row, new_row) if known_row.final else (new_row, known_row)
     else:
-        chosen, other = (new, old) if new.tokens > old.tokens else (old, new)
+        chosen, other = (new_row, known_row) if new_row.tokens > known_row.tokens else (known_row, new_row)
     more = {name: getattr(chosen, name) or getattr(other, name) for name in _FILLED}
     return chosen._replace(
-        time=min((time for time in (old.time, new.time) if time is not None), default=None),
+        time=min((time for time in (known_row.time, new_row.time) if time is not None), default=None),
         tools=max(chosen.tools, other.tools, key=len),
         logged_cost=other.logged_cost if chosen.logged_cost is None else chosen.logged_cost,
         **more,
@@ -335,9 +335,9 @@ def _with_block(earlier: Row, row: Row) -> Row:
 
 def _with_final(row: Row, counts: Counts) -> Row:
     """Return a row with the final counts; counts that only the start has are kept."""
-    fresh, output, read, short, hour, thinking, searches = map(max, counts_of(row), counts)
+    uncached, output, read, five_minutes, hour, thinking, searches = map(max, counts_of(row), counts)
     if sum(counts[3:5]) <= row.cache_write_5m + row.cache_write_1h:
-        short, hour = row.cache_write_5m, row.cache_write_1h
+        five_minutes, hour = row.cache_write_5m, row.cache_write_1h
     else:
-        short, hour = counts[3:5]
-    return with_counts(row, (fresh, output, read, short, hour, thinking, searches))
+        five_minutes, hour = counts[3:5]
+    return with_counts(row, (uncached, output, read, five_minutes, hour, thinking, searches))

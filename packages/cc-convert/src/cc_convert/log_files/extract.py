@@ -143,10 +143,10 @@ def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, f
     totals: dict[str, tuple[Counts, float]] = {}
     splits = True
     for name, fields in usage.items():
-        fresh, output, read, written, hour, thinking, searches = [fields.get(field) or 0 for field in TOTAL_COUNTS]
+        uncached, output, read, written, hour, thinking, searches = [fields.get(field) or 0 for field in TOTAL_COUNTS]
         splits = splits and (not written or "cacheCreationEphemeral1hInputTokens" in fields)
         hour = min(hour, written)
-        counts = (fresh, output, read, written - hour, hour, thinking, searches)
+        counts = (uncached, output, read, written - hour, hour, thinking, searches)
         model, cost = canonical_model(name), fields.get("costUSD") or 0.0
         if model in totals:
             earlier, spent = totals[model]

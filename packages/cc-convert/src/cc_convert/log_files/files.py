@@ -84,13 +84,13 @@ def read_files(
 
     scans, packed = _read_all(sizes, scan_file, processes, progress)
     # Lines written during the scan belong to the next scan: the identity is from before.
-    new = {
+    new_scans = {
         path: (identity, scan, packed.get(path, b""))
         for path, scan in scans.items()
         if (identity := identities.get(path)) and scan.offset and (scan.size <= identity.size or _is_packed(path))
     }
-    if cache and new:
-        cache.put(new)
+    if cache and new_scans:
+        cache.put(new_scans)
     done |= scans
     return [done[path] for path in paths]
 

@@ -65,14 +65,14 @@ def _clashing_ids(scans: Iterable[FileScan]) -> set[str]:
     seen: dict[str, Row] = {}
     clashing: set[str] = set()
     for scan in scans:
-        new = {row.key: row for row in scan.rows}
+        own_rows = {row.key: row for row in scan.rows}
         clashing |= {
-            new[key].message_id
-            for key in new.keys() & seen.keys()
-            if _is_whole(new[key]) and not is_same_answer(seen[key], new[key])
+            own_rows[key].message_id
+            for key in own_rows.keys() & seen.keys()
+            if _is_whole(own_rows[key]) and not is_same_answer(seen[key], own_rows[key])
         }
-        clashing |= {row.message_id for key, row in new.items() if key != row.message_id and _is_whole(row)}
-        seen |= new
+        clashing |= {row.message_id for key, row in own_rows.items() if key != row.message_id and _is_whole(row)}
+        seen |= own_rows
     return clashing - {""}
 
 

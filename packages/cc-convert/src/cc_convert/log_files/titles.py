@@ -47,17 +47,17 @@ def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "t
     opened.
     """
     entries = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
-    now: dict[str, _Entry] = {}
+    current: dict[str, _Entry] = {}
     for path in paths:
         with suppress(OSError):
             if path != STDIN:
                 identity = identity_of(path)
                 entry = entries.get(path)
-                now[path] = entry if entry and entry[0] == tuple(identity) else _read(path, identity)
-    if cache and now != entries:
+                current[path] = entry if entry and entry[0] == tuple(identity) else _read(path, identity)
+    if cache and current != entries:
         with suppress(OSError):
-            cache.store(name, (now,))
-    return best_titles(titles for _, titles in now.values())
+            cache.store(name, (current,))
+    return best_titles(titles for _, titles in current.values())
 
 
 def best_titles(found_in_logs: Iterable[Titles]) -> dict[str, str]:

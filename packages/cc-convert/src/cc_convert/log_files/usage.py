@@ -76,8 +76,8 @@ def counts_in(usage: Record) -> Counts:
     details, server = get("output_tokens_details"), get("server_tool_use")
     thinking = (details.get("thinking_tokens") or 0) if details else 0
     searches = (server.get("web_search_requests") or 0) if server else 0
-    fresh, output, read = [get(name) or 0 for name in COUNTS[:3]]
-    return fresh, output, read, written - hour, hour, thinking, searches
+    uncached, output, read = [get(name) or 0 for name in COUNTS[:3]]
+    return uncached, output, read, written - hour, hour, thinking, searches
 
 
 def samplings_in(iterations: Sequence[object], types: Sequence[str] = _SAMPLINGS) -> list[tuple[str, Record]]:

@@ -31,8 +31,8 @@ def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value
 def _unusable_paths(fields: dict[str, object], error: ValidationError) -> set[_Path]:
     paths: set[_Path] = set()
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
-        wanted = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
-        path = _existing_path(fields, wanted)
+        wanted_path = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
+        path = _existing_path(fields, wanted_path)
         if not path:
             reason = f"the field {'.'.join(map(str, detail['loc']))} is missing or unusable"
             raise MessageParseError(reason=reason, data=cast("JsonValue", fields))
@@ -40,16 +40,16 @@ def _unusable_paths(fields: dict[str, object], error: ValidationError) -> set[_P
     return paths
 
 
-def _existing_path(fields: object, wanted: _Path) -> _Path:
+def _existing_path(fields: object, wanted_path: _Path) -> _Path:
     """Return a path's existing part. An error may point deeper, naming the kind of value that was tried last."""
-    for length, step in enumerate(wanted):
+    for length, step in enumerate(wanted_path):
         if isinstance(fields, Mapping) and step in fields:
             fields = cast("Mapping[object, object]", fields)[step]
         elif isinstance(fields, list) and isinstance(step, int):
             fields = cast("list[object]", fields)[step]
         else:
-            return wanted[:length]
-    return wanted
+            return wanted_path[:length]
+    return wanted_path
 
 
 def _without(value: object, paths: Collection[_Path], where: str, path: _Path = ()) -> object:

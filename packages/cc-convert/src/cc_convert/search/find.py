@@ -123,12 +123,12 @@ def find_passages(
         if not query.small:
             numbers = [number for number in numbers if query.pattern_of_small.search(text.text(number))]
         identities = text.table.identities
-        fresh = {identities[number] or ~number: number for number in reversed(numbers)}
-        for identity in earlier_ids.intersection(fresh):
-            del fresh[identity]
-        earlier_ids.update(identity for identity in fresh if identity > 0)
-        total += len(fresh)
-        newest += [(text.table.times[number], number, place) for number in fresh.values()]
+        new_numbers = {identities[number] or ~number: number for number in reversed(numbers)}
+        for identity in earlier_ids.intersection(new_numbers):
+            del new_numbers[identity]
+        earlier_ids.update(identity for identity in new_numbers if identity > 0)
+        total += len(new_numbers)
+        newest += [(text.table.times[number], number, place) for number in new_numbers.values()]
         newest = sorted(newest, key=itemgetter(0), reverse=True)[:limit]
     return SearchResult([place.match(number) for _, number, place in newest], total, lost, failed)
 
@@ -200,11 +200,11 @@ def _read_together(logs: Iterable[str], texts: TextCache, processes: int, progre
     jobs = list(zip(groups, accumulate(sum(sizes[path] for path in paths) for paths in groups), strict=True))
 
     def read(job: tuple[list[str], int]) -> None:
-        paths, done = job
+        paths, finished = job
         for path in paths:
             with suppress(OSError):
                 texts.read(path)
         if progress:
-            progress(done, total)
+            progress(finished, total)
 
     share_jobs(jobs, read, min(processes, total // _WORTH_A_PROCESS + 1))

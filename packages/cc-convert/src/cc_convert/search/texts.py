@@ -180,14 +180,14 @@ class TextCache:
 
     def read(self, path: str) -> LogText:
         """Return a log's texts. Only lines that are not in a valid entry are read, and then stored."""
-        now, earlier_text = identity_of(path), None
+        current, earlier_text = identity_of(path), None
         with suppress(OSError, ValueError):
             with open(self._place(path), "rb") as file:
                 entry = LogText(file.read())
-            head, then = entry.head, Identity(*entry.head.identity)
-            if head.path == path and then == now:
+            head, stored = entry.head, Identity(*entry.head.identity)
+            if head.path == path and stored == current:
                 return entry
-            if head.path == path and head.offset and only_grew(path, then, now, head.offset, head.checksum):
+            if head.path == path and head.offset and only_grew(path, stored, current, head.offset, head.checksum):
                 earlier_text = entry
         text = read_text(path, earlier_text)
         # After a failed write the next search reads the log again.

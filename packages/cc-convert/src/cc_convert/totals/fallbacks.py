@@ -61,8 +61,8 @@ def _billed(groups: Mapping[str, list[Row]], totals: Totals) -> Iterator[Row]:
 
 def _inputs(total: tuple[Counts, float], requests: Iterable[Row]) -> Sums | None:
     """Return what requests leave of a model's total, without the output, which streams state late."""
-    fresh, _, read, short, hour, _, searches = total[0]
-    counts = (fresh, 0, read, short, hour, 0, searches)
+    uncached, _, read, five_minutes, hour, _, searches = total[0]
+    counts = (uncached, 0, read, five_minutes, hour, 0, searches)
     return difference(sums({_ANY_MODEL: (counts, 0.0)}), sums_of(map(_without_output, requests)))
 
 
@@ -81,20 +81,20 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
     requests = list(rows)
     totals: Totals = dict(ledger.totals)
     for row in requests:
-        old, new = requested.get(row.key), canonical_model(row.model)
-        counts, cost = totals.get(old or "", NOTHING)
-        same = [other for other in requests if canonical_model(other.model) == new]
-        under_new = sums({new: totals.get(new, NOTHING)})
-        if old is None or difference(under_new, sums_of(same)) is not None:
+        old_model, new_model = requested.get(row.key), canonical_model(row.model)
+        counts, cost = totals.get(old_model or "", NOTHING)
+        same = [other for other in requests if canonical_model(other.model) == new_model]
+        under_new = sums({new_model: totals.get(new_model, NOTHING)})
+        if old_model is None or difference(under_new, sums_of(same)) is not None:
             continue
         # Without this request, as if a killed process made it.
-        under_old = [other for other in requests if canonical_model(other.model) == old]
-        if find_addends(under_old, sums({old: (counts, cost)}), FEW_STEPS) is not None:
+        under_old = [other for other in requests if canonical_model(other.model) == old_model]
+        if find_addends(under_old, sums({old_model: (counts, cost)}), FEW_STEPS) is not None:
             continue
         part = counts_of(row)
-        if difference(sums({new: (counts, cost)}), sums_of([row])) is None:
+        if difference(sums({new_model: (counts, cost)}), sums_of([row])) is None:
             continue
         share = cost * row.tokens / max(1, sum(counts[:5]))
-        totals[old] = (subtract_counts(counts, part), cost - share)
-        add_to(totals, new, part, share)
+        totals[old_model] = (subtract_counts(counts, part), cost - share)
+        add_to(totals, new_model, part, share)
     return ledger._replace(totals={model: total for model, total in totals.items() if any(total[0]) or total[1] > 0})

@@ -17,9 +17,9 @@ def _disputed_keys(scans: Iterable[FileScan]) -> set[str]:
     sessions: dict[str, str] = {}
     disputed: set[str] = set()
     for scan in scans:
-        new = {row.key: row.session for row in scan.rows}
-        disputed |= {key for key in new.keys() & sessions.keys() if new[key] != sessions[key]}
-        sessions |= new
+        scan_sessions = {row.key: row.session for row in scan.rows}
+        disputed |= {key for key in scan_sessions.keys() & sessions.keys() if scan_sessions[key] != sessions[key]}
+        sessions |= scan_sessions
     return disputed
 
 

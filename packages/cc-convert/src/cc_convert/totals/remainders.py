@@ -63,7 +63,7 @@ def find_unlogged(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row
     bill_requests(scans, rows)
     by_session = process_totals(scans, rows)
     all_processes = (process for processes in by_session.values() for process in processes)
-    missing = [row for process in all_processes if process.unlogged for row in _process_rows(process)]
+    missing_rows = [row for process in all_processes if process.unlogged for row in _process_rows(process)]
     totals = {session: _session_total(processes) for session, processes in by_session.items()}
     results: dict[str, list[Ledger]] = defaultdict(list)
     keys: set[str] = set()
@@ -73,8 +73,8 @@ def find_unlogged(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row
                 keys.add(ledger.key)
                 results[ledger.session].append(ledger)
     for ledgers in results.values():
-        missing += _result_rows(ledgers, rows)
-    return missing, totals | {session: _result_total(ledgers) for session, ledgers in results.items()}
+        missing_rows += _result_rows(ledgers, rows)
+    return missing_rows, totals | {session: _result_total(ledgers) for session, ledgers in results.items()}
 
 
 # --- transcripts
@@ -83,11 +83,11 @@ def find_unlogged(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row
 def _process_rows(total: ProcessTotal) -> list[Row]:
     parent = next(reversed(total.scan.origins.values()), "")
     project = total.ledger.project or total.scan.project
-    missing: list[Row] = []
+    missing_rows: list[Row] = []
     for model, counts in total.unlogged.items():
         row = _row(total.ledger, model, counts, "unlogged", parent, project)
-        missing.append(_split(row, total.ledger, total.spent[model][1], total.covered))
-    return missing
+        missing_rows.append(_split(row, total.ledger, total.spent[model][1], total.covered))
+    return missing_rows
 
 
 def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
@@ -155,7 +155,7 @@ def _result_total(ledgers: list[Ledger]) -> SessionTotal:
 def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     exact = [ledger for ledger in ledgers if ledger.kind == "delta"]
     sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
-    missing: list[Row] = []
+    missing_rows: list[Row] = []
     counted: Totals = {}
     advice: dict[str, list[str]] = defaultdict(list)
     for row in rows.values():
@@ -178,8 +178,8 @@ def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
                 row = _row(ledger, model, more, kind, "", ledger.project)
                 row = _split(row, ledger, cost - before_cost, requests)
                 # Without a known request beside it, the row has the whole cost.
-                missing.append(row if any(logged) else row._replace(logged_cost=max(0.0, cost - before_cost)))
-    return missing
+                missing_rows.append(row if any(logged) else row._replace(logged_cost=max(0.0, cost - before_cost)))
+    return missing_rows
 
 
 def _complete_partial_row(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:

@@ -66,8 +66,8 @@ def sums_of(rows: Iterable[Row]) -> Sums:
 def without_zeros(counts: Mapping[str, Counts]) -> Sums:
     """Return the sums in counts by model."""
     by_model = {
-        model: (fresh, output, read, short + hour, searches)
-        for model, (fresh, output, read, short, hour, _, searches) in counts.items()
+        model: (uncached, output, read, five_minutes + hour, searches)
+        for model, (uncached, output, read, five_minutes, hour, _, searches) in counts.items()
     }
     return {model: numbers for model, numbers in by_model.items() if any(numbers)}
 

@@ -200,8 +200,8 @@ class LoopPlan(RequestPlan):
         others itself: with "no such tool".
         """
         [status] = await self._session.wait_mcp([key.name], timeout=seconds)
-        if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
-            reason = f"the bridge ended before Claude Code had listed {', '.join(sorted(missing))}"
+        if missing_names := key.names() - {tool["name"] for tool in status.get("tools", [])}:
+            reason = f"the bridge ended before Claude Code had listed {', '.join(sorted(missing_names))}"
             raise McpServerFailedError({key.name: reason})
 
 

@@ -150,8 +150,8 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
             raise invalid(f"{place}.content: Claude Code does not carry an answer with nothing but thinking and blanks")
         answered = [block.get("tool_use_id") for block in history.content]
         calls = [block.get("id") for block in history.content if block["type"] in ("server_tool_use", "mcp_tool_use")]
-        if missing := [call for call in calls if call not in answered]:
-            message = f"Claude Code does not carry a server tool's call without result: {missing[0]}"
+        if missing_calls := [call for call in calls if call not in answered]:
+            message = f"Claude Code does not carry a server tool's call without result: {missing_calls[0]}"
             raise invalid(f"{place}.content: {message}")
     return history
 
@@ -263,9 +263,9 @@ def _check_results(calls: Sequence[str], message: HistoryMessage) -> None:
         )
     if len(set(results)) < len(results):
         raise invalid("messages: each `tool_use` must have a single result, but there are several for one id")
-    if missing := [call for call in calls if call not in results]:
+    if missing_ids := [call for call in calls if call not in results]:
         raise invalid(
-            f"messages: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}"
+            f"messages: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing_ids)}"
             ". Each `tool_use` block must have a corresponding `tool_result` block in the next message."
         )
 

@@ -327,8 +327,8 @@ def _decision(event: str, result: HookResult) -> dict[str, Any]:
 
 def _check_fields(event: str, output: Mapping[str, Any]) -> None:
     """Raise if the CLI would silently ignore output that was meant to stop a call."""
-    if unknown := output.keys() - _FIELDS:
-        raise ValueError(f"a hook's output has no field {', '.join(sorted(map(str, unknown)))}")
+    if unknown_fields := output.keys() - _FIELDS:
+        raise ValueError(f"a hook's output has no field {', '.join(sorted(map(str, unknown_fields)))}")
     specific = output.get("hookSpecificOutput")
     if specific is None:
         return

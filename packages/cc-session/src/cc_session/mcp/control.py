@@ -85,8 +85,8 @@ class McpControl:
             if self._texts is not None and (stale := self._texts.stale & servers.in_process.keys()):
                 await self._remove(stale, servers.configs)
                 raise kept_texts(stale)
-            if gone := self._no_longer_offered(statuses):
-                await self._send(servers.configs, denied=gone)
+            if withdrawn := self._no_longer_offered(statuses):
+                await self._send(servers.configs, denied=withdrawn)
             if self._allows_tools and servers.configs:
                 allowed: list[JsonValue] = [server_rule(name) for name in servers.configs]
                 await self._request("apply_flag_settings", settings={"permissions": {"allow": allowed}})
@@ -143,13 +143,13 @@ class McpControl:
 
     def _no_longer_offered(self, statuses: list[McpServerStatus]) -> list[str]:
         """Return the tools that only earlier servers had; in a conversation the CLI still lists them."""
-        gone: list[str] = []
+        withdrawn: list[str] = []
         for status in statuses:
             tools = {mcp_name(status["name"], tool["name"]) for tool in status.get("tools", [])}
             offered = self._offered.setdefault(status["name"], set())
-            gone += sorted(offered - tools)
+            withdrawn += sorted(offered - tools)
             offered |= tools
-        return gone
+        return withdrawn
 
     async def _request(self, subtype: str, **fields: JsonValue) -> dict[str, JsonValue]:
         # Until servers are connected, or have failed, the CLI answers no other request.
@@ -167,9 +167,9 @@ def _selected(statuses: list[McpServerStatus], names: Collection[str] | None) ->
     if names is None:
         return statuses
     by_name = {status["name"]: status for status in statuses}
-    if unknown := set(names) - by_name.keys():
+    if unknown_names := set(names) - by_name.keys():
         raise ValueError(
-            f"there is no MCP server {', '.join(sorted(unknown))}; there is {', '.join(by_name) or 'none'}"
+            f"there is no MCP server {', '.join(sorted(unknown_names))}; there is {', '.join(by_name) or 'none'}"
         )
     return [by_name[name] for name in names]
 

@@ -44,9 +44,9 @@ def check_sandbox(path: str) -> None:
     """Raise `CLIConnectionError` if this system has no sandbox; `path` is where programs are searched."""
     if sys.platform == "win32":
         raise CLIConnectionError(reason="Claude Code has no sandbox on Windows", advice="Use WSL, or leave it out.")
-    missing = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
-    if sys.platform == "linux" and missing:
+    missing_programs = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
+    if sys.platform == "linux" and missing_programs:
         raise CLIConnectionError(
-            reason=f"The sandbox needs {' and '.join(missing)}, which this system does not have",
+            reason=f"The sandbox needs {' and '.join(missing_programs)}, which this system does not have",
             advice="Install it, as by: apt install bubblewrap socat",
         )

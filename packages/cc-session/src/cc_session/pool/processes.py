@@ -124,9 +124,9 @@ class Processes:
         """
         for target in self._unfinished():
             key = target.launch.key
-            missing = target.count - sum(worker.launch.key == key for worker in self.workers)
-            if missing > 0:
-                return [target.launch] * (missing - [*self.starting.values()].count(key))
+            missing_count = target.count - sum(worker.launch.key == key for worker in self.workers)
+            if missing_count > 0:
+                return [target.launch] * (missing_count - [*self.starting.values()].count(key))
             target.done.set_result(None)
         return []
 

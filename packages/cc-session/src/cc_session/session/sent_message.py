@@ -289,11 +289,11 @@ class CostLedger:
         self.total_usd, self._models = cost, models
 
 
-def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+def _difference(current: Mapping[str, ModelUsage], earlier: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
     differences: dict[str, ModelUsage] = {}
-    for model, usage in now.items():
+    for model, usage in current.items():
         amounts = {
-            name: max(0, round(value - (getattr(before.get(model), name, 0) or 0), _DIGITS))
+            name: max(0, round(value - (getattr(earlier.get(model), name, 0) or 0), _DIGITS))
             for name, value in usage
             if name in _AMOUNTS and isinstance(value, int | float)
         }
