@@ -263,9 +263,9 @@ def _check_results(calls: Sequence[str], message: HistoryMessage) -> None:
         )
     if len(set(results)) < len(results):
         raise invalid("messages: each `tool_use` must have a single result, but there are several for one id")
-    if missing_ids := [call for call in calls if call not in results]:
+    if unmet := [call for call in calls if call not in results]:
         raise invalid(
-            f"messages: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing_ids)}"
+            f"messages: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(unmet)}"
             ". Each `tool_use` block must have a corresponding `tool_result` block in the next message."
         )
 
