@@ -87,11 +87,11 @@ class FrameDecoder:
         self._max_size = max_size
         self._buffer = bytearray()
         self._closed = False
-        self._lost: RemoteProtocolError | None = None
+        self._loss: RemoteProtocolError | None = None
 
     def receive_data(self, data: bytes) -> None:
         """Append received bytes to the buffer, without decoding them. `b""` means that the other side has closed."""
-        if self._lost is not None:
+        if self._loss is not None:
             return
         if data:
             self._buffer += data
@@ -107,8 +107,8 @@ class FrameDecoder:
             InvalidPayloadError: A payload is not JSON. The decoder continues with the next frame.
             RemoteProtocolError: The other side has closed within a frame. Every later call raises the same error.
         """
-        if self._lost is not None:
-            raise self._lost
+        if self._loss is not None:
+            raise self._loss
         size = self._payload_size()
         if size is None:
             if self._closed and self._buffer:
@@ -131,10 +131,10 @@ class FrameDecoder:
         return size if len(self._buffer) >= LENGTH_PREFIX_SIZE + size else None
 
     def _lose(self, error: RemoteProtocolError) -> RemoteProtocolError:
-        self._lost = error
+        self._loss = error
         self._buffer.clear()
         return error
 
     def __repr__(self) -> str:
-        state = "lost" if self._lost else "closed" if self._closed else "open"
+        state = "lost" if self._loss else "closed" if self._closed else "open"
         return f"<FrameDecoder {state}, {len(self._buffer)} bytes buffered>"

@@ -110,7 +110,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._make_limits = partial(LimitWatch, on_limit, limit_thresholds)
         self._launches, self._limits = self._make_launches(self._env), self._make_limits()
         self._models: JsonValue = None
-        self._lost: set[str] = set()
+        self._unsent: set[str] = set()
         self._base: ClaudeCodeTransport | None = None
         self._pool = PoolOwner(self, partial(PoolCore, self._launches.whole, self._pool_limits, RequestProcess.start))
 
@@ -159,10 +159,12 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return run_on_background(self.handle_async_request, request)
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        lost = {*request.url.params} - {"beta"} | {"idempotency-key"} & {*request.headers}
-        if lost - self._lost and len(self._lost) < _MOST_NAMES:
-            self._lost |= lost
-            logger.warning("Claude Code cannot send to the API: %s", ascii(", ".join(sorted(lost))[:_SHOWN_CHARACTERS]))
+        unsent = {*request.url.params} - {"beta"} | {"idempotency-key"} & {*request.headers}
+        if unsent - self._unsent and len(self._unsent) < _MOST_NAMES:
+            self._unsent |= unsent
+            logger.warning(
+                "Claude Code cannot send to the API: %s", ascii(", ".join(sorted(unsent))[:_SHOWN_CHARACTERS])
+            )
         parse = partial(
             parse_request,
             betas=request.headers.get("anthropic-beta", ""),

@@ -242,15 +242,15 @@ class LoginTransports:
 
     def __init__(self, own: ClaudeCodeTransport) -> None:
         self.own = own
-        self._others: dict[frozenset[tuple[str, str]], ClaudeCodeTransport] = {}
+        self._by_login: dict[frozenset[tuple[str, str]], ClaudeCodeTransport] = {}
 
     def transport(self, client: Client) -> ClaudeCodeTransport:
         """Return the transport that answers a client's requests."""
         if client.login is None:
             return self.own
-        if client.login not in self._others:
-            self._others[client.login] = self.own.with_login(dict(client.login))
-        return self._others[client.login]
+        if client.login not in self._by_login:
+            self._by_login[client.login] = self.own.with_login(dict(client.login))
+        return self._by_login[client.login]
 
     def accept(self, table: ClientTable) -> None:
         """Check that the clients may use their logins: a subscription is for the owner alone; end those that left."""
@@ -263,8 +263,8 @@ class LoginTransports:
                 f"the login is a subscription, which serves its owner alone, and there are {len(names)} clients "
                 f"({', '.join(names)}): set ANTHROPIC_API_KEY, or use a gateway or a cloud provider"
             )
-        for login in self._others.keys() - {client.login for client in table.clients}:
-            self._others.pop(login).end_login()
+        for login in self._by_login.keys() - {client.login for client in table.clients}:
+            self._by_login.pop(login).end_login()
 
 
 def _digest(token: bytes) -> bytes:

@@ -42,12 +42,12 @@ class LoopAnswer:
     """
 
     def __init__(
-        self, answer: Answer, server_name: str, own: Mapping[str, str], others: Mapping[str, str],
+        self, answer: Answer, server_name: str, own_tools: Mapping[str, str], other_tools: Mapping[str, str],
         approvals: Approvals | None = None,
     ) -> None:  # fmt: skip
         self.message = answer
         self.server_name = server_name
-        self._own, self._others, self._approvals = own, others, approvals
+        self._own_tools, self._other_tools, self._approvals = own_tools, other_tools, approvals
         self._steps: list[_Step] = []
         self._next_index = 0
         self._unanswered: set[str] = set()
@@ -125,11 +125,11 @@ class LoopAnswer:
     def own_call(self, call_id: str) -> Block | None:
         """Return a call in the last API call to one of the caller's tools that the CLI calls."""
         calls = self._steps[-1].answer.content if self._steps else []
-        return next((call for call in calls if call.get("id") == call_id and call.get("name") in self._own), None)
+        return next((call for call in calls if call.get("id") == call_id and call.get("name") in self._own_tools), None)
 
     def own_name(self, call: Block) -> str:
         """Return the caller's name of a tool that the CLI calls."""
-        return self._own[str(call["name"])]
+        return self._own_tools[str(call["name"])]
 
     def _begin_block(self, step: "_Step", event: Event) -> list[Event]:
         step.indices[event["index"]] = self._next_index
@@ -138,7 +138,11 @@ class LoopAnswer:
         start = {**event, "index": step.indices[event["index"]]}
         if block["type"] != "tool_use":
             return self._emit(start)
-        if self._approvals is not None and block["name"] not in self._own and block["name"] not in self._others:
+        if (
+            self._approvals is not None
+            and block["name"] not in self._own_tools
+            and block["name"] not in self._other_tools
+        ):
             # The form depends on the input, which comes later.
             step.delayed = [start]
             return []
@@ -147,10 +151,10 @@ class LoopAnswer:
     def _for_caller(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return the call under the caller's tool name; Claude Code's tools get the server `claude-code`."""
         name = call["name"]
-        if name in self._others:
-            return {**call, "name": self._others[name]}
-        own = (self.server_name, self._own[name]) if name in self._own else None
-        server, tool = own or split_mcp_name(name) or (CLAUDE_CODE_SERVER, name)
+        if name in self._other_tools:
+            return {**call, "name": self._other_tools[name]}
+        place = (self.server_name, self._own_tools[name]) if name in self._own_tools else None
+        server, tool = place or split_mcp_name(name) or (CLAUDE_CODE_SERVER, name)
         return {**call, "type": "mcp_tool_use", "server_name": server, "name": tool}
 
     def _end_block(self, step: "_Step", event: Event) -> list[Event]:
@@ -173,7 +177,7 @@ class LoopAnswer:
         if not step.answer.is_complete:
             return events
         calls = [block for block in step.answer.content if block["type"] == "tool_use"]
-        waiting = [call for call in calls if call["name"] in self._others or call["id"] in step.waiting]
+        waiting = [call for call in calls if call["name"] in self._other_tools or call["id"] in step.waiting]
         made = {str(call["id"]) for call in calls if call not in waiting}
         if made and not waiting and step.answer.stop_reason == "tool_use":
             return events
@@ -252,16 +256,16 @@ class LoopReading(Reading):
         own_tools = context.claude_code_tools
         # Allowed tool names unknown to tested CLIs.
         self._uncertain = frozenset[str]() if own_tools is None else own_tools.unknown_names
-        self._missing = frozenset[str]()
-        self._lost = ""
+        self._missing_tools = frozenset[str]()
+        self._lost_tool = ""
         self._max_turns = context.max_turns
-        own = frozenset[str]() if context.tools is None else context.tools.names
+        caller_tools = frozenset[str]() if context.tools is None else context.tools.names
         names = {} if key is None else {key.cli_name(name): name for name in key.names()}
         self._loop = LoopAnswer(
             answer,
             "" if key is None else key.name,
-            {cli_name: name for cli_name, name in names.items() if name in own},
-            {cli_name: name for cli_name, name in names.items() if name not in own},
+            {cli_name: name for cli_name, name in names.items() if name in caller_tools},
+            {cli_name: name for cli_name, name in names.items() if name not in caller_tools},
             approvals,
         )
 
@@ -297,19 +301,19 @@ class LoopReading(Reading):
                 self._note_lost(results)
                 return () if self.is_broken else self._loop.feed_results(results)
             case SystemMessage(subtype="init", data=data) if self._uncertain:
-                self._missing = self._uncertain - {*data.get("tools", [])}
-                self.is_broken |= bool(self._missing)
+                self._missing_tools = self._uncertain - {*data.get("tools", [])}
+                self.is_broken |= bool(self._missing_tools)
                 return ()
             case _:
                 return super()._feed(message)
 
     @override
     def failure(self, address: str) -> ClaudeCodeError:
-        if self._lost:
-            reason = f"Claude Code has lost the connection to the tool {self._lost!r} during a call"
+        if self._lost_tool:
+            reason = f"Claude Code has lost the connection to the tool {self._lost_tool!r} during a call"
             return CLIConnectionError(reason=reason, advice="Check what the call has done, and send the request again.")
-        if self._missing:
-            return invalid(f"Claude Code has no tool {', '.join(sorted(self._missing))}: check the names")
+        if self._missing_tools:
+            return invalid(f"Claude Code has no tool {', '.join(sorted(self._missing_tools))}: check the names")
         if self.result is not None and self.result.subtype == "error_max_turns":
             limit = f"max_turns={self._max_turns}"
             self.context.ended_by = error = LoopEndedError(message=f"The request has reached its limit {limit}")
@@ -336,7 +340,7 @@ class LoopReading(Reading):
                 continue
             if self._may_refuse(call):
                 continue
-            self._lost, self.is_broken, server.is_gone = self._loop.own_name(call), True, True
+            self._lost_tool, self.is_broken, server.is_gone = self._loop.own_name(call), True, True
 
     def _may_refuse(self, call: Block) -> bool:
         """Return true if a policy may have refused a call."""

@@ -108,7 +108,7 @@ class CallbackRunner:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        self._present = _Caller(loop)
+        self._current = _Caller(loop)
         self._callers: OrderedDict[str, _Caller] = OrderedDict()
         self.left_tools: set[str] = set()
         """Tools that a turn whose caller has gone has called, by their names in rules."""
@@ -117,20 +117,20 @@ class CallbackRunner:
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """Loop of the caller of the turn that began last."""
-        return self._present.loop
+        return self._current.loop
 
     def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin a turn of a caller on `loop`."""
-        self._present = _Caller(loop)
+        self._current = _Caller(loop)
 
     def leave(self) -> None:
         """Refuse later calls for the present turn."""
-        self._present.has_gone = True
-        self.left_tools |= self._present.tools
+        self._current.has_gone = True
+        self.left_tools |= self._current.tools
 
     def leave_all(self) -> None:
         """Refuse later calls for all turns so far."""
-        for caller in (self._present, *self._callers.values()):
+        for caller in (self._current, *self._callers.values()):
             caller.has_gone = True
 
     def check(self, turn: str | None) -> None:
@@ -150,7 +150,7 @@ class CallbackRunner:
 
         async def note(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
             if (turn := input.get("prompt_id")) is not None:
-                self._callers.setdefault(turn, self._present)
+                self._callers.setdefault(turn, self._current)
                 if len(self._callers) > _TURNS_REMEMBERED:
                     self._callers.popitem(last=False)
             return {}
@@ -159,7 +159,7 @@ class CallbackRunner:
 
     def _caller_of(self, turn: str | None) -> _Caller:
         # The CLI begins turns by itself, too, for the caller of the last.
-        caller = self._present if turn is None else self._callers.get(turn, self._present)
+        caller = self._current if turn is None else self._callers.get(turn, self._current)
         if caller.has_gone:
             raise CallerGoneError("the caller of this turn has gone")
         return caller

@@ -207,12 +207,12 @@ class History:
         """Last message sent, even if it was dropped since then."""
         self.uuids: list[str] = []
         """User messages that are still in the conversation."""
-        self._before = "messages of an earlier session" if is_resumed else None
+        self._beginning = "messages of an earlier session" if is_resumed else None
 
     def add_user(self, uuid: str, *, is_command: bool) -> None:
         """Record a sent message. A command may leave an echo before it."""
         if is_command and not self.uuids:
-            self._before = self._before or "the echo of a command"
+            self._beginning = self._beginning or "the echo of a command"
         if len(self.uuids) < _MOST_REMEMBERED:
             self.uuids.append(uuid)
         self.last_sent = uuid
@@ -220,12 +220,12 @@ class History:
     def add_assistant(self) -> None:
         """Record a sent assistant message."""
         if not self.uuids:
-            self._before = self._before or "an assistant message"
+            self._beginning = self._beginning or "an assistant message"
 
     def clear(self) -> None:
         """Record that a command has cleared the conversation, with an echo at the beginning."""
         self.uuids.clear()
-        self._before = "the echo of a command"
+        self._beginning = "the echo of a command"
 
     def rewind(self, uuid: str) -> None:
         """Record that a message was dropped, and all after it."""
@@ -234,8 +234,8 @@ class History:
 
     def check_can_be_emptied(self) -> None:
         """Raise if dropping all user messages would leave content."""
-        if self._before is not None:
-            message = f"the conversation begins with {self._before}, which a rewind does not drop"
+        if self._beginning is not None:
+            message = f"the conversation begins with {self._beginning}, which a rewind does not drop"
             raise ControlRequestError(subtype="rewind_conversation", message=message)
 
 
