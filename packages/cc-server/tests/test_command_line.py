@@ -306,7 +306,7 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
         assert word in printed.out
 
 
-@pytest.mark.parametrize("place", ["cc:secret@db/usage", "cc@db/usage?sslmode=require&password=secret"])
+@pytest.mark.parametrize("place", ["cc:secret@db/usage", "cc@db/usage?password=secret", "cc:secret@[db/usage"])
 def test_a_password_on_the_command_line_is_refused_and_not_printed(
     place: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

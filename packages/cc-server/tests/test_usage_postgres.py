@@ -94,7 +94,7 @@ def test_a_commit_without_a_reply_counts_once(server: Postgres) -> None:
     database._added = 0  # pyright: ignore[reportPrivateUsage]
     later = ("2026-11-22", "alice", "opus", 1, 40, 0.5)
     database.add([*rows, later])
-    assert sorted(row[4] for row in database.read("", "alice")) == [20, 50]
+    assert sorted(row[4] for row in database.read("2026-11-22", "alice")) == [20, 50]
 
 
 def test_a_locked_table_delays_for_a_bounded_time(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,8 @@ def test_with_rules_keeps_the_sandbox_and_commands_are_allowed_in_it(tmp_path: P
     assert Policy.workspace_write(tmp_path).verdict("Bash", {"command": "ls"}).behavior == "deny"
     own: Any = Policy.workspace_write(tmp_path, sandbox=settings(network={})).sandbox
     assert own == {"network": {}, "filesystem": {"allowWrite": [str(tmp_path)], "allowRead": [str(tmp_path)]}}
+    more: Any = Policy.workspace_write(tmp_path, sandbox=settings(filesystem={"allowWrite": ["/data"]})).sandbox
+    assert more["filesystem"] == {"allowWrite": [str(tmp_path), "/data"], "allowRead": [str(tmp_path)]}
 
 
 @pytest.mark.parametrize("sandbox", [True, settings()], ids=["default", "empty settings"])

@@ -88,8 +88,8 @@ def _port(text: str) -> int:
 
 
 def _store(text: str) -> str:
-    parts = urlsplit(text)
-    if is_url(text) and (parts.password or "password=" in parts.query):
+    # Anything between the scheme and the last @, and a field of the query: an invalid URL may have one, too.
+    if is_url(text) and (":" in text.partition("://")[2].rpartition("@")[0] or "password=" in text):
         raise argparse.ArgumentTypeError("every user of the machine can read a password here: put it into ~/.pgpass")
     return text
 

@@ -126,8 +126,8 @@ class UsageStore:
         """Return the seconds to the end of this UTC day."""
         return (self.day_end() - self._now()).total_seconds()
 
-    def _rows(self, since: str, client: str = "") -> list[tuple[str, str, str, UsageTotal]]:
-        stored = self._database.read(since, client)
+    def _rows(self, day: str, client: str = "") -> list[tuple[str, str, str, UsageTotal]]:
+        stored = self._database.read(day, client)
         amounts = ((*row[:3], UsageTotal(*row[3:])) for row in stored)
         return [*amounts, *self._unwritten]
 

@@ -40,7 +40,8 @@ INSERT INTO usage_by_model VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (day, client, m
 requests = usage_by_model.requests + excluded.requests, tokens = usage_by_model.tokens + excluded.tokens,
 dollars = usage_by_model.dollars + excluded.dollars
 """
-_READ = "SELECT day, client, model, requests, tokens, dollars FROM usage_by_model WHERE day >= ? AND ? IN (client, '')"
+_READ_DAYS = "SELECT day, client, model, requests, tokens, dollars FROM usage_by_model WHERE day >= ?"
+_READ_DAY = "SELECT day, client, model, requests, tokens, dollars FROM usage_by_model WHERE day = ? AND client = ?"
 
 
 class UsageError(Exception):
@@ -54,8 +55,8 @@ class UsageDatabase(Protocol):
         """Add all rows or none. After an error the caller repeats the rows, with later ones after them."""
         ...
 
-    def read(self, since: str, client: str = "") -> list[Row]:
-        """Return the rows from a day on: a client's, or all."""
+    def read(self, day: str, client: str = "") -> list[Row]:
+        """Return a client's rows of a day, or the rows of all clients from a day on."""
         ...
 
 
@@ -97,7 +98,7 @@ class SqliteDatabase:
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = NORMAL")
                 self._database.execute(f"{_SCHEMA} WITHOUT ROWID")
-                self._database.execute(_READ, ("", ""))
+                self._database.execute(_READ_DAYS, ("",))
         self._file = self._identity()
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -107,11 +108,11 @@ class SqliteDatabase:
             with self._database:
                 self._database.executemany(_ADD, rows)
 
-    def read(self, since: str, client: str = "") -> list[Row]:
-        """Return the rows from a day on: a client's, or all."""
+    def read(self, day: str, client: str = "") -> list[Row]:
+        """Return a client's rows of a day, or the rows of all clients from a day on."""
         with self._errors():
             self._check_file()
-            return self._database.execute(_READ, (since, client)).fetchall()
+            return self._database.execute(*_query(day, client)).fetchall()
 
     @contextmanager
     def _errors(self) -> Generator[None]:
@@ -177,9 +178,10 @@ class PostgresDatabase:
         self._run(work)
         self._added += len(rows)
 
-    def read(self, since: str, client: str = "") -> list[Row]:
-        """Return the rows from a day on: a client's, or all."""
-        return self._run(lambda connection: connection.execute(_for_postgres(_READ), (since, client)).fetchall())
+    def read(self, day: str, client: str = "") -> list[Row]:
+        """Return a client's rows of a day, or the rows of all clients from a day on."""
+        statement, values = _query(day, client)
+        return self._run(lambda connection: connection.execute(_for_postgres(statement), values).fetchall())
 
     def _create(self, connection: "psycopg.Connection[Any]") -> None:
         with connection.transaction():
@@ -226,6 +228,11 @@ class PostgresDatabase:
         milliseconds = str(round(_LOCK_SECONDS * 1000))
         connection.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
         return connection
+
+
+def _query(day: str, client: str) -> tuple[LiteralString, tuple[str, ...]]:
+    """Return statement and values for `read()`. Both use the table's key, since every request of a client reads."""
+    return (_READ_DAY, (day, client)) if client else (_READ_DAYS, (day,))
 
 
 def _for_postgres(statement: LiteralString) -> LiteralString:

@@ -38,8 +38,8 @@ def read_file(
             if workflow := workflow_of(path):
                 scan = scan._replace(rows=[_of_workflow(row, workflow) for row in scan.rows])
             if with_checksum and isinstance(stream, FileIO | BytesIO):
-                known = (earlier_scan.offset, earlier_scan.checksum) if earlier_scan else ()
-                return scan._replace(checksum=checksum_in(stream, scan.offset, *known))
+                earlier_part = (earlier_scan.offset, earlier_scan.checksum) if earlier_scan else ()
+                return scan._replace(checksum=checksum_in(stream, scan.offset, *earlier_part))
             return scan
     except OSError as error:
         return unreadable(path, error)

@@ -248,9 +248,10 @@ class Policy:
         reason = "A shell command can write anywhere." if shell == "ask" and is_open else None
         rules = [*cls.read_only().rules, *writing, Rule(_SHELLS, shell, reason=reason)]
         if not is_open:
-            given = cast("Mapping[str, Any]", {} if sandbox is True else sandbox)
-            files = {"allowWrite": [str(folder)], "allowRead": [str(folder)], **given.get("filesystem", {})}
-            sandbox = cast("SandboxSettings", {**given, "filesystem": files})
+            settings = cast("Mapping[str, Any]", {} if sandbox is True else sandbox)
+            files = dict(settings.get("filesystem", {}))
+            files |= {name: [str(folder), *files.get(name, ())] for name in ("allowWrite", "allowRead")}
+            sandbox = cast("SandboxSettings", {**settings, "filesystem": files})
         return cls(rules, default="deny", ask=ask, timeout=timeout, sandbox=sandbox)
 
     def with_rules(self, *rules: Rule) -> "Policy":
