@@ -31,6 +31,7 @@ CALLS = [
     {"type": "tool_use", "id": f"toolu_{number}", "name": "weather", "input": {"city": city}}
     for number, city in enumerate(("Paris", "Rome"))
 ]
+CALLED = [("toolu_0", "weather", {"city": "Paris"}), ("toolu_1", "weather", {"city": "Rome"})]
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
 PARAMETERS: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOL: Any = {"type": "function", "function": {"name": "weather", "description": "W.", "parameters": PARAMETERS}}
@@ -101,13 +102,9 @@ async def test_a_conversation_with_parallel_tools_by_chat_completions(
 
     first = await complete()
     [choice] = first.choices
-    assert choice.finish_reason == "tool_calls"
-    assert choice.message.content == "I ask."
+    assert (choice.finish_reason, choice.message.content) == ("tool_calls", "I ask.")
     calls = choice.message.tool_calls
-    assert [(call.id, call.function.name, json.loads(call.function.arguments)) for call in calls] == [
-        ("toolu_0", "weather", {"city": "Paris"}),
-        ("toolu_1", "weather", {"city": "Rome"}),
-    ]
+    assert [(call.id, call.function.name, json.loads(call.function.arguments)) for call in calls] == CALLED
     # As at OpenAI, all of the prompt's tokens count, also those in the cache.
     assert (first.usage.prompt_tokens, first.usage.completion_tokens, first.usage.total_tokens) == (70, 40, 110)
     assert first.usage.prompt_tokens_details.cached_tokens == 7
@@ -152,10 +149,7 @@ async def test_a_conversation_with_parallel_tools_by_responses(
 
     first = await respond()
     calls = [item for item in first.output if item.type == "function_call"]
-    assert [(call.call_id, call.name, json.loads(call.arguments)) for call in calls] == [
-        ("toolu_0", "weather", {"city": "Paris"}),
-        ("toolu_1", "weather", {"city": "Rome"}),
-    ]
+    assert [(call.call_id, call.name, json.loads(call.arguments)) for call in calls] == CALLED
     assert (first.output_text, first.status) == ("I ask.", "completed")
     assert (first.usage.input_tokens, first.usage.output_tokens, first.usage.total_tokens) == (70, 40, 110)
     assert first.usage.input_tokens_details.cached_tokens == 7
@@ -171,6 +165,14 @@ async def test_a_conversation_with_parallel_tools_by_responses(
     request = client.api.requests[-1]
     assert [plain_blocks(message) for message in request["messages"]] == [QUESTION, [text("I ask."), *CALLS], RESULTS]
     assert (request["system"], request["max_tokens"]) == ([text("Be brief.")], 99)
+
+
+async def test_each_event_of_a_response_has_its_type_as_name(client: Client, served: Served) -> None:
+    """MSG-171: OpenAI's client does not read the names, and others do."""
+    client.answers(answer)
+    response = await served.post({"model": MODEL, "input": "Hello.", "tools": [TOOL], "stream": True}, "/v1/responses")
+    events = [event.removeprefix("event: ").split("\ndata: ") for event in response.text.strip().split("\n\n")]
+    assert [name for name, _ in events] == [json.loads(data)["type"] for _, data in events]
 
 
 async def test_a_typed_answer_and_an_effort_reach_the_api(client: Client, chatting: AsyncOpenAI) -> None:
@@ -254,19 +256,15 @@ async def test_a_stream_that_breaks_off_ends_with_the_apis_error(client: Client,
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"messages": None}, "messages or input: a list is required"),
+        ({"messages": ["Hello."]}, "messages: a list of objects is required"),
+        ({"input": 5}, "input: a list of objects is required"),
+        ({"messages": [{"role": "robot", "content": "Hello."}]}, "LiteLLM cannot translate this request"),
+        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input_audio is not in the"),
+        ({"messages": HELLO, "functions": [CHAT_TOOL["function"]]}, "functions: not supported"),
         ({"messages": HELLO, "n": 2}, "n: the Messages API gives one answer"),
-        ({"messages": HELLO, "tools": [{"type": "web_search"}]}, "only functions are supported"),
         ({"messages": HELLO, "tools": ["weather"]}, "only functions are supported"),
         ({"input": "Hello.", "previous_response_id": "resp_1"}, "previous_response_id: not supported"),
-        (
-            {
-                "messages": [
-                    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://10.0.0.1/"}}]}
-                ]
-            },
-            "An address begins with https:// or data:",
-        ),
+        ({"input": [{"content": [{"image_url": "http://10.0.0.1/"}]}]}, "An address begins with https:// or data:"),
     ],
 )
 async def test_a_request_that_messages_cannot_carry_is_refused(
@@ -297,7 +295,9 @@ async def test_no_field_of_a_request_chooses_where_it_goes(client: Client, serve
 def test_the_library_reads_no_file_of_the_working_folder(tmp_path: Path) -> None:
     """MSG-173: a file there could bring the server another login."""
     (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-from-the-folder\n", encoding="utf-8")
-    program = "import os; from cc_server import openai; openai._library(); print(os.environ.get('ANTHROPIC_API_KEY'))"
+    program = (
+        "import os; from cc_server.litellm_translation import load; load(); print(os.environ.get('ANTHROPIC_API_KEY'))"
+    )
     env = {name: value for name, value in os.environ.items() if name != "ANTHROPIC_API_KEY"}
     printed = subprocess.check_output([sys.executable, "-c", program], cwd=tmp_path, env=env, text=True, timeout=100)
     assert printed == "None\n"
