@@ -33,7 +33,7 @@ _OFFLINE = {"LITELLM_OFFLINE_MODE": "true", "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0
 
 
 class StreamError(Exception):
-    """An error that a stream of the Messages API ends with.
+    """An error that ends a stream.
 
     Attributes:
         error: The API's `error`.
@@ -60,38 +60,38 @@ class Translation:
         """
         self._is_chat = is_chat
         self._model, names = str(body["model"]), _CHAT_FIELDS if is_chat else _RESPONSES_FIELDS
-        self._asked: dict[str, Any] = {name: body[name] for name in names if body.get(name) is not None}
+        self._fields: dict[str, Any] = {name: body[name] for name in names if body.get(name) is not None}
         headers: dict[str, str] = {}
         self._parameters: dict[str, Any] = {}
         library = load()
         try:
             options = cast("dict[str, object]", body.get("stream_options") or {})
             self._shows_usage = options.get("include_usage") is True
-            fields = self._asked if is_chat else library.chat_fields(self._model, self._asked)
-            self.request: dict[str, Any] = library.request(self._model, fields, headers, self._parameters)
+            chat = self._fields if is_chat else library.chat_fields(self._model, self._fields)
+            self.request: dict[str, Any] = library.request(self._model, chat, headers, self._parameters)
         except Exception as error:  # of any type, by what the client sent
             message = f"LiteLLM cannot translate this request: {getattr(error, 'message', None) or repr(error)}"
             raise APIError(status=400, message=message) from error
         self.beta = headers.get("anthropic-beta", "")
 
     def response(self, content: bytes) -> Any:
-        """Return a whole answer of the Messages API, translated: a model of pydantic."""
+        """Return the answer (a model of pydantic) for a whole answer in the Messages API."""
         library = load()
         answer = library.answer(from_json(content), self._parameters)
-        return answer if self._is_chat else library.response(self._asked, answer)
+        return answer if self._is_chat else library.response(self._fields, answer)
 
     def events(self, lines: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-        """Return an iterator over the lines of a stream, translated: models of pydantic.
+        """Yield the events (models of pydantic) for the lines that the Messages API streams.
 
         Raises:
             StreamError: The stream ends with an error.
         """
         chunks = self._chunks(lines)
-        return chunks if self._is_chat else load().response_events(self._model, self._asked, chunks)
+        return chunks if self._is_chat else load().response_events(self._model, self._fields, chunks)
 
     async def _chunks(self, lines: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         """Yield chunks of a chat completion: the first has the role, the last the usage."""
-        translated = load().chunks(self._parameters)
+        parser = load().parser(self._parameters)
         usage: Any = None
         chunk: Any = None
         role: str | None = "assistant"
@@ -101,7 +101,7 @@ class Translation:
             event = from_json(line.removeprefix(b"data:"))
             if event["type"] == "error":
                 raise StreamError(event["error"])
-            chunk = translated.chunk_parser(event)
+            chunk = parser.chunk_parser(event)
             usage = getattr(chunk, "usage", None) or usage
             chunk.usage = None
             [choice] = chunk.choices
@@ -120,7 +120,7 @@ def _is_empty(delta: Any) -> bool:
 
 
 class _Stream:
-    """Chunks of a chat completion in the form of LiteLLM's streams."""
+    """Chunks in the form that LiteLLM streams."""
 
     logging_obj = None
 
@@ -132,7 +132,7 @@ class _Stream:
 
 
 class _Library:
-    """The functions of LiteLLM."""
+    """LiteLLM's functions."""
 
     def __init__(self) -> None:
         os.environ.update(_OFFLINE)
@@ -150,14 +150,14 @@ class _Library:
         self._config: Any = main.AnthropicConfig()
         self._names: str = self._messages.ANTHROPIC_TOOL_NAME_REVERSE_MAP_KEY
 
-    def chat_fields(self, model: str, asked: dict[str, Any]) -> dict[str, Any]:
+    def chat_fields(self, model: str, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a chat completion for those of a response."""
         convert = self._responses.LiteLLMCompletionResponsesConfig
-        fields = convert.transform_responses_api_request_to_chat_completion_request(
-            model=model, input=asked["input"], responses_api_request=asked, custom_llm_provider="anthropic",
-            stream=asked.get("stream"), drop_params=True,
+        chat = convert.transform_responses_api_request_to_chat_completion_request(
+            model=model, input=fields["input"], responses_api_request=fields, custom_llm_provider="anthropic",
+            stream=fields.get("stream"), drop_params=True,
         )  # fmt: skip
-        return {name: value for name, value in fields.items() if name in _CHAT_FIELDS and value is not None}
+        return {name: value for name, value in chat.items() if name in _CHAT_FIELDS and value is not None}
 
     def request(
         self, model: str, fields: dict[str, Any], headers: dict[str, str], parameters: dict[str, Any]
@@ -183,28 +183,28 @@ class _Library:
         return body
 
     def answer(self, message: dict[str, Any], parameters: dict[str, Any]) -> Any:
-        """Return a chat completion for an answer of the Messages API."""
+        """Return a chat completion for a message."""
         return self._config.transform_parsed_response(
             message, httpx2.Response(200), self._main.ModelResponse(), **parameters
         )
 
-    def chunks(self, parameters: dict[str, Any]) -> Any:
-        """Return an object whose `chunk_parser` translates the events of a stream."""
+    def parser(self, parameters: dict[str, Any]) -> Any:
+        """Return an object whose `chunk_parser` translates events."""
         return self._handler.ModelResponseIterator(None, sync_stream=False, **parameters)
 
-    def response(self, asked: dict[str, Any], answer: Any) -> Any:
+    def response(self, fields: dict[str, Any], answer: Any) -> Any:
         """Return a response for a chat completion."""
         answer.id = f"resp_{uuid4().hex}"
         convert = self._responses.LiteLLMCompletionResponsesConfig
         return convert.transform_chat_completion_response_to_responses_api_response(
-            request_input=asked["input"], responses_api_request=asked, chat_completion_response=answer
+            request_input=fields["input"], responses_api_request=fields, chat_completion_response=answer
         )
 
-    def response_events(self, model: str, asked: dict[str, Any], chunks: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Return an iterator over the events of a response for the chunks of a chat completion."""
+    def response_events(self, model: str, fields: dict[str, Any], chunks: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield a response's events for the chunks of a chat completion."""
         return self._events.LiteLLMCompletionStreamingIterator(
-            model=model, litellm_custom_stream_wrapper=_Stream(chunks), request_input=asked["input"],
-            responses_api_request=asked, custom_llm_provider="anthropic",
+            model=model, litellm_custom_stream_wrapper=_Stream(chunks), request_input=fields["input"],
+            responses_api_request=fields, custom_llm_provider="anthropic",
         )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def handler(path: str, handle: Handle) -> Handle:
         is_chat = path == "/v1/chat/completions"
         if not load.cache_info().currsize:
             await asyncio.to_thread(load)
-        translation = await run_on_body(partial(_translated, is_chat=is_chat), request.content)
+        translation = await run_on_body(partial(_translate, is_chat=is_chat), request.content)
         kept = {name: value for name, value in request.headers.items() if name not in ("content-length", "host")}
         headers = kept | ({"anthropic-beta": translation.beta} if translation.beta else {})
         content = to_json(translation.request)
@@ -149,7 +149,7 @@ def _model(model: Mapping[str, Any]) -> dict[str, JsonValue]:
 
 
 class _Stream(httpx2.AsyncByteStream):
-    """A stream of the Messages API, translated."""
+    """A stream in OpenAI's form."""
 
     def __init__(self, response: httpx2.Response, translation: Translation, *, is_chat: bool) -> None:
         self._response, self._translation, self._is_chat = response, translation, is_chat
@@ -167,8 +167,8 @@ class _Stream(httpx2.AsyncByteStream):
         except StreamError as error:
             yield error_event({"error": {**error.error}})
         except Exception:
-            logger.exception("The translation of a stream failed")
-            yield error_event({"error": {"message": "The translation of the stream failed", "type": "api_error"}})
+            logger.exception("A stream could not be translated")
+            yield error_event({"error": {"message": "The stream could not be translated", "type": "api_error"}})
 
     @override
     async def aclose(self) -> None:
@@ -187,7 +187,7 @@ def _json(value: Any) -> bytes:
     return value.model_dump_json(exclude_none=True).encode()
 
 
-def _translated(content: bytes, *, is_chat: bool) -> Translation:
+def _translate(content: bytes, *, is_chat: bool) -> Translation:
     return Translation(_checked(content, "messages" if is_chat else "input"), is_chat=is_chat)
 
 
@@ -238,7 +238,7 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
         for item in cast("list[object]", value):
             yield from _objects(item)
     elif isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        yield found
-        for item in found.values():
+        fields = cast("dict[str, Any]", value)
+        yield fields
+        for item in fields.values():
             yield from _objects(item)
