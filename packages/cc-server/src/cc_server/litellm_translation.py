@@ -72,6 +72,9 @@ class Translation:
         except Exception as error:  # of any type, by what the client sent
             message = f"LiteLLM cannot translate this request: {getattr(error, 'message', None) or repr(error)}"
             raise APIError(status=400, message=message) from error
+        if chat.get("reasoning_effort", "none") != "none" and not {"thinking", "output_config"} & self.request.keys():
+            message = f"LiteLLM knows no effort for {self._model!r}: name the model by its id, not by an alias"
+            raise APIError(status=400, message=message)
         self.beta = headers.get("anthropic-beta", "")
 
     def response(self, content: bytes) -> Any:

@@ -34,9 +34,9 @@ Handle: TypeAlias = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 """Answers a request."""
 
 # Fields without which the answer would be another one: what they name is on OpenAI's servers, or not in Messages.
-_REFUSED = (
-    "audio", "background", "conversation", "function_call", "functions", "logprobs", "previous_response_id", "prompt",
-)  # fmt: skip
+_REFUSED = dict.fromkeys(("audio", "background", "logprobs"), "Leave it out")
+_REFUSED |= dict.fromkeys(("conversation", "previous_response_id", "prompt"), "Send the whole conversation")
+_REFUSED |= {"functions": "Use tools", "function_call": "Use tool_choice"}
 
 # Parts of a message that LiteLLM would leave out.
 _REFUSED_PARTS = frozenset({"audio_url", "input_audio", "video_url"})
@@ -204,9 +204,9 @@ def _checked(content: bytes, conversation: str) -> dict[str, Any]:
     is_text = isinstance(items, str) and conversation == "input"
     if not is_text and not (isinstance(items, list) and all(map(_is_object, cast("list[object]", items)))):
         raise APIError(status=400, message=f"{conversation}: a list of objects is required")
-    for name in _REFUSED:
+    for name, advice in _REFUSED.items():
         if body.get(name):
-            message = f"{name}: not supported, since it is not in the Messages API. Send the whole conversation"
+            message = f"{name}: not supported, since it is not in the Messages API. {advice}"
             raise APIError(status=400, message=message)
     if body.get("n") not in (None, 1):
         raise APIError(status=400, message="n: the Messages API gives one answer")
