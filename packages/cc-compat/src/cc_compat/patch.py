@@ -1,4 +1,4 @@
-"""The patch for claude-agent-sdk's private `parse_message`, in the only module that uses the SDK's internals.
+"""The patch for claude-agent-sdk's private `parse_message`, in the only module that uses the SDK internals.
 
 Expected: the SDK skips messages with unknown types, which a newer CLI may send at any time.
 Actual: up to 0.1.39 `parse_message` raises `MessageParseError("Unknown message type: …")`, the generator that called it

@@ -12,7 +12,7 @@ class Status:
     reason: str
     """Reason for `applied`, as a sentence."""
     sdk_version: str | None = None
-    """The SDK's version, from `__version__`."""
+    """The SDK version, from `__version__`."""
     sdk_skips_unknown: bool | None = None
     """True if this SDK skips unknown messages without the patch; `None` if unknown."""
     patched: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ _logger = logging.getLogger(__name__)
 _Message = TypeVar("_Message")
 
 UNKNOWN_TYPE = "Unknown message type: "
-"""Prefix of the SDK's error for an unknown type. Only this distinguishes it from a malformed message."""
+"""Prefix of the SDK error for an unknown type. Only this distinguishes it from a malformed message."""
 
 _MARK = "__cc_compat__"
 _EXCERPT_CHARACTERS = 500

@@ -92,7 +92,7 @@ def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | Non
 
 
 def _run(client: Any, task: Callable[..., Any], sources: Iterable[str], options: Mapping[str, Any] | None) -> Any:
-    """Return the task's results for all files, in order."""
+    """Return the task results for all files, in order."""
     groups = group_by_size(_sizes(sources, options or {}), _TASK)
     # Not pure: the files may have grown by the next call.
     futures = client.map(task, groups, storage_options=options, pure=False, retries=_RETRIES)

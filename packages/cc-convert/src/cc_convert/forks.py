@@ -1,6 +1,6 @@
 """Run jobs in this process and in its forks.
 
-Forks start in milliseconds and share the parent's memory, which no other kind of process does.
+Forks start in milliseconds and share the parent memory, which no other kind of process does.
 """
 
 import marshal

@@ -1,4 +1,4 @@
-"""Read Claude Code's logs and compute their sums: the entry point for programs.
+"""Read Claude Code logs and compute their sums: the entry point for programs.
 
 `read_logs` takes any output from Claude Code and the SDK and gives one `Row` for each request to the API, each request
 once. Reading knows no prices; `Logs.priced` applies them.
@@ -26,10 +26,10 @@ __all__ = [
 ]  # fmt: skip
 
 CostMode: TypeAlias = Literal["auto", "calculate", "logged"]
-"""Source for a row's cost.
+"""Source for a row cost.
 
 `calculate`: its tokens and the price list. `auto`: the cost that the log states for the request, as old CLI versions
-wrote it, else as `calculate`. `logged`: only the CLI's own figures; a session's total is spread over its rows.
+wrote it, else as `calculate`. `logged`: only the CLI figures; a session's total is spread over its rows.
 """
 
 
@@ -40,7 +40,7 @@ class Logs(NamedTuple):
     """Content of logs."""
 
     rows: list[Row]
-    """Each request once, oldest first, and rows for usage that is in the CLI's totals and in no request."""
+    """Each request once, oldest first, and rows for usage that is in the CLI totals and in no request."""
     problems: list[Problem]
     """Lines and files with defects."""
     totals: dict[str, SessionTotal]
@@ -93,7 +93,7 @@ def read_logs(
     Args:
         sources: Files, folders, patterns, or `-` for the standard input: stream-json, transcripts with their
             sub-agents' transcripts, output from `--output-format json`; packed with gzip or not. By default Claude
-            Code's transcripts on this machine.
+            Code transcripts on this machine.
         cache: Stores scans, so that the next call reads only new lines.
         processes: Largest number of processes.
         strict: Decode every line, also without usage, to find all defects in a log.
@@ -183,7 +183,7 @@ def _with_projects(rows: list[Row]) -> list[Row]:
 
 
 def _one_form(folder: str) -> str:
-    """Return a folder's name in one form: accents as one character, a Windows drive in upper case."""
+    """Return a folder name in one form: accents as one character, a Windows drive in upper case."""
     return unicodedata.normalize("NFC", folder[:1].upper() + folder[1:] if folder[1:2] == ":" else folder)
 
 

@@ -1,6 +1,6 @@
-"""The list prices for Anthropic's models, in US dollars per million tokens, on the day named here.
+"""The list prices for Anthropic models, in US dollars per million tokens, on the day named here.
 
-A model's entry is (input, output, cache read, 5-minute write, 1-hour write). The CLI bills by the same figures; the
+A model entry is (input, output, cache read, 5-minute write, 1-hour write). The CLI bills by the same figures; the
 integration tests run each model through it and compare. `Prices.from_file` reads another table in the same form.
 """
 

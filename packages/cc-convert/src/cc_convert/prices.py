@@ -105,12 +105,12 @@ class Prices:
         return list(self._models)
 
     def cost(self, row: Row) -> float | None:
-        """Return a row's cost in US dollars; `None` if its model has no price and some usage is charged."""
+        """Return a row cost in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
         # Fields by position: their names take longer, and this runs for each row.
         cost = self.cost_of(row[9:16], row.model, row[16:19], row.steps)
-        # A gateway's name for a model has no price; the requested model has.
+        # A gateway name for a model has no price; the requested model has.
         return self.cost_of(row[9:16], row.requested, row[16:19]) if cost is None and row.requested else cost
 
     def cost_of(
@@ -120,7 +120,7 @@ class Prices:
 
         Args:
             counts: Counts for the whole request.
-            model: The model's name.
+            model: The model name.
             traits: Service tier, region and speed.
             steps: Counts by sampling, if the API ran several.
         """

@@ -1,4 +1,4 @@
-"""Compare the rows with the CLI's own totals, session by session."""
+"""Compare the rows with the CLI totals, session by session."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ class Comparison:
     session: str
     project: str
     requests: Counts
-    """Sum over the requests that the CLI's total covers."""
+    """Sum over the requests that the CLI total covers."""
     unlogged: Counts
-    """Part that is in the CLI's total and in no request, such as a compaction; a separate row in every report."""
+    """Part that is in the CLI total and in no request, such as a compaction; a separate row in every report."""
     stated: Counts
-    """The CLI's total, without the part that a fork inherited."""
+    """The CLI total, without the part that a fork inherited."""
     outside: Counts
     """Requests in the session that no total covers: from a killed or running process. Not a difference."""
     cost: float
@@ -41,7 +41,7 @@ class Comparison:
 
     @property
     def difference(self) -> Counts:
-        """Return the rows' counts minus the CLI's counts, by kind."""
+        """Return the rows' counts minus the CLI counts, by kind."""
         rows = add_counts(self.requests, self.unlogged)
         return cast("Counts", tuple(mine - its for mine, its in zip(rows, self.stated, strict=True)))
 
@@ -51,7 +51,7 @@ class Comparison:
 
     @property
     def cost_difference(self) -> float:
-        """Return the rows' cost minus the CLI's cost."""
+        """Return the rows' cost minus the CLI cost."""
         return self.cost - self.stated_cost
 
     @property

@@ -1,4 +1,4 @@
-"""The demo's agent: a travel planner with a table of fares and a weather station.
+"""The demo agent: a travel planner with a table of fares and a weather station.
 
 Plain pydantic-ai, independent of the model and of the screen.
 """

@@ -1,4 +1,4 @@
-"""Choice of the demo's login, with a reason.
+"""Choice of the demo login, with a reason.
 
 Reads variables, and tests if a file exists; reads no secret, and starts no dialog.
 """
@@ -35,7 +35,7 @@ class Choice:
 
 
 def choose_login(env: Mapping[str, str], platform: str, *, offline: bool, login: bool) -> Choice:
-    """Choose a login for an environment, a `sys.platform`, and the command line's options."""
+    """Choose a login for an environment, a `sys.platform`, and the command line options."""
     if offline:
         return Choice(AnswerSource.OFFLINE, "--offline was given")
     if login:

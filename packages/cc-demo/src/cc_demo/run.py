@@ -39,13 +39,13 @@ _ONLINE = "Both contain the API's own time."
 
 
 def run(*, prompt: str | None, model: str, offline: bool, login: bool, debug: bool) -> int:
-    """Run the demo with the command line's options; return the exit code."""
+    """Run the demo with the command line options; return the exit code."""
     pydantic_ai.BANNER_ENABLED = False
     if not debug:
         # The demo reports each failure once.
         logging.getLogger().addHandler(logging.NullHandler())
     for stream in (sys.stdout, sys.stderr):
-        # Characters that the terminal's encoding lacks are replaced: a demo must not fail over an ellipsis.
+        # Characters that the terminal encoding lacks are replaced: a demo must not fail over an ellipsis.
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
     screen = Screen(Console(highlight=False), Console(highlight=False, stderr=True))
@@ -146,7 +146,7 @@ def explain(error: Exception, login: AnswerSource) -> str:
 
 
 def _api_message(body: object) -> str:
-    """Return the message from the API's error body, or another body as a text."""
+    """Return the message from the API error body, or another body as a text."""
     match body:
         case {"error": {"message": str(message)}}:
             return message.rstrip(".")

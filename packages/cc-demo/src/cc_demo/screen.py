@@ -1,4 +1,4 @@
-"""The demo's output in the terminal: a method for each kind of event, and the summary at the end.
+"""The demo output in the terminal: a method for each kind of event, and the summary at the end.
 
 All output is lines that stay, so a log file reads as well as a terminal.
 """
@@ -121,13 +121,13 @@ class Screen:
         self._row("you", (prompt, "bold"))
 
     def say(self, piece: str) -> None:
-        """Write a piece of the model's text."""
+        """Write a piece of the model text."""
         if self._flow is None:
             self._flow = self._begin("model", _DIM)
         self._flow.write(piece)
 
     def end_text(self) -> None:
-        """End the model's text, if there is any."""
+        """End the model text, if there is any."""
         if self._flow is not None:
             self._flow.end()
             self._flow = None
@@ -138,7 +138,7 @@ class Screen:
         self._row("call", (name, _NAME), (f"({pairs})", ""))
 
     def result(self, name: str, seconds: float | None, result: object) -> None:
-        """Show a tool's result and duration."""
+        """Show a tool result and duration."""
         self._row("result", (name, _NAME), (f"{_in(seconds)}: {result!r}", ""), label_style="green")
 
     def retry(self, name: str, seconds: float | None, reason: object) -> None:

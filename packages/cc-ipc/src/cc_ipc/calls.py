@@ -19,7 +19,7 @@ class CurrentCall:
     name: str
     """Tool name."""
     tool_use_id: str | None
-    """The model's id for the call, or `None` if the host sent none."""
+    """The model id for the call, or `None` if the host sent none."""
 
 
 _current: ContextVar[CurrentCall | None] = ContextVar("cc_ipc_current_call", default=None)
@@ -47,7 +47,7 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
 
 
 async def _result_frame(handler: ToolHandler, params: CallToolParams, seconds: float | None) -> bytes:
-    # Only the tool's owner knows how long it may take, so there is no limit by default.
+    # Only the tool owner knows how long it may take, so there is no limit by default.
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

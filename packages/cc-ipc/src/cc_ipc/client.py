@@ -23,7 +23,7 @@ from .messages import CallToolParams, IPCRequest, ToolResult, parse_response
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-# The kernel connects at once, unless more peers are waiting than the server's queue holds.
+# The kernel connects at once, unless more peers are waiting than the server queue holds.
 _CONNECT_TIMEOUT = 5.0
 
 # Linux reports a full queue at once, so a client must poll. A server accepts many connections in this time.
@@ -34,7 +34,7 @@ _READ_SIZE = 1 << 18
 
 
 async def _connect_socket(sock: socket.socket, path: str) -> None:
-    """Connect, and wait while the server's queue is full: asyncio would take that for a connection."""
+    """Connect, and wait while the server queue is full: asyncio would take that for a connection."""
     sock.setblocking(False)
     while True:
         try:
@@ -51,7 +51,7 @@ class IPCClient:
     Use it with `async with`, or call `close` in a `finally`, in a single event loop.
 
     Args:
-        socket_path: The server's socket. The client connects at the first call.
+        socket_path: The server socket. The client connects at the first call.
     """
 
     def __init__(self, socket_path: str | PathLike[str]) -> None:

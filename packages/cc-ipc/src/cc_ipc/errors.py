@@ -76,7 +76,7 @@ class UnencodableMessageError(LocalProtocolError):
     """A message to be sent cannot be encoded as JSON. Nothing was sent."""
 
     reason: str
-    """The encoder's message."""
+    """The encoder message."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -91,7 +91,7 @@ class InvalidPayloadError(RemoteProtocolError):
     size: int
     """Payload size in bytes."""
     reason: str
-    """The decoder's message."""
+    """The decoder message."""
 
     def __init__(self, *, size: int, reason: str) -> None:
         self.size = size

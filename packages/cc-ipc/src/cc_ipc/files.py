@@ -1,6 +1,6 @@
 """Files that a process owns: private from the start, identified by inode, and removed by the owner.
 
-`remove_leftovers` removes the files of dead owners, and never a file with a living owner. A session's socket and schema
+`remove_leftovers` removes the files of dead owners, and never a file with a living owner. A session socket and schema
 file carry the same id; the session is alive if the schema file is locked or the socket accepts a connection.
 """
 
@@ -118,7 +118,7 @@ def _create_locked(path: Path) -> int:
 
 
 def socket_file_name(session_id: str) -> str:
-    """Return the file name for a session's socket."""
+    """Return the file name for a session socket."""
     return f"{SOCKET_FILE_PREFIX}{session_id}{SOCKET_FILE_SUFFIX}"
 
 

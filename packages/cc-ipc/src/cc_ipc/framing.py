@@ -122,7 +122,7 @@ class FrameDecoder:
             raise InvalidPayloadError(size=size, reason=str(error)) from error
 
     def _payload_size(self) -> int | None:
-        """Return the first buffered payload's size, or `None` if the payload is incomplete."""
+        """Return the first buffered payload size, or `None` if the payload is incomplete."""
         if len(self._buffer) < LENGTH_PREFIX_SIZE:
             return None
         size = int.from_bytes(self._buffer[:LENGTH_PREFIX_SIZE], "big")

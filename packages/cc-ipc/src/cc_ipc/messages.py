@@ -22,7 +22,7 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 ToolHandler: TypeAlias = Callable[[dict[str, object]], Awaitable[dict[str, object]]]
-"""Run a tool with its arguments and return a result in MCP's form: `{"content": [{"type": "text", "text": "…"}]}`."""
+"""Run a tool with its arguments and return a result in the MCP form: `{"content": [{"type": "text", "text": "…"}]}`."""
 
 
 class ToolSchema(TypedDict):
@@ -48,15 +48,15 @@ class CallToolParams(TypedDict):
     """Parameters for a call."""
 
     name: str
-    """A registered tool's name."""
+    """A registered tool name."""
     arguments: dict[str, JsonValue]
     """Arguments that conform to the input schema."""
     tool_use_id: NotRequired[str]
-    """The model's id for the call, if the host sent it."""
+    """The model id for the call, if the host sent it."""
 
 
 class IPCRequest(TypedDict):
-    """The bridge's request that the parent run a tool."""
+    """The bridge request that the parent run a tool."""
 
     method: Literal["call_tool"]
     params: CallToolParams
@@ -97,7 +97,7 @@ ToolResultContent: TypeAlias = TextContent | MediaContent | EmbeddedResource | R
 
 
 class ToolResult(TypedDict):
-    """A call's result, as in MCP."""
+    """A call result, as in MCP."""
 
     content: list[ToolResultContent]
     """At least one block."""
@@ -111,13 +111,13 @@ class IPCErrorPayload(TypedDict):
     """An error as data; the exception is `IPCError`."""
 
     message: str
-    """The exception's message."""
+    """The exception message."""
     type: str
-    """The exception's class name."""
+    """The exception class name."""
 
 
 class IPCErrorResponse(TypedDict):
-    """The parent's response to a call that could not be made, or whose tool raised."""
+    """The parent response to a call that could not be made, or whose tool raised."""
 
     error: IPCErrorPayload
 
@@ -179,7 +179,7 @@ def validate_result(value: object) -> ToolResult:
     """Return a handler's value as a tool result with all fields.
 
     A result without content gets an empty text, because the protocol requires a block. `is_error`, the spelling for the
-    SDK's own tools, becomes `isError`. No valid part is dropped. An MCP client drops a message that it cannot validate,
+    SDK tools, becomes `isError`. No valid part is dropped. An MCP client drops a message that it cannot validate,
     and the call then hangs; the model can read an error.
 
     Raises:

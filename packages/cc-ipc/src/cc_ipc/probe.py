@@ -25,7 +25,7 @@ async def check_bridge(command: Sequence[str]) -> list[str]:
     """Start a bridge, end it again, and return the names of the tools that it lists.
 
     Args:
-        command: The bridge's command, such as a started session's `IPCSession.command`.
+        command: The bridge command, such as a started session's `IPCSession.command`.
 
     Raises:
         BridgeStartupError: The bridge does not start, or does not list tools within 20 seconds.

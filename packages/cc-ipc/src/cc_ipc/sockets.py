@@ -46,7 +46,7 @@ def listen_privately(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     _listening.add(listener)
     try:
-        if _IS_LINUX:  # creates the file with the socket's mode, so it never has another mode
+        if _IS_LINUX:  # creates the file with the socket mode, so it never has another mode
             os.fchmod(listener.fileno(), SOCKET_PERMISSIONS)
         # Elsewhere only the umask works, which is process-wide: it is set for a single system call.
         mask = None if _IS_LINUX else os.umask(0o777 & ~SOCKET_PERMISSIONS)

@@ -1,6 +1,6 @@
 """The bridge's main program: arguments, file descriptors, and exit.
 
-The bridge exits when the input ends, which means that the client has exited, and when the schema file's owner exits.
+The bridge exits when the input ends, which means that the client has exited, and when the schema file owner exits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Peer credentials: the user at the other end of a Unix socket, from the kernel.
 
-The socket file's mode excludes other users. This second check works even if the file was replaced or the mode changed.
+The socket file mode excludes other users. This second check works even if the file was replaced or the mode changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Processing in the bridge: a thread reads the client's messages, and each running call has a thread of its own."""
+"""Processing in the bridge: a thread reads the client messages, and each running call has a thread of its own."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Bridge:
             return
         try:
             threading.Thread(target=self._answer, args=(call, pending), daemon=True).start()
-        except RuntimeError as error:  # the system's thread limit is reached
+        except RuntimeError as error:  # the system thread limit is reached
             line = error_line(call.request_id, INTERNAL_ERROR, f"Too many calls run at once: {error}")
             self._end(call, pending, line)
 

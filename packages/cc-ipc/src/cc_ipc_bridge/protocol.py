@@ -1,7 +1,7 @@
 """The part of MCP that a tool server needs, without I/O: a line goes in, an action comes out; and the list of tools.
 
 It supports the versions with a handshake, and version 2026-07-28 without, where a client sends `server/discover`
-instead. Each response has the request's version, so no state is kept between requests.
+instead. Each response has the request version, so no state is kept between requests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 _TOOL_USE_ID_KEY = "claudecode/toolUseId"
 
-# Optional fields in a `ToolSchema`, and MCP's names for them.
+# Optional fields in a `ToolSchema`, and MCP names for them.
 _OPTIONAL = {"title": "title", "output_schema": "outputSchema", "annotations": "annotations", "_meta": "_meta"}
 
 # Fields that version 2026-07-28 requires in every result, and in results that a client may cache.
@@ -78,7 +78,7 @@ def error_line(request_id: RequestId | None, code: int, message: str, data: Json
 
 
 class McpServer:
-    """Protocol logic for an MCP server: it maps each client line to an action. The tools are in MCP's form."""
+    """Protocol logic for an MCP server: it maps each client line to an action. The tools are in the MCP form."""
 
     def __init__(self, tools: list[JsonValue]) -> None:
         self._tools = tools
@@ -171,7 +171,7 @@ def _on_notification(method: str, params: JsonValue) -> Action:
 
 
 def mcp_tools(content: bytes) -> list[JsonValue]:
-    """Return the tools in a schema file, in MCP's form.
+    """Return the tools in a schema file, in the MCP form.
 
     Raises:
         ValueError: The content is not a JSON array of tool schemas.

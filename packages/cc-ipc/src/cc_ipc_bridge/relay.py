@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-# The kernel connects at once, unless the parent's connection queue is full.
+# The kernel connects at once, unless the parent connection queue is full.
 _CONNECT_TIMEOUT = 5.0
 
 # Linux reports a full queue at once, so the bridge must poll. A parent accepts many connections in this time.
@@ -48,14 +48,14 @@ class PendingCall:
         """True if no response is needed."""
 
     def attach(self, sock: socket.socket) -> bool:
-        """Set the call's connection; return false if the call is cancelled already."""
+        """Set the call connection; return false if the call is cancelled already."""
         with self._lock:
             if not self.is_cancelled:
                 self._socket = sock
             return not self.is_cancelled
 
     def detach(self) -> bool:
-        """Clear the call's connection; return false if a cancellation has ended it."""
+        """Clear the call connection; return false if a cancellation has ended it."""
         with self._lock:
             self._socket = None
             return not self.is_cancelled
@@ -129,7 +129,7 @@ class Relay:
 
 
 def _connect_socket(sock: socket.socket, path: str) -> None:
-    """Connect, and wait while the parent's queue is full: a socket with a timeout would not wait on Linux."""
+    """Connect, and wait while the parent queue is full: a socket with a timeout would not wait on Linux."""
     sock.setblocking(False)
     deadline = monotonic() + _CONNECT_TIMEOUT
     while True:

@@ -1,4 +1,4 @@
-"""Conversion from the parent's responses to MCP responses, without I/O.
+"""Conversion from the parent responses to MCP responses, without I/O.
 
 A result may have megabytes. It is decoded, so that the client never gets invalid JSON, and the original bytes are
 passed on.

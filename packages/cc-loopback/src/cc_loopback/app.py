@@ -1,6 +1,6 @@
 """The Messages API as an ASGI application, which knows no sockets, threads or CLI environments.
 
-It records a request, and chooses the response: a fault, an error, a recorded answer, or the responder's reply.
+It records a request, and chooses the response: a fault, an error, a recorded answer, or the responder reply.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ class MessagesApp:
             return responses.error(_SCRIPT_FAILED, self._problem(error))
 
     def _problem(self, error: BaseException) -> str:
-        """Return the text for a failed cassette, script or responder. A responder's error gets its place as a note."""
+        """Return the text for a failed cassette, script or responder. A responder error gets its place as a note."""
         if isinstance(error, COMPLETE_ERRORS):
             return error_text(error)
         place = place_of(error, self.respond)

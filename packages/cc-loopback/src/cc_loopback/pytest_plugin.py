@@ -80,7 +80,7 @@ def loopback(request: pytest.FixtureRequest, cassette_scrub: Mapping[str, str]) 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test with the server's errors in place of the errors that follow from them."""
+    """Fail a test with the server errors in place of the errors that follow from them."""
     failure: BaseException | None = None
     try:
         outcome = yield
@@ -101,7 +101,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def _problem(server: "LoopbackServer") -> str:
-    """Return the text for the server's errors; empty if there are none."""
+    """Return the text for the server errors; empty if there are none."""
     if not server.errors:
         return ""
     from .api.errors import COMPLETE_ERRORS, first_error_text
@@ -113,13 +113,13 @@ def _problem(server: "LoopbackServer") -> str:
 
 
 def _line(item: pytest.Item, error: BaseException) -> str:
-    """Return the line in the test's file at which `error` passed."""
+    """Return the line in the test file at which `error` passed."""
     entries = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename == str(item.path)]
     return f" at {item.path.name}:{entries[-1].lineno}" if entries else ""
 
 
 def _cassette(request: pytest.FixtureRequest, scrub: Mapping[str, str]) -> "Cassette | None":
-    """Return the test's cassette, or None if the test has no marker."""
+    """Return the test cassette, or None if the test has no marker."""
     marker = request.node.get_closest_marker("cassette")
     if marker is None:
         return None

@@ -14,7 +14,7 @@ from .turn import CurrentTurn, current_turn, is_output_tool, texts_of
 _MAX_CALLS = 3
 _PROMPT_WORDS = 8
 _RESULT_LENGTH = 80
-# pydantic-ai's prompt for an output that uses neither a tool nor the API's own format.
+# pydantic-ai's prompt for an output that uses neither a tool nor the API format.
 _PROMPTED_SCHEMA = "Always respond with a JSON object that's compatible with this schema:"
 
 

@@ -1,4 +1,4 @@
-"""Scripts: answers step by step, with errors that show the step and the request; and the place of a responder's error.
+"""Scripts: answers step by step, with errors that show the step and the request; and the place of a responder error.
 
 This module knows no server.
 """
@@ -16,7 +16,7 @@ from .api.types import JsonObject, Reply, Respond
 from .turn import texts_of
 
 Step: TypeAlias = Reply | Respond
-"""A step of a script: a reply, a `call()`, or a function from the request's body to a reply."""
+"""A step of a script: a reply, a `call()`, or a function from the request body to a reply."""
 
 _ANY_REQUEST: JsonObject = {"model": "m"}
 _LONGEST_TEXT = 200
@@ -36,7 +36,7 @@ def call(name: str, /, **arguments: object) -> JsonObject:
 
 
 class Script:
-    """Responder that answers each request with the next step. Errors name `place`, the script's file and line.
+    """Responder that answers each request with the next step. Errors name `place`, the script file and line.
 
     Raises:
         ReplyError: A step is not a reply.

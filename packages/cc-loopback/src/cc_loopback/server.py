@@ -34,7 +34,7 @@ class LoopbackServer:
     Args:
         respond: Callback that gets the body of each valid request for a message. It returns content blocks, a text, or
             a message with `content`; an exception becomes a response with status 424, which no client retries, and is
-            added to `errors`. It runs in the server's thread, so a sync callback must not wait for another request. A
+            added to `errors`. It runs in the server thread, so a sync callback must not wait for another request. A
             coroutine function is cancelled when the client disconnects. Default: call each offered tool once, then
             answer with a summary.
         event_delay: Seconds before each stream event.
@@ -100,7 +100,7 @@ class LoopbackServer:
 
     @property
     def unused_steps(self) -> str:
-        """Text about the script's steps that no request has used; empty if there are none, or no script."""
+        """Text about the script steps that no request has used; empty if there are none, or no script."""
         respond = self._app.respond
         return respond.problem if isinstance(respond, Script) else ""
 
@@ -110,7 +110,7 @@ class LoopbackServer:
 
         A body for a cloud contains the path's `model`, and on Amazon Bedrock `stream`; `calls` has the original.
 
-        This is the live list: the server's thread only appends to it, so any thread may read and clear it.
+        This is the live list: the server thread only appends to it, so any thread may read and clear it.
         """
         return self._app.requests
 
@@ -141,7 +141,7 @@ class LoopbackServer:
         While a cassette is recorded, the CLI uses the login in `os.environ`, else in the user's config folder.
 
         Args:
-            login: The CLI's login: a fake API key, a fake OAuth token, or Vertex AI or Amazon Bedrock at the server's
+            login: The CLI login: a fake API key, a fake OAuth token, or Vertex AI or Amazon Bedrock at the server
                 address, without credentials. The variables for other logins are set to empty strings. Default: an API
                 key, or the kind of login that the cassette was recorded with.
 
@@ -170,7 +170,7 @@ class LoopbackServer:
         """Make the next requests fail. Faults from a second call follow those from the first.
 
         Args:
-            status: HTTP status of the response, with the API's error body.
+            status: HTTP status of the response, with the API error body.
             times: Number of requests that fail.
             after_events: Number of stream events to send first, pings included. Then comes an `error` event if there is
                 a `status`, otherwise the connection ends. A response without streaming has the status, or ends after
@@ -179,7 +179,7 @@ class LoopbackServer:
             message: Error message. Default: the usual message for the type.
             headers: Further response headers, such as `retry-after`.
             delay: Seconds before the response. Given alone, the response is late and otherwise normal.
-            path: Path of the requests that fail. Requests to a cloud count as requests to the API's own path.
+            path: Path of the requests that fail. Requests to a cloud count as requests to the API path.
 
         Raises:
             ValueError: None of `status`, `after_events` and `delay` is given, a number is out of range, or
@@ -235,7 +235,7 @@ class LoopbackServer:
         A CLI that still runs may write the configuration again and so recreate the folder: end it first.
 
         Raises:
-            ServerStateError: `respond` blocks the server's thread.
+            ServerStateError: `respond` blocks the server thread.
         """
         running, self._running = self._running, None
         if running is None:

@@ -1,6 +1,6 @@
 """A thread with an event loop that serves an ASGI application on 127.0.0.1.
 
-It serves even while a test blocks the test's own event loop, and sync code can use it.
+It serves even while a test blocks the test event loop, and sync code can use it.
 """
 
 import asyncio

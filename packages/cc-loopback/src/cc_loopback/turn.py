@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .api.types import JsonObject
 
 _TRY_AGAIN = "Fix the errors and try again"
-# User text that no user wrote: an agent's feedback about invalid output, and the CLI's reminders.
+# User text that no user wrote: an agent's feedback about invalid output, and the CLI reminders.
 _FEEDBACK = ("<pyai:validation_errors>", "<pyai:retry_feedback>", _TRY_AGAIN)
 _REMINDER = "<system-reminder>"
 _OUTPUT_TOOL_NAMES = ("final_result", "StructuredOutput")

@@ -1,4 +1,4 @@
-"""Request options outside the body: tools of the CLI's own loop, and callbacks of the caller.
+"""Request options outside the body: tools of the CLI loop, and callbacks of the caller.
 
 The Messages API cannot carry a function. So a caller that wants the CLI to run the loop sets it around the request, and
 the transport finds it in the request context: `with request_context(tools=…): await client.messages.create(…)`. The
@@ -34,18 +34,18 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CLAUDE_CODE_SERVER = "claude-code"
-"""The server name for the CLI's own tools in answers."""
+"""The server name for the CLI tools in answers."""
 
 LimitCallback: TypeAlias = Callable[[LimitWindow, RateLimits], object]
 """A function called with the window that has passed a threshold, and all limits in that response."""
 
-# `Read`, `Bash(git *)`, `mcp__server__tool`, as in the CLI's rules.
+# `Read`, `Bash(git *)`, `mcp__server__tool`, as in the CLI rules.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClaudeCodeTools:
-    """Claude Code's own tools that a request may use; by default it has none.
+    """Claude Code tools that a request may use; by default it has none.
 
     All tools, folders, servers, sub-agents and skills that are not named are denied without asking, unless a policy
     requires a question. Requests share processes if only the folder (not with a subscription) and the definitions of
@@ -57,10 +57,10 @@ class ClaudeCodeTools:
     """
 
     tools: Sequence[str]
-    """Allowed tools, written like Claude Code's rules: `"Read"`, `"Bash(git *)"`. All others are missing, and other
+    """Allowed tools, written like Claude Code rules: `"Read"`, `"Bash(git *)"`. All others are missing, and other
     calls of these are denied: a policy that allows them opens no more."""
     policy: Policy | None = None
-    """Additional policy for every call. Its callbacks run in the request's event loop, which a function that is not a
+    """Additional policy for every call. Its callbacks run in the request event loop, which a function that is not a
     coroutine function blocks."""
     defers: bool = False
     """True if a call that the policy asks about ends the answer, like a call to the caller's tools. Its result in a
@@ -73,7 +73,7 @@ class ClaudeCodeTools:
     """Skills by name, from `.claude/skills` in the folder or the user's configuration; no other file there is read.
     They add the tool `Skill`."""
     questions: Questions | None = None
-    """The answers to questions to the user, likewise in the request's event loop. Without it they are refused."""
+    """The answers to questions to the user, likewise in the request event loop. Without it they are refused."""
     cwd: str | Path | None = None
     """The tools' working folder; the transport's if None."""
     max_turns: int | None = None
@@ -118,7 +118,7 @@ class ClaudeCodeTools:
 
 
 class LoopEndedError(APIError):
-    """A limit or a tool of the caller has ended a request in the CLI's own loop."""
+    """A limit or a tool of the caller has ended a request in the CLI loop."""
 
     reason: BaseException | None
     """The exception that a tool or `on_step` raised; None if `max_turns` was reached."""
@@ -133,11 +133,11 @@ class CLICall:
     """A tool call that the CLI makes by itself."""
 
     id: str | None
-    """The call's id from the model; None if the CLI did not send it."""
+    """The call id from the model; None if the CLI did not send it."""
     name: str
     """The tool name, as in the request body."""
     arguments: dict[str, JsonValue]
-    """The model's arguments, unchecked."""
+    """The model arguments, unchecked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +151,8 @@ class CLITools:
     names: frozenset[str]
     """Their names in the request body."""
     call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
-    """Runs a call, in the event loop and the context of `request_context()`, and returns a tool result in MCP's form:
-    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model;
+    """Runs a call, in the event loop and the context of `request_context()`, and returns a tool result in the MCP form:
+    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool error for the model;
     a `LoopEndedError` ends the request."""
     server_name: str = "tools"
     """The MCP server that has them in the CLI."""
@@ -216,7 +216,7 @@ class RequestReport:
     queue_length: int
     """Requests that waited for a process before it."""
     rate_limits: RateLimits | None = None
-    """Limits in the API's response, if any. In the CLI's own loop they can come after the answer."""
+    """Limits in the API response, if any. In the CLI loop they can come after the answer."""
     login_expires_at: datetime | None = None
     """Time when a login with `/login` ends, from an earlier request: Claude Code reports it after each answer."""
 
@@ -231,11 +231,11 @@ class RequestContext:
     on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None
     on_step: Callable[[Mapping[str, JsonValue]], object] | None = None
     ended_by: LoopEndedError | None = field(default=None, init=False)
-    """The limit, or the tool's error, that has ended the last request."""
+    """The limit, or the tool error, that has ended the last request."""
     on_end: Callable[[LoopEndedError], object] | None = field(default=None, init=False)
     """Ends the current request; set on the background loop while there is one."""
     report: RequestReport | None = field(default=None, init=False)
-    """The last request's report; None before its process was ready."""
+    """The last request report; None before its process was ready."""
     model: str = field(default="", init=False)
     """The model that the last request names; empty before its body was parsed."""
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop, init=False)
@@ -243,7 +243,7 @@ class RequestContext:
 
     @property
     def max_turns(self) -> int | None:
-        """The most API calls in the CLI's own loop: the lower limit of both kinds of tools; None if there is none."""
+        """The most API calls in the CLI loop: the lower limit of both kinds of tools; None if there is none."""
         limits = [tools.max_turns for tools in (self.tools, self.claude_code_tools) if tools is not None]
         return min((limit for limit in limits if limit is not None), default=None)
 
@@ -257,7 +257,7 @@ class RequestContext:
             logger.debug("A CLI message came after its listener's event loop had ended")
 
     def tell_usage(self, message: Mapping[str, JsonValue]) -> None:
-        """Pass the API's counts to the caller, in this thread, so that they precede the event that has them."""
+        """Pass the API counts to the caller, in this thread, so that they precede the event that has them."""
         if self.on_usage is not None and message:
             try:
                 self.on_usage(message)
@@ -335,14 +335,14 @@ def request_context(
     Yields the `RequestContext`, whose `report` is set as soon as the response has begun.
 
     Args:
-        tools: The caller's tools for the CLI's own loop.
-        claude_code_tools: Claude Code's own tools, allowed for these requests.
+        tools: The caller's tools for the CLI loop.
+        claude_code_tools: Claude Code tools, allowed for these requests.
         on_message: Called in the current event loop with every CLI message for such a request, in order, up to and
             including the turn's `ResultMessage`. The last ones may come after the response.
-        on_usage: Called with the API's message without content, whenever the API has counted more: before the caller
+        on_usage: Called with the API message without content, whenever the API has counted more: before the caller
             gets the event that says so, and after an answer that broke off, whose `output_tokens` are estimated from
             its length. It is called in another thread, so it must return at once.
-        on_step: Called in the current event loop when the CLI's own loop will make another API call, with the last
+        on_step: Called in the current event loop when the CLI loop will make another API call, with the last
             one's message without content. An exception ends the request, with at most that one call.
     """
     context = RequestContext(tools, claude_code_tools, on_message, on_usage, on_step)
@@ -375,7 +375,7 @@ class LimitWatch:
                     loop.call_soon_threadsafe(_call, callback, window, limits)
 
     def note_login(self, expires_at: datetime | None) -> None:
-        """Store the login's end, None for another kind of login."""
+        """Store the login end, None for another kind of login."""
         self.login_expires_at = expires_at
 
     def _passes(self, window: LimitWindow) -> bool:

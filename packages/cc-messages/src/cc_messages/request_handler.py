@@ -1,6 +1,6 @@
 """Handling of a request: through the pool and a process into a response.
 
-It runs on the background loop, the caller on any loop. Between them are a future for the response's head and a buffer
+It runs on the background loop, the caller on any loop. Between them are a future for the response head and a buffer
 for its body: the background side never waits for the caller, and the caller never touches the background side. A
 response may be opened, read and closed in different tasks. A caller that needs no more calls `abandon()`, which only
 sets a flag.
@@ -111,7 +111,7 @@ class ResponseStream:
         with self._lock:
             wake, self._wake = self._wake, None
         if wake is not None:
-            with suppress(RuntimeError):  # the reader's loop has closed
+            with suppress(RuntimeError):  # the reader loop has closed
                 wake()
 
     async def _tell_abandoned(self) -> None:
@@ -169,7 +169,7 @@ class ResponseStream:
 
 
 class Body(httpx2.AsyncByteStream, httpx2.SyncByteStream):
-    """A response's body as `httpx2` reads it; a synchronous client's thread waits for each piece."""
+    """A response body as `httpx2` reads it; a synchronous client's thread waits for each piece."""
 
     def __init__(self, response: ResponseStream, timeout: float | None) -> None:
         self._response = response
@@ -208,7 +208,7 @@ class RequestLease(Lease):
 
     @override
     async def prepare(self, worker: Worker) -> None:
-        assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport's pool has no others
+        assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport pool has no others
         self.process = worker
         await worker.take(self.launch, self.request)
 
@@ -242,7 +242,7 @@ async def answer(
 
 
 def _report(lease: RequestLease, watch: LimitWatch, loop: asyncio.AbstractEventLoop) -> None:
-    """Report the handling to the caller, and limits and the login's end to the transport, as soon as known."""
+    """Report the handling to the caller, and limits and the login end to the transport, as soon as known."""
     process, context = lease.process, lease.request.context
     report = RequestReport(
         process_started=process.uses == 0 and process.started_at > lease.asked_at,
@@ -279,7 +279,7 @@ async def _answer(core: PoolCore, lease: RequestLease, response: ResponseStream)
     try:
         async for event in process.answer(message):
             has_begun = True
-            if event["type"] in ("message_start", "message_delta"):  # with the API's counts
+            if event["type"] in ("message_start", "message_delta"):  # with the API counts
                 tell_usage()
             if event["type"] == "ping":
                 response.alive()
@@ -301,7 +301,7 @@ async def _answer(core: PoolCore, lease: RequestLease, response: ResponseStream)
 
 
 def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
-    """Send an error as the API would: as a status, as an event after the answer's start, or as a connection error.
+    """Send an error as the API would: as a status, as an event after the answer start, or as a connection error.
 
     A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.
     The same holds for an error that its status calls temporary although it is not, such as a used-up plan window.

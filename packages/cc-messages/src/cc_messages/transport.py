@@ -1,7 +1,7 @@
 """`ClaudeCodeTransport`: an `httpx2` transport that answers the Messages API by driving Claude Code.
 
 Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any Anthropic API client. Only the end of a
-request's path matters, not the base URL.
+request path matters, not the base URL.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         pool: The most processes, and so the most requests answered at the same time; more wait. Or all pool limits;
             `prewarm` holds from `async with`, `start()`, `warm()` or the first request on.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
-        cwd: Working folder for Claude Code's own tools; an empty private folder if None.
+        cwd: Working folder for Claude Code tools; an empty private folder if None.
         cli_path: The CLI to run; the CLI in claude-agent-sdk's wheel if None.
         timeouts: Limits for a request's wait for a process (`queue`), duration (`turn`), silence (`silence`), and more.
         cache_breakpoints: True if a request that sets no `cache_control` gets breakpoints where Claude Code would place
@@ -203,7 +203,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return httpx2.Response(200, json=find(models, name) if name else page(models, dict(request.url.params)))
 
     async def _listed(self) -> JsonValue:
-        """Return Claude Code's models, as any process reports at its start."""
+        """Return Claude Code models, as any process reports at its start."""
         if self._models is None:
             self._models = await on_background(_models, self._pool.core, self._launches)
         return self._models
@@ -280,7 +280,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     @property
     def uses_subscription(self) -> bool:
-        """True if processes that are started now use a subscription's login, which is for the subscriber alone."""
+        """True if processes that are started now use a subscription login, which is for the subscriber alone."""
         return login_of(self._env) is Login.SUBSCRIPTION
 
     def login_advice(self) -> str:

@@ -1,7 +1,7 @@
 """Adapter from pydantic-ai toolsets to the tools that the CLI calls in its own loop, as the transport takes them.
 
 The toolsets run as in pydantic-ai's own loop: arguments are validated, dependencies and retries are in the context, a
-tool that needs an approval waits for it. They run in the request's event loop.
+tool that needs an approval waits for it. They run in the request event loop.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class AgentTools:
             yield self._cli_tools(function_tools, manager)
 
     def mcp_servers(self) -> dict[str, McpServerConfig]:
-        """Return the MCP server's configuration for the CLI, by server name."""
+        """Return the MCP server configuration for the CLI, by server name."""
         if self._transport.transport == "sdk":
             server = Server[dict[str, Any]](self._server_name, on_list_tools=self._on_list, on_call_tool=self._on_call)
             return {self._server_name: {"type": "sdk", "name": self._server_name, "instance": server}}
@@ -126,7 +126,7 @@ async def _run(manager: ToolManager[Any], call: CLICall) -> dict[str, object]:
     try:
         value = await manager.handle_call(part)
     except ToolRetryError as error:
-        # In the agent's loop each model answer is a step, and retries are counted from step to step.
+        # In the agent loop each model answer is a step, and retries are counted from step to step.
         if (context := manager.ctx) is not None:
             context.retries[call.name] = context.retries.get(call.name, 0) + 1
         return error_result(_words(error.tool_retry))

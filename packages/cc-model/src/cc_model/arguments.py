@@ -115,7 +115,7 @@ def check_names(option: str, names: object) -> None:
 
 
 def checked_model_name(model_name: object) -> str:
-    """Return a model's name without `claude-code:`."""
+    """Return a model name without `claude-code:`."""
     example = "write a model id or an alias, such as 'claude-sonnet-5' or 'sonnet'"
     if not isinstance(model_name, str):
         raise TypeError(f"model_name={model_name!r} is not a text: {example}")

@@ -1,4 +1,4 @@
-"""Capability `claude_code()`: resolves ids such as `claude-code:sonnet`, and enables Claude Code's own tools."""
+"""Capability `claude_code()`: resolves ids such as `claude-code:sonnet`, and enables Claude Code tools."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
     provider: ClaudeCodeProvider | None = None
     """Process pool; by default the pool that all models without a provider share."""
     tools: ClaudeCodeTools | None = None
-    """Claude Code's own tools that the agent's requests may use; none by default."""
+    """Claude Code tools that the agent requests may use; none by default."""
     _models: dict[str, ClaudeCodeModel] = field(default_factory=dict[str, ClaudeCodeModel], init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,16 +109,16 @@ def claude_code(
     """Return the capability for `Agent("claude-code:sonnet", capabilities=[claude_code()])`.
 
     With a provider alone, Claude Code has no tools. Tools that are named here run in the CLI, also for an agent with
-    its own `ClaudeCodeModel`; the agent's tools still run in the agent. Calls and results are native tool parts in the
+    its own `ClaudeCodeModel`; the agent tools still run in the agent. Calls and results are native tool parts in the
     response, in order, streamed as they happen, and go along in the history.
 
     Args:
         provider: Process pool; by default the pool that all models without a provider share.
-        tools: Claude Code's own tools, in Claude Code's rule syntax: `"Read"`, `"Bash(git *)"`. All others are denied,
+        tools: Claude Code tools, in the Claude Code rule syntax: `"Read"`, `"Bash(git *)"`. All others are denied,
             also if the policy allows them.
         policy: Further rules for every call, and the callback that approves calls. It runs in the run's event loop,
             which a function that is not a coroutine function blocks; that of `questions` likewise.
-        approvals: True if calls that the policy asks about become deferred approvals: the agent's run ends with
+        approvals: True if calls that the policy asks about become deferred approvals: the agent run ends with
             `DeferredToolRequests`, and a run with the results continues, in any process. The model then repeats an
             approved call, which takes another API call, and the call runs. For `run_stream()`, name such a tool in
             `tools` or in a rule without `*`: otherwise a text before the call ends the run.
@@ -130,7 +130,7 @@ def claude_code(
             neither settings nor hooks come with them.
         cwd: Working directory for the tools; the provider's if None.
         max_turns: Maximum number of API calls for a request.
-        sandbox: Limits by the operating system for the commands of tools: True, or Claude Code's sandbox settings. A
+        sandbox: Limits by the operating system for the commands of tools: True, or the Claude Code sandbox settings. A
             request fails on a system without a sandbox.
 
     Raises:

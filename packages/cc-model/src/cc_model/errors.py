@@ -1,4 +1,4 @@
-"""Conversion of Claude Code's failures to the errors that pydantic-ai users know.
+"""Conversion of Claude Code failures to the errors that pydantic-ai users know.
 
 The layers below do most work: an HTTP status gives `ModelHTTPError` as with any provider. This module adds a hint for a
 fix, and the cause of the client's "Connection error.", and watches the client's waits before a retry.
@@ -82,7 +82,7 @@ def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = lo
             error = _copy(error, ModelPlanLimitError, hint=hint, limits=cause.limits)
         elif error.hint is None and (hint := _hint(error, advice_for_login)) is not None:
             error = _copy(error, type(error), hint=hint or None)
-        # Drop the client's error, which repeats the same message.
+        # Drop the client error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
         cause = error.__cause__
@@ -90,7 +90,7 @@ def claude_code_errors(model_name: str, advice_for_login: Callable[[], str] = lo
             cause = cause.__cause__
         if cause is None:
             raise
-        # Drop the links between, and another thread's frames: only the cause's class counts.
+        # Drop the links between, and another thread's frames: only the cause class counts.
         cause = cause.with_traceback(None)
         if isinstance(cause, CLINotFoundError):
             raise UserError(str(cause)) from cause

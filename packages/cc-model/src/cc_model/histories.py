@@ -25,7 +25,7 @@ _TAKES_ANSWERS = hasattr(AnthropicModel, "canonical_system")
 
 
 def with_own_parts(messages: Sequence[ModelMessage], system: str) -> list[ModelMessage]:
-    """Return the messages with Anthropic's answers and files relabelled for `system`; all else is unchanged."""
+    """Return the messages with Anthropic answers and files relabelled for `system`; all else is unchanged."""
     return [_message(message, system) for message in messages]
 
 

@@ -23,7 +23,7 @@ _CACHE_SIZE = 32
 def with_mcp_servers(
     parameters: ModelRequestParameters, claude_code_tools: ClaudeCodeTools | None
 ) -> ClaudeCodeTools | None:
-    """Return Claude Code's own tools for a request: the enabled tools, and the MCP servers among the native tools.
+    """Return Claude Code tools for a request: the enabled tools, and the MCP servers among the native tools.
 
     Equal servers give the same tools, so that requests share processes.
     """
@@ -45,7 +45,7 @@ _Server = tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...] | None]
 
 
 def _server_key(tool: MCPServerTool) -> _Server:
-    """Return a server's name, address, headers and allowed tools as a comparable value."""
+    """Return a server name, address, headers and allowed tools as a comparable value."""
     headers = {**(tool.headers or {})}
     if tool.authorization_token:
         headers["Authorization"] = f"Bearer {tool.authorization_token}"

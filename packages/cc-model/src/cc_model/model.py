@@ -47,16 +47,16 @@ _Arguments: TypeAlias = tuple[list[ModelMessage], ModelSettings | None, ModelReq
 class ClaudeCodeModelSettings(AnthropicModelSettings, total=False):
     """The settings of `AnthropicModel`, which reach the API through Claude Code unchanged.
 
-    In the CLI's own loop, which `claude_code_tools` also uses, cache settings are left out: Claude Code places
+    In the CLI loop, which `claude_code_tools` also uses, cache settings are left out: Claude Code places
     breakpoints there.
     """
 
     claude_code_tools: ClaudeCodeTools
-    """Claude Code's own tools for the request. `claude_code(tools=…)` sets it for an agent."""
+    """Claude Code tools for the request. `claude_code(tools=…)` sets it for an agent."""
 
 
 class ClaudeCodeModel(AnthropicModel):
-    """Claude model, answered by the Claude Code CLI with the CLI's login.
+    """Claude model, answered by the Claude Code CLI with the CLI login.
 
     The agent owns the loop: tools run in the agent, and the CLI answers a single request at a time. The model gets the
     same input as through the API: no built-in tools, no settings, no files. With `set_agent_toolsets()` the CLI runs
@@ -66,8 +66,8 @@ class ClaudeCodeModel(AnthropicModel):
         model_name: A model id, or a Claude Code alias such as `"sonnet"`; with or without `claude-code:` before it.
         provider: Process pool; by default all models in this Python process share a pool.
         settings: Default settings for requests.
-        profile: The model's capabilities, if the default is wrong.
-        message_callback: Called in the request's event loop with each CLI message, as SDK types, up to the
+        profile: The model capabilities, if the default is wrong.
+        message_callback: Called in the request event loop with each CLI message, as SDK types, up to the
             `ResultMessage`, which the request then waits for: some milliseconds. If a stream is left early, the
             `ResultMessage` comes afterwards. If none comes after a complete answer, a warning is logged. It may be a
             coroutine function. Exceptions are logged.
@@ -94,7 +94,7 @@ class ClaudeCodeModel(AnthropicModel):
 
     @property
     def base_url(self) -> str:
-        """The API's address for spans, without path; empty for a cloud provider's own address."""
+        """The API address for spans, without path; empty for a cloud provider's own address."""
         return cast(ClaudeCodeProvider, self._provider).transport.api_origin
 
     @property
@@ -120,9 +120,9 @@ class ClaudeCodeModel(AnthropicModel):
         """Let the CLI run the loop: it calls the tools itself and asks the model again, until there is an answer.
 
         The agent then sees a single request, however many steps the CLI takes: the response has the calls and results
-        as native tool parts, in order. Tools run in the request's event loop, with the dependencies from the agent's
+        as native tool parts, in order. Tools run in the request event loop, with the dependencies from the agent
         run. Only tools that the request offers as function tools can be called. Approvals and deferred tools need the
-        agent's own loop, which is the default.
+        agent loop, which is the default.
 
         Args:
             toolsets: The toolsets, such as `agent.toolsets`; None gives the loop back to the agent.
@@ -180,7 +180,7 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> tuple[ModelResponse, CLIResponse]:
-        """Make a request; return the response and the CLI's report.
+        """Make a request; return the response and the CLI report.
 
         Raises:
             ModelConnectionError: The CLI sent no report after the answer.
@@ -196,7 +196,7 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> AsyncGenerator[Message]:
-        """Make a request and yield the SDK's messages as the CLI sends them; the last is the result.
+        """Make a request and yield the SDK messages as the CLI sends them; the last is the result.
 
         Only the CLI runs tools, so function tools must be set with `set_agent_toolsets()` first.
 
@@ -260,9 +260,9 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> RequestUsage:
-        """Return the API's token count for a request, without Claude Code's additions.
+        """Return the API token count for a request, without Claude Code additions.
 
-        A process is used only to find an alias's id, once.
+        A process is used only to find an alias id, once.
 
         Raises:
             ModelHTTPError: There is no API key or gateway's token (status 404), or the API refuses.
@@ -300,9 +300,9 @@ class ClaudeCodeModel(AnthropicModel):
     ) -> AsyncGenerator[tuple[_Arguments, AbstractContextManager[RequestContext], LogEntry | None, LoopUsage]]:
         """Yield the request for `AnthropicModel`, its context, and its entry in the log, if there is a log.
 
-        Convert errors, and end the CLI's tools afterwards.
+        Convert errors, and end the CLI tools afterwards.
 
-        `request()` does not drain the stream: an API error after the answer has begun, as in the CLI's loop, comes to
+        `request()` does not drain the stream: an API error after the answer has begun, as in the CLI loop, comes to
         `request()` as a status, which the client may retry, and to a stream as an event.
         """
         settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})

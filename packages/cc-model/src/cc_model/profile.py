@@ -31,7 +31,7 @@ def resolve_alias(model_name: str) -> str:
 
 
 def claude_code_profile(model_name: str) -> ModelProfile:
-    """Return a model's profile, by id or alias, without features that Claude Code does not transmit."""
+    """Return a model profile, by id or alias, without features that Claude Code does not transmit."""
     model_id = resolve_alias(model_name)
     without_batches = AnthropicModelProfile(anthropic_supports_message_batches=False)
     profile = merge_profile(AnthropicProvider.model_profile(model_id), without_batches)

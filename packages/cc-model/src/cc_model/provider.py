@@ -40,27 +40,27 @@ class ClaudeCodeProvider(AnthropicProvider):
         pool: Maximum number of Claude Code processes, and so of simultaneous requests; more wait. Or all limits, such
             as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready, from `async with`, `start()` or the
             first request on.
-        env: Environment variables for the processes, in addition to this process's environment. The login is the
-            first of these in either: a cloud provider, a subscription's token in `ANTHROPIC_AUTH_TOKEN`,
-            `ANTHROPIC_API_KEY`, a gateway's token in `ANTHROPIC_AUTH_TOKEN`, that of the `claude` command.
-        cwd: Working directory for Claude Code's own tools; an empty private folder if None.
+        env: Environment variables for the processes, in addition to `os.environ`. The login is the
+            first of these in either: a cloud provider, a subscription token in `ANTHROPIC_AUTH_TOKEN`,
+            `ANTHROPIC_API_KEY`, a gateway token in `ANTHROPIC_AUTH_TOKEN`, that of the `claude` command.
+        cwd: Working directory for Claude Code tools; an empty private folder if None.
         cli_path: Claude Code CLI to run; the CLI in claude-agent-sdk if None.
         timeouts: Limits for the wait for a process (`queue`), a request (`turn`), silence (`silence`), and more.
         cache_breakpoints: True if a request whose settings ask for no caching gets cache breakpoints where Claude Code
             has them: after the system prompt, or else after the tools, and after the user's last message.
-        max_retries: The client's number of retries after an error that may be temporary.
+        max_retries: The client number of retries after an error that may be temporary.
         max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it
             (`retry-after`). Such a wait is logged; a longer wait is an error at once. None for no limit.
         on_limit: Called with a `cc_types.LimitWindow` and the `cc_types.RateLimits` around it when a window passes a
             value in `limit_thresholds`: in the event loop of the request that showed it, once for each threshold, and
-            again after the window's reset. It must return at once; exceptions are logged.
+            again after the window reset. It must return at once; exceptions are logged.
         limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses requests has passed all.
         log: File that gets a line for each model request, which `cc-convert report` reads; or a `RequestLog` with its
             options.
 
     Raises:
         TypeError: An argument has another type, such as `timeouts=30` or a number in `env`.
-        ValueError: A limit or threshold is not in range, `prewarm` is greater than `pool`, or the log's folder does not
+        ValueError: A limit or threshold is not in range, `prewarm` is greater than `pool`, or the log folder does not
             exist.
         cc_types.CLINotFoundError: `cli_path` does not exist.
         cc_types.CLIConnectionError: `cli_path` cannot be executed, or `cwd` is not a folder.
@@ -113,7 +113,7 @@ class ClaudeCodeProvider(AnthropicProvider):
 
         Args:
             transport: Transport; it ends the processes when the provider would.
-            max_retries: The client's number of retries after an error that may be temporary.
+            max_retries: The client number of retries after an error that may be temporary.
             max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it.
             log: File that gets a line for each model request; or a `RequestLog` with its options.
         """
@@ -136,7 +136,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         client = AsyncAnthropic(
             # The CLI has the login; the client requires a key, which is sent nowhere.
             api_key="claude-code",
-            # pydantic-ai looks up prices by this address. The CLI's environment decides the real address.
+            # pydantic-ai looks up prices by this address. The CLI environment decides the real address.
             base_url="https://api.anthropic.com",
             http_client=httpx2.AsyncClient(transport=self._transport, event_hooks=hooks),
             max_retries=max_retries,
@@ -172,7 +172,7 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     @staticmethod
     def model_profile(model_name: str) -> ModelProfile:
-        """Return a model's profile, by id or alias."""
+        """Return a model profile, by id or alias."""
         return claude_code_profile(model_name)
 
     def start(self) -> None:
@@ -223,7 +223,7 @@ def check_provider(provider: object) -> None:
 
 
 def _patch_sdk() -> None:
-    """Let the SDK warn about message types that it does not know. Importing cc-compat patches the SDK's parser."""
+    """Let the SDK warn about message types that it does not know. Importing cc-compat patches the SDK parser."""
     import_module("cc_compat")
 
 

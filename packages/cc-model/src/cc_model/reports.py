@@ -14,7 +14,7 @@ from cc_messages import RequestContext, RequestReport
 
 
 def set_span_attributes(report: RequestReport | None) -> None:
-    """Set the report's attributes on pydantic-ai's span for the request; do nothing without such a span."""
+    """Set the report attributes on pydantic-ai's span for the request; do nothing without such a span."""
     span = get_current_span()
     if report is not None and span.is_recording() and _is_chat(span):
         span.set_attributes(_attributes(report))
@@ -30,7 +30,7 @@ def with_details(response: ModelResponse, report: RequestReport | None) -> Model
 def add_to_stream(stream: StreamedResponse, context: RequestContext, mark: Callable[[ModelResponse], object]) -> None:
     """Add the report to the `provider_details` in each response from the stream."""
     get = stream.get
-    # Do not use the stream's own details: pydantic-ai adds to them at the end, and earlier responses share them.
+    # Do not use the stream details: pydantic-ai adds to them at the end, and earlier responses share them.
 
     def response() -> ModelResponse:
         result = with_details(get(), context.report)
@@ -76,5 +76,5 @@ def _milliseconds(report: RequestReport) -> float:
 
 
 def _is_chat(span: Span) -> bool:
-    # Skip the application's own span, which may cover many requests. OpenTelemetry's API cannot read attributes.
+    # Skip the application span, which may cover many requests. OpenTelemetry's API cannot read attributes.
     return getattr(span, "attributes", {}).get("gen_ai.operation.name") == "chat"

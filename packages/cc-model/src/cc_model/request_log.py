@@ -69,7 +69,7 @@ class RequestLog:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append a record; never raises an `OSError`."""
-        # Half of a character, which a tool's text may contain, cannot be UTF-8.
+        # Half of a character, which a tool text may contain, cannot be UTF-8.
         line = (
             json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
             + b"\n"
@@ -110,7 +110,7 @@ class LogEntry:
         self._has_ended = False
 
     def take_usage(self, message: Mapping[str, JsonValue]) -> None:
-        """Take the API's counts so far, in any thread; after the end, they complete an answer that broke off."""
+        """Take the API counts so far, in any thread; after the end, they complete an answer that broke off."""
         if isinstance(message.get("usage"), dict):
             self._messages[str(message.get("id", ""))] = message
             if self._has_ended:

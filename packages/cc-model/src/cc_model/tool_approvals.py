@@ -1,4 +1,4 @@
-"""Calls to Claude Code's own tools that wait for an approval, as the agent's deferred approvals.
+"""Calls to Claude Code tools that wait for an approval, as the agent's deferred approvals.
 
 Only the CLI knows all tools, also of MCP servers. The agent learns a tool name in advance from the options, or else
 from a call that waits: the response marks the call, and the toolset lists the tools in marked calls, also for a later
@@ -27,7 +27,7 @@ _ANY = SchemaValidator(core_schema.any_schema())
 
 @dataclass
 class ClaudeCodeToolApprovals(WrapperToolset[AgentDepsT]):
-    """The agent's toolset, and Claude Code's tools whose calls may wait: names alone, without a description."""
+    """The agent toolset, and Claude Code tools whose calls may wait: names alone, without a description."""
 
     names: Sequence[str]
     """Tool names from the options."""
@@ -46,7 +46,7 @@ class ClaudeCodeToolApprovals(WrapperToolset[AgentDepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
-        """Return the tool's result: for an approved call to a Claude Code tool, the message to the model."""
+        """Return the tool result: for an approved call to a Claude Code tool, the message to the model."""
         return APPROVED if _is_claude_code_tool(tool.tool_def) else await super().call_tool(name, tool_args, ctx, tool)
 
 

@@ -1,4 +1,4 @@
-"""Conversion from a tool's result to MCP content: nothing is left out; values without an MCP form become text. Pure.
+"""Conversion from a tool result to MCP content: nothing is left out; values without an MCP form become text. Pure.
 
 Claude Code would write a file into a folder and tell the model the path, and scale a large image. So a text file
 becomes text, and another file, or such an image, ends the request.
@@ -44,7 +44,7 @@ def as_tool_result(name: str, value: Any) -> dict[str, object]:
         value = value.return_value
     returned = ToolReturnPart(name, value, tool_call_id="").content_items(mode="str")
     items = (*returned, *([extra] if isinstance(extra, str) else extra))
-    # A cache point marks the API's content; an MCP result has no place for it.
+    # A cache point marks the API content; an MCP result has no place for it.
     blocks = [_block(name, item) for item in items if not isinstance(item, CachePoint)]
     return {"content": blocks or [_text("")], "isError": False}
 
@@ -64,7 +64,7 @@ def _block(name: str, item: object) -> _Block:
             return _file(name, item)
         case FileUrl():
             link: _Block = {"type": "resource_link", "uri": item.url, "name": item.identifier}
-            # pydantic-ai reads it from the URL's extension, which may be missing.
+            # pydantic-ai reads it from the URL extension, which may be missing.
             with suppress(ValueError):
                 link["mimeType"] = item.media_type
             return link

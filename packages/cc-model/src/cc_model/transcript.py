@@ -1,4 +1,4 @@
-"""A request's transcript: the CLI's messages, for callers that need more than the answer."""
+"""A request transcript: the CLI messages, for callers that need more than the answer."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _RESULT_SECONDS = 15.0
 
 
 class Transcript:
-    """The CLI's messages in order, up to the result. For a repeated request, those from the last attempt.
+    """The CLI messages in order, up to the result. For a repeated request, those from the last attempt.
 
     `callback` and `queue` get the messages from all attempts; the next call waits for a coroutine.
     """
@@ -95,9 +95,9 @@ async def _in_order(previous_call: asyncio.Task[None] | None, call: Awaitable[No
 
 
 def metadata(messages: Iterable[Message], text: str | None) -> CLIResponse:
-    """Return the CLI's report on an answered request.
+    """Return the CLI report on an answered request.
 
-    If the answer calls tools that the caller runs, the CLI's turn ends there, and the result reports an error. The
+    If the answer calls tools that the caller runs, the CLI turn ends there, and the result reports an error. The
     request itself has not failed.
     """
     return convert_sdk_messages_to_cli_response([_answered(message, text) for message in messages])

@@ -1,6 +1,6 @@
-"""Decisions about a request: the client, the client's places for requests in progress, and the client's budget.
+"""Decisions about a request: the client, the client's places for requests in progress, and the client budget.
 
-Lives on the server's event loop. Every refusal is an error in the API's form.
+Lives on the server event loop. Every refusal is an error in the API form.
 """
 
 import math

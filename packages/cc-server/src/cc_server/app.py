@@ -56,7 +56,7 @@ def create_app(
             machines. If None, a file beside the file `clients`, with the suffix `.usage.sqlite`.
         max_requests: The maximum number of requests in progress; another request is answered with 429. Requests without
             a free process wait.
-        max_body_bytes: The maximum length of a request; 32 MiB is the API's limit.
+        max_body_bytes: The maximum length of a request; 32 MiB is the API limit.
         ping_seconds: Seconds without an event from the model after which a stream gets a `ping` event.
 
     Raises:

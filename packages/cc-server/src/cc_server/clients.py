@@ -1,4 +1,4 @@
-"""The server's clients: names, tokens and limits, from a private TOML file that is read again when it has changed."""
+"""The server clients: names, tokens and limits, from a private TOML file that is read again when it has changed."""
 
 import asyncio
 import hashlib
@@ -39,7 +39,7 @@ class Client:
 
     name: str
     digest: bytes = field(repr=False)
-    """The token's SHA-256."""
+    """The token SHA-256."""
     access: Access = "messages"
     """`messages`: all paths except `/metrics`. `metrics`: only that path. `all`: both."""
     max_requests: int | None = None
@@ -49,7 +49,7 @@ class Client:
     dollars_per_day: float | None = None
     """The same in US dollars, by the list prices."""
     login: frozenset[tuple[str, str]] | None = field(default=None, repr=False)
-    """The processes' environment variables for the login; None for the server's own login."""
+    """The processes' environment variables for the login; None for the server login."""
 
     @property
     def has_budget(self) -> bool:
@@ -58,7 +58,7 @@ class Client:
 
 
 class ClientTable:
-    """The clients of a server; with `needs_logins` none is served by the server's own login."""
+    """The clients of a server; with `needs_logins` none is served by the server login."""
 
     def __init__(self, clients: Iterable[Client], *, needs_logins: bool = False) -> None:
         self.clients: tuple[Client, ...] = (*clients,)
@@ -151,13 +151,13 @@ def parse_clients(document: Mapping[str, object]) -> ClientTable:
     clients, sources = (_mapping(name, document.get(name, {})) for name in ("clients", "logins"))
     named: set[str] = set()
     values = {name: _login(f"logins.{name}", value, named) for name, value in sources.items()}
-    # The processes inherit the server's variables: those that logins name are empty for all other logins.
+    # The processes inherit the server variables: those that logins name are empty for all other logins.
     logins = {name: frozenset({**dict.fromkeys(named, ""), **login}.items()) for name, login in values.items()}
     return ClientTable((_client(name, value, logins) for name, value in clients.items()), needs_logins=bool(logins))
 
 
 def _login(place: str, value: object, named: set[str]) -> dict[str, str]:
-    """Return a login's variables; add to `named` the server's variables that they come from."""
+    """Return a login's variables; add to `named` the server variables that they come from."""
     login = {name: _value(f"{place}.{name}", source, named) for name, source in _mapping(place, value).items()}
     if bad := [name for name, text in login.items() if not name or "=" in name or "\0" in name + text]:
         raise ValueError(f"{place}.{bad[0]!r}: a variable has a name without '=', and no NUL character")
@@ -238,7 +238,7 @@ def single_client(token: str) -> ClientTable:
 
 
 class LoginTransports:
-    """The transports with the clients' logins, which share the pool of `own`, the server's transport."""
+    """The transports with the clients' logins, which share the pool of `own`, the server transport."""
 
     def __init__(self, own: ClaudeCodeTransport) -> None:
         self.own = own

@@ -126,7 +126,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _token(options: argparse.Namespace) -> str | None:
     """Return the token that the user has set, if any."""
-    in_environment = os.environ.pop(TOKEN_VARIABLE, None)  # Claude Code's processes would inherit it
+    in_environment = os.environ.pop(TOKEN_VARIABLE, None)  # Claude Code processes would inherit it
     file: Path | None = options.token_file
     if options.clients is not None:
         if file is not None:

@@ -1,4 +1,4 @@
-"""The server's gate: access, limits, bodies, records of requests, and answers with pings.
+"""The server gate: access, limits, bodies, records of requests, and answers with pings.
 
 An ASGI application over a transport. The transport defines the paths and validates requests; `admission.py`
 decides about clients.
@@ -50,7 +50,7 @@ _READ_SECONDS = 60.0
 # A client that is refused while it sends often reads the answer only after it has sent everything.
 _DRAIN_SECONDS = 5.0
 
-# Headers that describe a request. The client's token is for this server alone.
+# Headers that describe a request. The client token is for this server alone.
 _PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type", b"traceparent", b"tracestate"})
 
 # A client that reads nothing for so long counts as gone, even with an open connection.
@@ -66,7 +66,7 @@ _OPEN = {
     ("GET", "/healthz"): _HEALTHY, ("HEAD", "/healthz"): _HEALTHY,
 }  # fmt: skip
 
-# The server's own paths; the transport has the others.
+# The server paths; the transport has the others.
 _METHODS = {
     "/": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET", "/v1/status": "GET",
     "/v1/usage": "GET",
@@ -76,7 +76,7 @@ _FIGURES = frozenset({("GET", "/metrics"), ("GET", "/v1/status")})
 
 
 class Gate:
-    """Serves HTTP requests, on the server's event loop; after `ping_seconds` of silence a stream gets a ping."""
+    """Serves HTTP requests, on the server event loop; after `ping_seconds` of silence a stream gets a ping."""
 
     def __init__(
         self, transports: LoginTransports, admission: Admission, max_body_bytes: int, ping_seconds: float
@@ -260,7 +260,7 @@ class _Request(Request):
 
     @property
     def is_ambiguous(self) -> bool:
-        """True if two headers define the body's end, so that a proxy and this server may disagree."""
+        """True if two headers define the body end, so that a proxy and this server may disagree."""
         return {"content-length", "transfer-encoding"} <= {*self.headers}
 
     def tokens(self) -> list[bytes]:

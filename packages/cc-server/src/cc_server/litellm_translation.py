@@ -1,4 +1,4 @@
-"""LiteLLM's translations between OpenAI's protocols and the Messages API.
+"""LiteLLM translations between the OpenAI protocols and the Messages API.
 
 The documented calls (`acompletion`, `aresponses`) add a client, logs, prices and repeats, which take five times as long
 as the translation itself. So this module calls the functions below them, which are not documented: the tests of both
@@ -27,7 +27,7 @@ _RESPONSES_FIELDS = frozenset((
     "temperature", "text", "tool_choice", "tools", "top_p", "user",
 ))  # fmt: skip
 
-# LiteLLM's own requests: GitHub's lists of prices and headers, which are also in its package, and pictures. And the
+# Requests by LiteLLM itself: GitHub's lists of prices and headers, which are also in its package, and pictures. And the
 # file `.env` of the working folder, which could bring a login.
 _OFFLINE = {"LITELLM_OFFLINE_MODE": "true", "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0", "LITELLM_MODE": "PRODUCTION"}
 
@@ -45,7 +45,7 @@ class StreamError(Exception):
 
 
 class Translation:
-    """A request in one of OpenAI's protocols, as a request of the Messages API.
+    """A request in one of the OpenAI protocols, as a request of the Messages API.
 
     Attributes:
         request: The body for the Messages API.
@@ -135,7 +135,7 @@ class _Stream:
 
 
 class _Library:
-    """LiteLLM's functions."""
+    """LiteLLM functions."""
 
     def __init__(self) -> None:
         os.environ.update(_OFFLINE)

@@ -44,7 +44,7 @@ _ERRORS = BY_TYPE.keys() | {"client_left"}
 
 
 class Metrics(Collector):
-    """Counts finished requests and their usage, reads the server's state when asked, and writes all figures."""
+    """Counts finished requests and their usage, reads the server state when asked, and writes all figures."""
 
     def __init__(self, transport: ClaudeCodeTransport, admission: Admission) -> None:
         self._transport, self._admission = transport, admission

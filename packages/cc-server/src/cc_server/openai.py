@@ -1,4 +1,4 @@
-"""OpenAI's protocols, chat completions and responses, as requests of the Messages API.
+"""The OpenAI protocols, chat completions and responses, as requests of the Messages API.
 
 LiteLLM translates, in this process: it is imported with the first such request, which takes seconds and 180 MB. The
 transport answers the translated request. So tokens, budgets, metrics and logs are those of `/v1/messages`, and an error
@@ -23,7 +23,7 @@ from cc_types import APIError, JsonValue
 from .litellm_translation import StreamError, Translation, load
 
 PATHS = frozenset({"/v1/chat/completions", "/v1/responses"})
-"""Paths of OpenAI's protocols."""
+"""Paths of the OpenAI protocols."""
 
 _MODELS = "/v1/models"
 
@@ -33,7 +33,7 @@ PING = b": ping\n\n"
 Handle: TypeAlias = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 """Answers a request."""
 
-# Fields without which the answer would be another one: what they name is on OpenAI's servers, or not in Messages.
+# Fields without which the answer would be another one: what they name is on the OpenAI servers, or not in Messages.
 _REFUSED = dict.fromkeys(("audio", "background", "logprobs"), "Leave it out")
 _REFUSED |= dict.fromkeys(("conversation", "previous_response_id", "prompt"), "Send the whole conversation")
 _REFUSED |= {"functions": "Use tools", "function_call": "Use tool_choice"}
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 def speaks(method: str, path: str, headers: Mapping[str, str]) -> bool:
-    """Return true if a request is in OpenAI's form: by its path, or for models by its headers."""
+    """Return true if a request is in the OpenAI form: by its path, or for models by its headers."""
     if path in PATHS:
         return True
     is_of_models = method == "GET" and (path == _MODELS or path.startswith(f"{_MODELS}/"))
@@ -67,7 +67,7 @@ def is_installed() -> bool:
 
 
 def check(method: str, path: str) -> None:
-    """Raise `APIError` if a request in OpenAI's form cannot be answered."""
+    """Raise `APIError` if a request in the OpenAI form cannot be answered."""
     if not is_installed():
         raise APIError(status=404, message=f"{path} needs LiteLLM: pip install 'cc-server[openai]'")
     if path in PATHS and method != "POST":
@@ -75,12 +75,12 @@ def check(method: str, path: str) -> None:
 
 
 def messages_path(path: str) -> tuple[bytes, bytes]:
-    """Return path and query of the request to the transport for a request in OpenAI's form."""
+    """Return path and query of the request to the transport for a request in the OpenAI form."""
     return (b"/v1/messages", b"") if path in PATHS else (quote(path).encode(), b"?limit=1000")
 
 
 def handler(path: str, handle: Handle) -> Handle:
-    """Return a function that answers requests in OpenAI's form with `handle`, which answers the Messages API's."""
+    """Return a function that answers requests in the OpenAI form with `handle`, which answers the Messages API's."""
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
         if path not in PATHS:
@@ -121,7 +121,7 @@ def error_event(body: Mapping[str, JsonValue]) -> bytes:
 
 
 def error_response(response: httpx2.Response) -> httpx2.Response:
-    """Return an error response of the Messages API, which was read, in OpenAI's form."""
+    """Return an error response of the Messages API, which was read, in the OpenAI form."""
     try:
         error = cast("Mapping[str, JsonValue]", from_json(response.content)["error"])
     except (ValueError, LookupError, TypeError):
@@ -134,7 +134,7 @@ def error_response(response: httpx2.Response) -> httpx2.Response:
 
 
 def models_response(response: httpx2.Response) -> httpx2.Response:
-    """Return a list of models, or a model, in OpenAI's form."""
+    """Return a list of models, or a model, in the OpenAI form."""
     if response.is_error:
         return error_response(response)
     found = cast("dict[str, Any]", response.json())
@@ -149,7 +149,7 @@ def _model(model: Mapping[str, Any]) -> dict[str, JsonValue]:
 
 
 class _Stream(httpx2.AsyncByteStream):
-    """A stream in OpenAI's form."""
+    """A stream in the OpenAI form."""
 
     def __init__(self, response: httpx2.Response, translation: Translation, *, is_chat: bool) -> None:
         self._response, self._translation, self._is_chat = response, translation, is_chat

@@ -1,7 +1,7 @@
 """The record of an HTTP request, from the messages to the client: for metrics, the access log, and OpenTelemetry.
 
-Knows ASGI and the API's errors. The log and the span have no prompts and tokens. The span has the names and attributes
-of pydantic-ai's spans, by the conventions for generative AI, and continues the client's trace. Claude Code's own spans
+Knows ASGI and the API errors. The log and the span have no prompts and tokens. The span has the names and attributes
+of pydantic-ai spans, by the conventions for generative AI, and continues the client trace. Claude Code spans
 become its children. Without a tracer provider nothing happens.
 """
 
@@ -34,7 +34,7 @@ _ACCESS_LOG = logging.getLogger("cc_server.access")
 _TRACER = get_tracer("cc_server")
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
 
-# In the two forms of the server's streams.
+# In the two forms of the server streams.
 _PINGS = (b"event: ping\n", b": ping\n")
 _ERRORS = (b"event: error\n", b'data: {"error":')
 _FIRST_FAILURE = 400
@@ -50,13 +50,13 @@ class RequestRecord:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.is_openai = is_openai
-        """True if the client speaks OpenAI's protocols."""
+        """True if the client speaks an OpenAI protocol."""
         self.client = ""
-        """The client's name; empty without a valid token."""
+        """The client name; empty without a valid token."""
         self.status = _CLIENT_CLOSED_REQUEST
-        """The response's status; 499 if the client left before it."""
+        """The response status; 499 if the client left before it."""
         self.error: str | None = None
-        """The API's name for the error, in the response or at the end of the stream; or `client_left`."""
+        """The API name for the error, in the response or at the end of the stream; or `client_left`."""
         self.first_event_seconds: float | None = None
         """The time to the first event of a stream; None without a stream or an event."""
         self.report: RequestReport | None = None
@@ -91,7 +91,7 @@ class RequestRecord:
         self.has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
 
     def count(self, message: Mapping[str, JsonValue]) -> Usage | None:
-        """Return how much usage the API's message adds; None without usage. May be called in any thread."""
+        """Return how much usage the API message adds; None without usage. May be called in any thread."""
         usages = usages_of(message)
         if not usages:
             return None
@@ -112,8 +112,8 @@ class RequestRecord:
 
     @contextmanager
     def span(self, request: httpx2.Request, address: str) -> Generator[None]:
-        """Open a span for a request to the API at `address`, and put its trace context into the request's headers."""
-        # An instrumented ASGI server has continued the client's trace already.
+        """Open a span for a request to the API at `address`, and put its trace context into the request headers."""
+        # An instrumented ASGI server has continued the client trace already.
         is_traced = get_current_span().get_span_context().is_valid
         parent = None if is_traced else _TRACE_CONTEXT.extract(request.headers)
         span = _TRACER.start_span("chat", parent, SpanKind.CLIENT)
@@ -173,5 +173,5 @@ def _error_type(body: bytes) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return a client's text without line breaks and blanks, which would allow it to invent log lines."""
+    """Return a client text without line breaks and blanks, which would allow it to invent log lines."""
     return quote(text[:_SHOWN_CHARACTERS], safe="/:@[]")

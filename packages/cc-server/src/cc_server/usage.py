@@ -1,4 +1,4 @@
-"""Usage: of a request, as the API's counts grow with the message; and by client and UTC day.
+"""Usage: of a request, as the API counts grow with the message; and by client and UTC day.
 
 The usage of a day is in a database, so that it survives a restart and several servers may share it.
 
@@ -50,7 +50,7 @@ class UsageTotal:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The API's counts, and their price."""
+    """The API counts, and their price."""
 
     requests: int = 0
     input: int = 0
@@ -136,7 +136,7 @@ class UsageStore:
 
 
 class UsageLedger:
-    """Reads and writes the usage in a store. Only the store's methods without I/O may be called elsewhere."""
+    """Reads and writes the usage in a store. Only the store methods without I/O may be called elsewhere."""
 
     def __init__(self, store: UsageStore) -> None:
         self.store = store

@@ -231,7 +231,7 @@ class PostgresDatabase:
 
 
 def _query(day: str, client: str) -> tuple[LiteralString, tuple[str, ...]]:
-    """Return statement and values for `read()`. Both use the table's key, since every request of a client reads."""
+    """Return statement and values for `read()`. Both use the table key, since every request of a client reads."""
     return (_READ_DAY, (day, client)) if client else (_READ_DAYS, (day,))
 
 

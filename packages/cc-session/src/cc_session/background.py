@@ -1,9 +1,9 @@
 """The event loop on which all Claude Code processes live, in a separate thread.
 
-The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So a Python
+The SDK client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So a Python
 process has a single loop for them, started at the first use, which callers from any thread and any asyncio loop reach
 here. Sessions are unknown here: `at_exit` registers work for the end of the loop. Work in threads goes through anyio
-(with `abandon_on_cancel`, if the caller need not wait): Python 3.12.0 and 3.12.1 cannot end asyncio's threads at exit.
+(with `abandon_on_cancel`, if the caller need not wait): Python 3.12.0 and 3.12.1 cannot end asyncio threads at exit.
 
 A forked child has no such loop, and all CLI processes belong to its parent. Each module with such state drops it in the
 child by `in_forked_child`: this module, and in `process/` `connection.py`, `cli_process.py` and `process_tree.py`.
@@ -197,7 +197,7 @@ def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwar
     The thread may have a running event loop, which stops meanwhile. An interrupted wait cancels the call.
 
     Raises:
-        RuntimeError: This is the background loop's thread, which cannot wait for itself.
+        RuntimeError: This is the background loop thread, which cannot wait for itself.
     """
     background = _background()
     if threading.current_thread() is background.thread:
@@ -245,7 +245,7 @@ def _stop() -> None:
         background.stop()
 
 
-# Current loop in the thread that forks. A child must not close it: on Linux parent and child share the loop's epoll
+# Current loop in the thread that forks. A child must not close it: on Linux parent and child share the loop epoll
 # object, and the parent could no longer wake its loop. Without this reference, asyncio from Python 3.12 on closes it.
 _inherited: list[object] = []
 

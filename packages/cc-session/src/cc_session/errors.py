@@ -1,4 +1,4 @@
-"""Errors that sessions and pools raise. A failed turn's error is in `session/turn.py`.
+"""Errors that sessions and pools raise. A failed turn error is in `session/turn.py`.
 
 Where cc-types and claude-agent-sdk both have a class for an error, the raised error is an instance of both: code
 written for either catches it. The names here are those in cc-types.
@@ -16,7 +16,7 @@ from cc_types import ClaudeCodeError, JsonValue
 
 from .sdk import MessageParseError as SDKMessageParseError
 
-# By the CLI's names for the causes. The administrator's settings are the cause of those that are not here.
+# By the CLI names for the causes. The administrator settings are the cause of those that are not here.
 _START_ADVICE = {
     "cli_version_too_old": "Upgrade claude-agent-sdk, which brings a newer CLI, or set cli_path to a newer one.",
     "config_file_invalid": "Correct the file, or delete it.",
@@ -29,7 +29,7 @@ _ADMINISTRATOR = "Ask the administrator of this organization or machine, whose s
 
 
 class _OwnFacts(Exception):
-    """Base between the two others: it keeps the SDK's constructors from being called with our sentence."""
+    """Base between the two others: it keeps the SDK constructors from being called with our sentence."""
 
     retryable = False
     """True if a retry in a new session may succeed, unchanged."""
@@ -56,7 +56,7 @@ class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessErro
 
     @property
     def stderr(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set here
-        """Alias for `stderr_tail`, under the SDK's name."""
+        """Alias for `stderr_tail`, under the SDK name."""
         return self.stderr_tail
 
 
@@ -81,7 +81,7 @@ class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDeco
 
     @property
     def original_error(self) -> Exception:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set
-        """Reason as an exception, as in the SDK's class."""
+        """Reason as an exception, as in the SDK class."""
         return ValueError(self.reason)
 
 

@@ -2,7 +2,7 @@
 
 A warm process serves one caller after another, so a value that is taken for another caller's gives an answer that
 belongs to somebody else. Two values are the same only if this closed list says so: plain values with their types, the
-containers of JSON with their order, bound methods of the same object, the SDK's definitions in `_DEFINITIONS`, and
+containers of JSON with their order, bound methods of the same object, the SDK definitions in `_DEFINITIONS`, and
 this project's `value_class`es, by content. All others are the same only if they are one object: functions, callable
 objects, open files, servers, policies, and classes unknown here. Nothing asks a caller's object for its `==` or hash.
 """

@@ -76,7 +76,7 @@ class PoolLimits:
     size: int = 4
     """Maximum number of processes. Each takes some 100 MB of unshared memory, and more in long use."""
     prewarm: int = 1
-    """Number of clean processes kept ready for the pool's options, ahead of need."""
+    """Number of clean processes kept ready for the pool options, ahead of need."""
     start_limit: int = 2
     """Maximum number of simultaneous starts, which processors limit, too: a start takes one for a third of a second."""
     max_uses: int = 500

@@ -2,10 +2,10 @@
 
 Each has no public way, and a test in `tests/test_sdk_internals.py` that notices when it changes:
 
-- The parser's error, which the SDK does not export.
+- The parser error, which the SDK does not export.
 - The transport that starts the CLI. No public one starts it with the options on the command line and lets us have the
   exit code.
-- The client's tables of hooks and of in-process MCP servers. It has no method that adds to them after the start.
+- The client tables of hooks and of in-process MCP servers. It has no method that adds to them after the start.
 - The low-level server of mcp's server class, which alone runs over our streams.
 """
 
@@ -33,7 +33,7 @@ def add_hook(client: ClaudeSDKClient, identity: str, callback: HookCallback) -> 
 
 
 def mcp_bridges(client: ClaudeSDKClient) -> dict[str, SdkMcpBridge]:
-    """Return the table of a client's in-process servers, to which it forwards the CLI's messages."""
+    """Return the table of a client's in-process servers, to which it forwards the CLI messages."""
     query = client._query  # pyright: ignore[reportPrivateUsage]
     return query._sdk_mcp_bridges if query is not None else {}  # pyright: ignore[reportPrivateUsage]
 

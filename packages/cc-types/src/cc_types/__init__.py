@@ -1,4 +1,4 @@
-"""Data types for Claude Code's output: results, usage, errors.
+"""Data types for the Claude Code output: results, usage, errors.
 
 The lowest layer: it depends on pydantic and JSON only, not on processes, SDKs or frameworks.
 """

@@ -20,15 +20,15 @@ class APIError(ClaudeCodeError):
     status: int | None
     """The HTTP status, or `None` if there was no response or the CLI did not report it."""
     error_type: str
-    """The API's name for the error, such as `overloaded_error`; derived from the status when not given."""
+    """The API name for the error, such as `overloaded_error`; derived from the status when not given."""
     message: str
     """The error message of the API."""
     request_id: str | None
-    """The API's id of the request, for Anthropic's support."""
+    """The API id of the request, for Anthropic's support."""
     retry_after: float | None
     """Delay in seconds before a retry, as requested by the API."""
     details: Mapping[str, JsonValue]
-    """The fields of the API's error beside its type and message."""
+    """The fields of the API error beside its type and message."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class PlanLimitError(APIError):
     limits: RateLimits
     """All limits in the response."""
     resets_at: datetime
-    """Time of the window's reset."""
+    """Time of the window reset."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ class ProcessExitedError(CLIConnectionError):
     exit_code: int | None
     """The exit code; negative for a signal, as in `subprocess`; `None` if unknown."""
     stderr_tail: str
-    """The last 4,000 characters in the process's stderr."""
+    """The last 4,000 characters in the process stderr."""
     phase: str | None
     """The phase in which the process exited, such as `connect` or `turn`."""
 
@@ -124,7 +124,7 @@ class CLIJSONDecodeError(ClaudeCodeError):
     line: str
     """The line, as received."""
     reason: str
-    """The JSON decoder's message."""
+    """The JSON decoder message."""
 
     def __init__(self, *, line: str, reason: str) -> None:
         self.line = line
@@ -157,7 +157,7 @@ class ControlTimeoutError(ClaudeCodeError, TimeoutError):
     """The CLI did not answer a control request before the timeout."""
 
     subtype: str
-    """The control request's subtype, such as `initialize` or `interrupt`."""
+    """The control request subtype, such as `initialize` or `interrupt`."""
     seconds: float
     """The timeout in seconds."""
 
@@ -174,9 +174,9 @@ class ControlRequestError(ClaudeCodeError):
     """The CLI rejected a control request."""
 
     subtype: str
-    """The control request's subtype."""
+    """The control request subtype."""
     message: str
-    """The CLI's error message."""
+    """The CLI error message."""
 
     def __init__(self, *, subtype: str, message: str) -> None:
         self.subtype = subtype

@@ -22,11 +22,11 @@ class Failure:
     advice: str
     """A sentence that says how to go on."""
     status: int | None = None
-    """The API's HTTP status; None if the API has no error for it."""
+    """The API HTTP status; None if the API has no error for it."""
     error_type: str = ""
-    """The API's name (https://docs.anthropic.com/en/api/errors); empty if there is none."""
+    """The API name (https://docs.anthropic.com/en/api/errors); empty if there is none."""
     cli_names: tuple[str, ...] = ()
-    """The CLI's names: the error of an assistant message, or the subtype or terminal reason of a result."""
+    """The CLI names: the error of an assistant message, or the subtype or terminal reason of a result."""
     is_retryable: bool = False
     """True if the same request may succeed later. Clients of the API then repeat it by themselves."""
 
@@ -69,7 +69,7 @@ FAILURES = (
 
 BY_STATUS = {failure.status: failure for failure in FAILURES if failure.status is not None}
 BY_TYPE = {failure.error_type: failure for failure in FAILURES if failure.error_type}
-"""By the API's name; for two statuses with the same name, the larger one."""
+"""By the API name; for two statuses with the same name, the larger one."""
 BEDROCK_TYPES = {
     "internalServerException": "api_error",
     "modelStreamErrorException": "api_error",
@@ -78,7 +78,7 @@ BEDROCK_TYPES = {
     "throttlingException": "rate_limit_error",
     "validationException": "invalid_request_error",
 }
-"""The API's names for exceptions that Amazon Bedrock sends within a stream, where there is no status."""
+"""The API names for exceptions that Amazon Bedrock sends within a stream, where there is no status."""
 BY_CLI_NAME = {name: failure for failure in FAILURES for name in failure.cli_names}
 BY_KIND = {failure.kind: failure for failure in reversed(FAILURES)}
 """By kind: the first row of the kind, whose `is_retryable` and advice hold for all turns of the kind."""

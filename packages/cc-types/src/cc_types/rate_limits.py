@@ -39,7 +39,7 @@ _LATEST_SECOND = 1e11
 
 
 class LimitWindow(WireModel):
-    """A plan's window, such as the last five hours."""
+    """A plan window, such as the last five hours."""
 
     kind: str
     """`five_hour`, `seven_day`, `seven_day_overage_included`, `overage` (extra usage), or the name in the header."""
@@ -70,17 +70,17 @@ class RateLimits(WireModel):
     observed_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     """Time when the response came."""
     status: str | None = None
-    """The plan's status for the request: `allowed`, `allowed_warning` or `rejected`."""
+    """The plan status for the request: `allowed`, `allowed_warning` or `rejected`."""
     resets_at: AwareDatetime | None = None
     """Reset time for the window that determined the status."""
     decided_by: str | None = None
     """Kind of window that determined the status (the header `…-unified-representative-claim`)."""
     windows: tuple[LimitWindow, ...] = ()
-    """A plan's windows, shortest first as the API names them; empty with an API key."""
+    """A plan windows, shortest first as the API names them; empty with an API key."""
     rates: tuple[RateLimit, ...] = ()
     """Limits for an API key; empty with a subscription."""
     other: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """All other facts: headers under their full names, or fields in the CLI's event."""
+    """All other facts: headers under their full names, or fields in the CLI event."""
 
     @property
     def age(self) -> float:
@@ -101,13 +101,13 @@ class RateLimits(WireModel):
 
     @property
     def exhausted_until(self) -> datetime | None:
-        """Return the used-up window's reset time; None if no window is used up, or the time is unknown."""
+        """Return when the used-up window is reset; None if no window is used up, or the time is unknown."""
         window = self.exhausted
         return None if window is None else window.resets_at or self.resets_at
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str], *, observed_at: datetime | None = None) -> Self | None:
-        """Read a response's headers; None if they contain no limits. Never raises for invalid values."""
+        """Read a response headers; None if they contain no limits. Never raises for invalid values."""
         facts = {
             name.lower().removeprefix(_PREFIX): value
             for name, value in headers.items()

@@ -1,4 +1,4 @@
-"""The CLI's result message: how a turn ended, with result, time and cost."""
+"""The CLI result message: how a turn ended, with result, time and cost."""
 
 from typing import Annotated, Literal
 
@@ -12,26 +12,26 @@ class PermissionDenial(WireModel):
     """A tool call that was denied."""
 
     tool_name: str
-    """The tool's name."""
+    """The tool name."""
     tool_use_id: str
-    """The model's id for the call."""
+    """The model id for the call."""
     tool_input: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """The call's arguments."""
+    """The call arguments."""
 
 
 class DeferredToolUse(WireModel):
     """A tool call that a hook deferred; the run stopped before it."""
 
     id: str
-    """The model's id for the call."""
+    """The model id for the call."""
     name: str
-    """The tool's name."""
+    """The tool name."""
     input: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """The call's arguments."""
+    """The call arguments."""
 
 
 class CLIResponse(WireModel):
-    """A turn's result, as the CLI reports it.
+    """A turn result, as the CLI reports it.
 
     `subtype` alone does not show success: a turn that ended with an API error has the subtype `success`. Use
     `succeeded`.
@@ -44,13 +44,13 @@ class CLIResponse(WireModel):
     is_error: bool
     """True if the turn failed."""
     duration_ms: Count = 0
-    """The turn's wall-clock time, in milliseconds."""
+    """The turn wall-clock time, in milliseconds."""
     duration_api_ms: Count = 0
     """Time spent in API requests, in milliseconds."""
     num_turns: Count = 0
     """Number of requests to the model; 0 for a message that needed none."""
     session_id: str | None = None
-    """The turn's session."""
+    """The turn session."""
     result: Annotated[str, null_as(""), Whole] = ""
     """Final text; empty if the CLI reports none."""
     stop_reason: str | None = None
@@ -58,13 +58,13 @@ class CLIResponse(WireModel):
     terminal_reason: str | None = None
     """Reason why the turn ended, such as `completed`, `max_turns` or `aborted_tools`."""
     total_cost_usd: USDollars | None = None
-    """The session's cost so far, earlier turns included: subtract to get a single turn's cost."""
+    """The session cost so far, earlier turns included: subtract to get a single turn's cost."""
     usage: Annotated[CLIUsage, null_as({})] = Field(default_factory=CLIUsage)
     """Tokens in this turn, main thread only."""
     model_usage: Annotated[dict[str, ModelUsage] | None, on_the_wire("modelUsage")] = None
     """Tokens and cost by model, all threads, over the session so far: subtract to get a single turn's."""
     model_usage_since_last_result: dict[str, ModelUsage] | None = None
-    """The same since the previous result. Only in stream-json, not in the SDK's messages."""
+    """The same since the previous result. Only in stream-json, not in the SDK messages."""
     structured_output: JsonObject | None = None
     """Structured answer, if a schema was given."""
     permission_denials: list[PermissionDenial] | None = None
@@ -76,15 +76,15 @@ class CLIResponse(WireModel):
     api_error_status: int | None = None
     """HTTP status, if the API answered with an error."""
     api_error_type: str | None = None
-    """The API's error type, such as `overloaded_error`."""
+    """The API error type, such as `overloaded_error`."""
     api_error_code: str | None = None
-    """The API's error code, if any."""
+    """The API error code, if any."""
     startup_failure_reason: str | None = None
     """Reason why the CLI could not start the session."""
     uuid: str | None = None
-    """This message's id."""
+    """This message id."""
     origin: dict[str, JsonValue] | None = None
-    """The turn's trigger, if it was not a prompt by the caller."""
+    """The turn trigger, if it was not a prompt by the caller."""
     user_message_uuid: str | None = None
     """Id of the prompt that started the turn."""
     user_message_uuids: list[str] | None = None

@@ -1,4 +1,4 @@
-"""Token usage: of a turn under the Messages API's field names, and of a session by model under the CLI's."""
+"""Token usage: of a turn under the Messages API field names, and of a session by model under the CLI's."""
 
 from typing import Annotated
 
@@ -46,7 +46,7 @@ class CLIUsage(WireModel):
     server_tool_use: ServerToolUse | None = None
     """Tool calls that ran on the API's side."""
     service_tier: str | None = None
-    """The request's service tier: `standard`, `priority` or `batch`."""
+    """The request service tier: `standard`, `priority` or `batch`."""
     cache_creation: CacheCreation | None = None
     """Tokens written to the cache, by lifetime."""
     output_tokens_details: OutputTokensDetails | None = None
@@ -87,12 +87,12 @@ class ModelUsage(WireModel):
     cost_usd: Annotated[USDollars, on_the_wire("costUSD")] = 0.0
     """Total cost."""
     context_window: Annotated[Count, on_the_wire("contextWindow")] = 0
-    """The model's context window, in tokens."""
+    """The model context window, in tokens."""
     max_output_tokens: Annotated[Count, on_the_wire("maxOutputTokens")] = 0
     """Most output tokens in a response."""
     canonical_model: Annotated[str | None, on_the_wire("canonicalModel")] = None
     """The model whose price was applied, if the name in use is an alias."""
     provider: str | None = None
-    """The model's provider, such as `firstParty` or `bedrock`."""
+    """The model provider, such as `firstParty` or `bedrock`."""
     cost_basis: Annotated[str | None, on_the_wire("costBasis")] = None
     """Price list that was applied, such as `list`."""

@@ -53,5 +53,5 @@ JsonObject = Annotated[dict[str, JsonValue], Whole]
 
 
 def on_the_wire(name: str) -> FieldInfo:
-    """Declare a field's name in the CLI. Not with `alias=`, which would hide the Python name from type checkers."""
+    """Declare a field name in the CLI. Not with `alias=`, which would hide the Python name from type checkers."""
     return FieldInfo(validation_alias=name, serialization_alias=name)

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default `sys.argv[1:]`, and return the exit code."""
     from .parser import make_parser, parse
 
-    # A letter missing in the terminal's encoding must not stop the command.
+    # A letter missing in the terminal encoding must not stop the command.
     if reconfigure := cast("Callable[..., None] | None", getattr(sys.stdout, "reconfigure", None)):
         reconfigure(errors="replace")
     try:

@@ -1,4 +1,4 @@
-"""`cc-convert completion`: generate shell completion scripts from the command's parser."""
+"""`cc-convert completion`: generate shell completion scripts from the command parser."""
 
 from argparse import Namespace
 from typing import TypeAlias
@@ -15,7 +15,7 @@ def run(options: Namespace) -> int:
     # A report's `by` is parsed from the sources, so that both may come in any order.
     commands["report"][""] += BY
     make = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell]
-    print(make(commands))  # noqa: T201 - the command's output
+    print(make(commands))  # noqa: T201 - the command output
     return 0
 
 

@@ -33,7 +33,7 @@ def run(options: Namespace) -> int:
 
 
 def _tell(what: str, text: str) -> None:
-    print(f"{what:<12}{text}")  # noqa: T201 - the command's output
+    print(f"{what:<12}{text}")  # noqa: T201 - the command output
 
 
 def _problems(logs: Logs, *, show_all: bool) -> bool:
@@ -48,7 +48,7 @@ def _problems(logs: Logs, *, show_all: bool) -> bool:
     table = [["File", "Line", "", "Reason"]]
     for problem, line in zip(shown, lines, strict=True):
         table.append([problem.path, str(line or ""), "lost" if problem.lost else "read", problem.reason])
-    print(f"\n{text_of(table)}")  # noqa: T201 - the command's output
+    print(f"\n{text_of(table)}")  # noqa: T201 - the command output
     if len(shown) < len(logs.problems):
         _tell("", f"and {len(logs.problems) - len(shown):,} more; --all lists them")
     return True

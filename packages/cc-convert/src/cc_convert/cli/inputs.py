@@ -206,7 +206,7 @@ def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:
 
 
 def current_lines(buckets: list[Bucket], zone: tzinfo | None, now: float) -> tuple[Line, Line | None]:
-    """Return today's line, and the active block's line, if there is a block."""
+    """Return today's line, and the active block line, if there is a block."""
     today = datetime.fromtimestamp(now, zone).date().isoformat()
     day = next((line for line in group(buckets, "day", zone) if line.key == today), Line(today))
     return day, next((line for line in blocks(buckets, zone, now=now) if line.about["kind"] == "active"), None)

@@ -89,7 +89,7 @@ def write_records(
 
 def _plain(value: object) -> object:
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return f"'{value}"  # a log's text must not be a formula in a spreadsheet
+        return f"'{value}"  # a log text must not be a formula in a spreadsheet
     return json.dumps(value) if isinstance(value, dict | list | tuple) else value
 
 
@@ -205,7 +205,7 @@ def _write_rich(table: Table, *, last: bool) -> None:
 
 
 def terminal_size() -> os.terminal_size:
-    """Return the terminal's size."""
+    """Return the terminal size."""
     import shutil  # slow to import, and only tables need it
 
     return shutil.get_terminal_size()

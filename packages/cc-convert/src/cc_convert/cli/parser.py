@@ -1,4 +1,4 @@
-"""The command line's parser. Each command names its function, imported when it runs."""
+"""The command line parser. Each command names its function, imported when it runs."""
 
 import argparse
 import os

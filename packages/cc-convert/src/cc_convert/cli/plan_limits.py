@@ -28,7 +28,7 @@ _LONGEST = 40
 
 
 def status_line_uses(rate_limits: object, now: datetime) -> list[WindowUse]:
-    """Read `rate_limits` in the status line's input."""
+    """Read `rate_limits` in the status line input."""
     if not isinstance(rate_limits, dict):
         return []
     windows: dict[str, JsonValue] = {}

@@ -1,4 +1,4 @@
-"""`cc-convert reconcile`: compare requests with the CLI's own totals."""
+"""`cc-convert reconcile`: compare requests with the CLI totals."""
 
 import sys
 from argparse import Namespace

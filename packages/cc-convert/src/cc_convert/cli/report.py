@@ -51,7 +51,7 @@ _TITLES = {"week": "Week from", "version": "CLI version", "entrypoint": "Entry p
 def run(options: Namespace) -> int:
     """Make a report."""
     if any(alert.subject in WINDOWS for alert in options.alerts):
-        raise RefusedError("a report knows no plan's windows: alerts such as 5h>80% are for cc-convert watch")
+        raise RefusedError("a report knows no plan windows: alerts such as 5h>80% are for cc-convert watch")
     if options.alerts and (options.by == "tool" or options.format == "html"):
         raise RefusedError("alerts are for reports of costs, by anything but tool and not as html")
     if options.format == "html":

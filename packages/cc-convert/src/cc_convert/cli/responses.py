@@ -56,4 +56,4 @@ def _convert(lines: Iterable[bytes], path: str, *, text_only: bool) -> bool:
 def _print(response: CLIResponse, *, text_only: bool) -> None:
     line = response.result if text_only else json.dumps(response.model_dump(mode="json", exclude_unset=True))
     # Flush after the turn: a pipe's reader may wait for it.
-    print(line, flush=True)  # noqa: T201 - the command's output
+    print(line, flush=True)  # noqa: T201 - the command output

@@ -60,7 +60,7 @@ def run(options: Namespace) -> int:
 
 
 def _main_transcript(match: Match) -> str:
-    """Return the session's own transcript, also for a match in a sub-agent's transcript, perhaps of a workflow."""
+    """Return the session transcript, also for a match in a sub-agent's transcript, perhaps of a workflow."""
     folder = match.path.rpartition(f"{os.sep}subagents{os.sep}")[0]
     return f"{folder}.jsonl" if folder and os.path.isfile(f"{folder}.jsonl") else match.path
 
@@ -138,7 +138,7 @@ def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
 
 
 def _match_starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
-    """Return the first match in each matching line; the text's start if only the lower case matches."""
+    """Return the first match in each matching line; the text start if only the lower case matches."""
     begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts: dict[int, int] = {}
     for match in query.pattern.finditer(text):

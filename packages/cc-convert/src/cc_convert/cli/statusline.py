@@ -1,4 +1,4 @@
-"""`cc-convert statusline`: one line for Claude Code's status line.
+"""`cc-convert statusline`: one line for the Claude Code status line.
 
 Claude Code calls it with a JSON object on stdin, and shows its output. Calls are frequent, so it reads only new
 lines in recently changed logs.
@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
         earlier = stored_uses()
         parts += spell_windows(uses, [*earlier, *uses], moment, zone, brief=True)
         store_uses(uses, earlier)
-    print(" | ".join(part for part in parts if part))  # noqa: T201 - the command's output
+    print(" | ".join(part for part in parts if part))  # noqa: T201 - the command output
     return 0
 
 
@@ -74,7 +74,7 @@ def _text(payload: object, *path: str) -> str:
 
 
 def _session(payload: object, buckets: list[Bucket]) -> str:
-    """Prefer Claude Code's own figure, if given; it includes requests that are not in the log yet."""
+    """Prefer the Claude Code figure, if given; it includes requests that are not in the log yet."""
     stated = _value(payload, "cost", "total_cost_usd")
     if isinstance(stated, int | float):
         return f"session {spell_cost(float(stated))}"

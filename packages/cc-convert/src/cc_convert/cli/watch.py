@@ -64,11 +64,11 @@ def run(options: Namespace) -> int:
             if text != shown:
                 shown = text
                 drawn = _redrawn(text, columns or 80, lines or 24) if redraw else f"{text}\n"
-                print("" if options.json else drawn, end="", flush=True)  # noqa: T201 - the command's output
+                print("" if options.json else drawn, end="", flush=True)  # noqa: T201 - the command output
             if options.json:
                 for excess in passed:
                     row = {"alert": excess.alert.text, "name": excess.key, "message": visible(excess.message)}
-                    print(json.dumps(row), flush=True)  # noqa: T201 - the command's output
+                    print(json.dumps(row), flush=True)  # noqa: T201 - the command output
             elif not redraw:
                 say_alerts(passed)
             if options.once:
@@ -145,7 +145,7 @@ def _models(models: Sequence[Line], columns: int | None) -> str:
 def _plan(
     windows: list[WindowUse], uses: list[WindowUse], stored: list[WindowUse], zone: tzinfo | None, columns: int | None
 ) -> str:
-    """Return the plan's windows, which the status line received, or a stream-json log notes."""
+    """Return the plan windows, which the status line received, or a stream-json log notes."""
     now = datetime.now(UTC)
     newest = max(windows, key=lambda use: use.time)
     age = int(max(0.0, now.timestamp() - newest.time) // 60)

@@ -70,7 +70,7 @@ def _session_row(line: Line, link: str | None, last: str) -> str:
 
 def _name(line: Line, link: str | None) -> str:
     name = text(line.about["title"] or line.key)
-    # The link is our own, never a log's text.
+    # The link is our own, never a log text.
     shown = f'<a href="{link}">{name}</a>' if link else name
     return f'{shown}<div class="dim">{text(labels_of(line))}</div>'
 

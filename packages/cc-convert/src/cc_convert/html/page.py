@@ -82,7 +82,7 @@ class PageFolder:
 
 
 class _Part(NamedTuple):
-    """A session's transcript, or a part of a long one."""
+    """A session transcript, or a part of a long one."""
 
     place: str
     """Its id on the page."""
@@ -191,7 +191,7 @@ class _Book:
 def _parts(
     line: Line, place: str, paths: list[str], zone: tzinfo | None, redact: Callable[[str], str]
 ) -> Iterator[_Part]:
-    """Yield a session's transcript, in parts that fit a page."""
+    """Yield a session transcript, in parts that fit a page."""
     events = sorted(_events(paths, line.key), key=lambda event: event.time or 0.0)
     charts = {"Timeline": timeline_chart(events, zone), "Context": context_chart(events)}
     top = f'{facts_list(line)}<div class="card">'

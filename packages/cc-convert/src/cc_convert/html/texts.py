@@ -1,6 +1,6 @@
 """Put log texts into the page: escaped, and answers with their Markdown rendered if the extra `html` is installed.
 
-A log's HTML stays text, and nothing is loaded. No other module puts a log's text into the page.
+A log's HTML stays text, and nothing is loaded. No other module puts a log text into the page.
 """
 
 import re
@@ -79,7 +79,7 @@ def _image(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
 
 
 def _without_styles(state: Any) -> None:
-    """Replace table cells' style attributes, which the page's policy forbids, and let links send no address."""
+    """Replace table cells' style attributes, which the page policy forbids, and let links send no address."""
     for token in state.tokens:
         if "text-align:right" in str(token.attrs.pop("style", "")):
             token.attrSet("class", "n")

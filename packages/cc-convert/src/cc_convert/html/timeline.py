@@ -1,4 +1,4 @@
-"""Charts over time in a session: threads with requests and tools, and the model's context size."""
+"""Charts over time in a session: threads with requests and tools, and the model context size."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

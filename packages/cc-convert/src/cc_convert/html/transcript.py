@@ -1,4 +1,4 @@
-"""A session's transcript on the page."""
+"""A session transcript on the page."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, tzinfo

@@ -1,4 +1,4 @@
-"""Convert rows to JSON lines and back: an archive for the CLI's own logs, which the CLI deletes."""
+"""Convert rows to JSON lines and back: an archive for the CLI logs, which the CLI deletes."""
 
 import json
 from functools import cache
@@ -16,7 +16,7 @@ ARCHIVED = "cc-convert-row"
 
 
 def to_archive(row: Row, title: str = "") -> str:
-    """Return a row as a JSON line, without the newline; with the session's title, if there is one."""
+    """Return a row as a JSON line, without the newline; with the session title, if there is one."""
     named = {"title": title} if title else {}
     return json.dumps({"type": ARCHIVED, **row._asdict(), **named}, ensure_ascii=True, separators=(",", ":"))
 

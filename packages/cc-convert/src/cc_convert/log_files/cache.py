@@ -97,7 +97,7 @@ class Cache:
         return None
 
     def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
-        """Store scans by path: the file's identity, its scan, and the scan as bytes if these exist, see `dump_scan`."""
+        """Store scans by path: the file identity, its scan, and the scan as bytes if these exist, see `dump_scan`."""
         # If the write fails, the logs are read again next time.
         with suppress(OSError):
             self._scans.add(

@@ -75,7 +75,7 @@ class Collector:
         self.problems.append(Problem(self.path, offset, reason, lost))
 
     def take(self, record: Record) -> Taken:
-        """Take a checked record if it is a request or the CLI's own total; return the outcome."""
+        """Take a checked record if it is a request or the CLI total; return the outcome."""
         self.note_time(record.get("timestamp"))
         kind = record.get("type") or "assistant"
         if kind == "assistant":
@@ -138,7 +138,7 @@ class Collector:
             self.rows[row.key] = row
 
     def _take_progress(self, record: Record, offset: int) -> None:
-        """Take a sub-agent's answer, which older versions note in the parent's file."""
+        """Take a sub-agent's answer, which older versions note in the parent file."""
         data = record.get("data")
         inner = cast("Record", data).get("message") if isinstance(data, dict) else None
         if isinstance(inner, dict) and cast("Record", inner).get("type") == "assistant":
@@ -213,7 +213,7 @@ class Collector:
         return tuple([name for _, name in calls])
 
     def _close_states(self, session: str, time: float) -> None:
-        """End the session's totals before its next request; sub-agents have no place after a total."""
+        """End the session totals before its next request; sub-agents have no place after a total."""
         for at in self._undated:
             if self.ledgers[at].session == session:
                 self.ledgers[at] = self.ledgers[at]._replace(until=time)
@@ -240,7 +240,7 @@ class Collector:
             # The record has no time.
             self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._time, json.dumps(fields))]
 
-    # --- the CLI's own totals
+    # --- the CLI totals
 
     def _take_result(self, checked: Record, record: Record, offset: int) -> None:
         exact: object = record.get("model_usage_since_last_result")

@@ -14,7 +14,7 @@ _MOST_DIGITS = 400
 
 
 class Decoded(NamedTuple):
-    """The records in a line, and the line's defect."""
+    """The records in a line, and the line defect."""
 
     records: list[Record]
     """Usually a single record; none if the line cannot be read; several if it holds a list."""

@@ -22,7 +22,7 @@ _KIND_NAMES: dict[EventKind, str] = {
     "result": "Tool result", "compaction": "Compaction", "error": "Error",
 }  # fmt: skip
 
-# Attachments in which the user tells the model something; others are Claude Code's notes.
+# Attachments in which the user tells the model something; others are Claude Code notes.
 _ATTACHMENTS = frozenset({"directory", "edited_text_file", "file", "mcp_resource", "selected_lines_in_ide"})
 _TEXTS = ("text", "content", "file", "snippet", "prompt", "title", "url")
 
@@ -35,19 +35,19 @@ class Event(NamedTuple):
     """In seconds since 1970."""
     session: str
     agent: str
-    """The sub-agent's id; empty for the main thread."""
+    """The sub-agent id; empty for the main thread."""
     text: str
-    """The text, the call's input, or the result, as a text."""
+    """The text, the call input, or the result, as a text."""
     name: str = ""
     """The called tool, the answering model, or the kind of attachment."""
     identity: str = ""
     """The id of the tool call, or of the message."""
     failed: bool = False
-    """True if a tool's result is an error."""
+    """True if a tool result is an error."""
     tokens: int = 0
-    """Size of the model's context: at an answer, or before a compaction."""
+    """Size of the model context: at an answer, or before a compaction."""
     input: object = None
-    """The tool call's input, any JSON value."""
+    """The tool call input, any JSON value."""
     message_id: str = ""
     """The id of the message with the tool call."""
     rewound: bool = False

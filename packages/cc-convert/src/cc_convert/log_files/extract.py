@@ -15,7 +15,7 @@ from .usage import ADVICES, COMPACTIONS, answering_model, counts_in, message_usa
 SYNTHETIC = "<synthetic>"
 """The model in messages that the CLI generates itself."""
 LATEST = 253_000_000_000
-"""In the year 9987: later times are invalid. Before the calendar's end, so that spans and zones do not exceed it."""
+"""In the year 9987: later times are invalid. Before the calendar end, so that spans and zones do not exceed it."""
 _TOOLS = ("tool_use", "server_tool_use")
 _NO_FORK: Record = {}
 
@@ -26,7 +26,7 @@ def time_of(timestamp: str | None) -> float | None:
         return None
     try:
         moment = datetime.fromisoformat(timestamp)
-        # Without a zone it is UTC, like all the CLI's times.
+        # Without a zone it is UTC, like all the CLI times.
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None

@@ -110,7 +110,7 @@ def _validator(part: str, *, tolerant: bool) -> "SchemaValidator":
     record = dict.fromkeys(_RECORD_TEXTS, text) | {"message": optional(fields(message)), "costUSD": cost}
     record |= {"forkedFrom": optional(fields(dict.fromkeys(_FORK_TEXTS, text)))}
     record |= {"isApiErrorMessage": optional({"type": "bool", "strict": True})}
-    # Of `cost-state`, the CLI's own total.
+    # Of `cost-state`, the CLI total.
     record |= dict.fromkeys(_STATE_VALUES, optional({"type": "any"})) | {"modelUsage": optional(totals)}
     schema = {"record": fields(record), "usage": usage, "totals": totals}[part]
     # Only pydantic's core: building models would take longer than reading a small log.

@@ -16,7 +16,7 @@ _MOST_SIMILAR = 50
 def is_same_answer(first: Row, second: Row) -> bool:
     """Return true if two records with the same message id are about one answer.
 
-    A record is copied with its `uuid`, and a request id decides, but for a sub-agent's file, which repeats a parent's
+    A record is copied with its `uuid`, and a request id decides, but for a sub-agent's file, which repeats a parent
     answer under another request id. Without a request id, the input of an answer decides, or that a stream grew.
     """
     if first.uuid and first.uuid == second.uuid:
@@ -105,7 +105,7 @@ class _Groups:
         return self._by_id.get((row.message_id, row.request_id)) if number is None and row.request_id else number
 
     def keys_in(self, scan: FileScan) -> Mapping[str, str]:
-        """Return the new keys of a file's rows, by the old ones; the same whichever of the answer's files are read."""
+        """Return the new keys of a file's rows, by the old ones; the same whichever of the answer files are read."""
         keys: dict[str, str] = {}
         for row in scan.rows:
             number = self._number_of(row) if _is_whole(row) else None

@@ -16,9 +16,9 @@ _short_names: dict[str, str] = {}
 
 
 def canonical_model(name: str) -> str:
-    """Return a model's name without dates and without additions by providers, gateways and the CLI.
+    """Return a model name without dates and without additions by providers, gateways and the CLI.
 
-    The version's number is where Anthropic has it: `claude-4.5-sonnet` is `claude-sonnet-4-5`.
+    The version number is where Anthropic has it: `claude-4.5-sonnet` is `claude-sonnet-4-5`.
     """
     short_name = _short_names.get(name)
     if short_name is None:

@@ -12,13 +12,13 @@ Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined", "a
 """Meaning of a row.
 
 `request` is one request to the API. `turn` is a whole turn whose requests the log does not separate. `unlogged` is in
-the CLI's totals and in no request, such as a compaction. `error` is a request that failed; it costs nothing.
+the CLI totals and in no request, such as a compaction. `error` is a request that failed; it costs nothing.
 `declined` is the part that a model wrote before it declined and another model finished the request, at the first
-model's price, or a compaction by the API within a request; it is in none of the CLI's totals. `advice` is the part that
-an advisor model wrote, at that model's price; it is in the CLI's totals.
+model price, or a compaction by the API within a request; it is in none of the CLI totals. `advice` is the part that
+an advisor model wrote, at that model's price; it is in the CLI totals.
 """
 DECLINED, ADVICE = ":declined:", ":advice:"
-"""Texts in the keys of declined parts and of advice, between the request's key and the part's number."""
+"""Texts in the keys of declined parts and of advice, between the request key and the part number."""
 
 
 Steps: TypeAlias = tuple[tuple[int, int, int, int, int], ...]
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     """A request to the API, or a substitute, see `Kind`."""
 
     key: str
-    """The request's identity in all logs: the message's id, else the request's, else the record's."""
+    """The request identity in all logs: the message id, else the request's, else the record's."""
     kind: Kind
     """The row's meaning."""
     time: float | None
@@ -39,11 +39,11 @@ class Row(NamedTuple):
     parent: str
     """The session that a fork came from; empty for other sessions."""
     project: str
-    """The session's project: the folder of its first request, in one form. Each work tree is a project of its own."""
+    """The session project: the folder of its first request, in one form. Each work tree is a project of its own."""
     agent: str
-    """The sub-agent's id; empty for the main thread."""
+    """The sub-agent id; empty for the main thread."""
     agent_type: str
-    """The kind of sub-agent, such as `general-purpose`, or `workflow` and the workflow's name."""
+    """The kind of sub-agent, such as `general-purpose`, or `workflow` and the workflow name."""
     model: str
     """The model that answered; empty for an error message by the CLI itself, which no model wrote."""
     input: int
@@ -75,13 +75,13 @@ class Row(NamedTuple):
     final: bool
     """True if the counts are final. Stream-json repeats the first counts with each block."""
     message_id: str
-    """The API's id for the answer."""
+    """The API id for the answer."""
     request_id: str
-    """The API's id for the request."""
+    """The API id for the request."""
     uuid: str
-    """The CLI's id for the record."""
+    """The CLI id for the record."""
     branch: str = ""
-    """The working folder's git branch; empty if the log names none."""
+    """The working folder git branch; empty if the log names none."""
     host: str = ""
     """The log's machine, as named by a reader or an archive."""
     entrypoint: str = ""
@@ -90,7 +90,7 @@ class Row(NamedTuple):
     """Version of the Claude Code that wrote the record."""
     requested: str = ""
     """The requested model, if the answer names another model that did not finish the request for it, as behind
-    gateways: the CLI's totals count the request under this name."""
+    gateways: the CLI totals count the request under this name."""
     folder: str = ""
     """The working folder at the request, which `cd` changes within a session."""
     cost: float | None = None
@@ -103,7 +103,7 @@ class Row(NamedTuple):
 
 
 LABELS = ("branch", "host", "entrypoint", "version")
-"""The row's fields about the place of its session. They are adjacent."""
+"""The row fields about the place of its session. They are adjacent."""
 
 Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Input, output, cache read, 5m write, 1h write, thinking, web searches."""
@@ -156,7 +156,7 @@ class Ledger(NamedTuple):
     """`state` adds up over a session, its resumes and a fork's inherited part, and is in a transcript; `delta` is for
     one turn; `sum` adds up like `state`, but came with a result."""
     key: str
-    """The total's identity in all logs."""
+    """The total identity in all logs."""
     session: str
     project: str
     """The session's working folder."""
@@ -226,9 +226,9 @@ class FileScan(NamedTuple):
     last: str = ""
     """The last time in the file, in its original form."""
     limits: tuple[tuple[str, str], ...] = ()
-    """A plan's windows, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""
+    """A plan windows, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""
     version: str = ""
-    """The CLI's version, if a stream names it at the start."""
+    """The CLI version, if a stream names it at the start."""
     answering: tuple[tuple[str, str], ...] = ()
     """Requests whose event stream has begun: keys by thread."""
     tool_ids: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ class FileScan(NamedTuple):
     is_sdk_fork: bool = False
     """True if the SDK's `fork_session()` wrote the last copies: it copies no total."""
     checksum: int = 0
-    """Checksum of the file's bytes before `offset`; 0 if none was made, as for a packed file."""
+    """Checksum of the file bytes before `offset`; 0 if none was made, as for a packed file."""
 
 
 def empty_scan(path: str, *problems: Problem) -> FileScan:

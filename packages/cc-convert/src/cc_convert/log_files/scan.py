@@ -22,7 +22,7 @@ Find: TypeAlias = Callable[[bytes, int, int], int]
 LONGEST_LINE = 256 * 1024 * 1024
 """A longer line is reported and skipped. The largest line seen in real logs has 5 MB."""
 
-# Large enough that the cost per piece is negligible, small enough for the processor's cache and for memory.
+# Large enough that the cost per piece is negligible, small enough for the processor cache and for memory.
 _PIECE = 512 * 1024
 # A buffer that grew for a long line keeps its size: more long lines are likely.
 _KEPT = 8 * 1024 * 1024
@@ -77,7 +77,7 @@ else:
     _vectors = cast("Any", stringzilla)
 
     def finders(data: bytearray) -> tuple[Find, Find]:
-        """Return the same functions with the processor's vector instructions; they need at most a fifth of the time."""
+        """Return the same functions with the processor vector instructions; they need at most a fifth of the time."""
         return partial(_vectors.find, data), partial(_vectors.rfind, data)
 
 
@@ -111,7 +111,7 @@ def _may_count(find: Find, start: int, stop: int) -> bool:
 
 def _whole_usage(data: bytearray, start: int, stop: int) -> bytes:
     """Return a usage with all its fields; empty if its end is not certain."""
-    # It mostly ends with a text. To count braces takes a fifth of the expression's time.
+    # It mostly ends with a text. To count braces takes a fifth of the expression time.
     usage = bytes(data[start : data.find(b'"}', start, stop) + 2])
     if usage.count(b"{") == usage.count(b"}") and b"\\" not in usage and data[start + len(usage)] in b",}":
         return usage
@@ -223,7 +223,7 @@ class _Scanner:
                     quiet, answer_at = False, at - position
                 else:
                     quiet = whole and find(_ATTACHMENT, position, head) >= 0
-            # Prompts, tool results and the CLI's notes are the bulk in a log, and have no usage. If one was cut off,
+            # Prompts, tool results and the CLI notes are the bulk in a log, and have no usage. If one was cut off,
             # another record may follow it.
             if quiet:
                 tail = max(position + 1, stop - _TAIL)
@@ -263,7 +263,7 @@ class _Scanner:
             patiently = patiently or data[marker + len(_USAGE)] != _OPEN
             if self._line(data[start:stop], self._base + start, patiently=patiently) != "request":
                 return
-            # Another usage may be a tool's input.
+            # Another usage may be a tool input.
             self._last_usage = _whole_usage(data, marker, stop) if find(_USAGE, start, marker) < 0 else b""
             if not self._last_usage:
                 self._last_request = _NO_REQUEST

@@ -12,7 +12,7 @@ from io import BytesIO, FileIO
 from .streams import MAGICS, Blocks, Readable, begins_packed, open_packed
 
 STDIN = "-"
-"""The standard input's name among the sources."""
+"""The standard input name among the sources."""
 ENDINGS = tuple(f"{name}{packed}" for packed in ("", ".gz", ".zst", ".bz2", ".xz") for name in (".jsonl", ".ndjson"))
 """File name endings for logs in a folder."""
 
@@ -66,7 +66,7 @@ def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
     """Return the selected files, each once, sorted by name.
 
     Sources are paths, patterns, folders (searched recursively for .jsonl, packed or not), or `-`; by default Claude
-    Code's transcripts. A missing source, or no transcripts at all, raises `LogsNotFoundError`.
+    Code transcripts. A missing source, or no transcripts at all, raises `LogsNotFoundError`.
     """
     return list(hosts_of(sources))
 
@@ -162,7 +162,7 @@ def agent_type_of(path: str) -> str:
 
 
 def workflow_of(path: str) -> str:
-    """Return the name of the workflow that an agent's transcript belongs to; empty if unknown.
+    """Return the name of the workflow that an agent transcript belongs to; empty if unknown.
 
     Claude Code has the transcripts in `SESSION/subagents/workflows/RUN`, and the script in
     `SESSION/workflows/scripts/NAME-RUN.js`.

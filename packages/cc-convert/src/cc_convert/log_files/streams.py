@@ -98,7 +98,7 @@ def lines_of(stream: Readable) -> Iterator[bytes]:
 
 
 def lines_with_offsets(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the same lines, each after its start in the log; `offset` is the stream's start, in bytes."""
+    """Yield the same lines, each after its start in the log; `offset` is the stream start, in bytes."""
     buffer, parts, length = bytearray(_PIECE), list[bytes](), 0
     damage: DamagedLogError | None = None
     while True:

@@ -61,7 +61,7 @@ def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "t
 
 
 def best_titles(found_in_logs: Iterable[Titles]) -> dict[str, str]:
-    """Return each session's title with the highest rank."""
+    """Return each session title with the highest rank."""
     best: Titles = {}
     for titles in found_in_logs:
         for session, title in titles.items():

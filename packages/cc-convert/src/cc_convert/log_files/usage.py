@@ -94,7 +94,7 @@ def answering_model(iterations: Sequence[object]) -> str:
 
 
 def _steps(iterations: Sequence[object], counts: Counts, model: str) -> Steps:
-    """Return the counts in each sampling by a model, if they add up to the request's counts."""
+    """Return the counts in each sampling by a model, if they add up to the request counts."""
     name = canonical_model(model)
     samplings = [record for other, record in samplings_in(iterations) if not other or canonical_model(other) == name]
     steps = [counts_in(checked_usage(sampling)[0])[:5] for sampling in samplings]

@@ -53,7 +53,7 @@ def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIRespo
 
 
 def extract_text_from_assistant_message(message: AssistantMessageLike | Mapping[str, object]) -> str:
-    """Extract the model's text, without thinking and tool calls.
+    """Extract the model text, without thinking and tool calls.
 
     Args:
         message: An assistant message from the SDK, or a dict from stream-json.

@@ -23,7 +23,7 @@ class AssistantMessageLike(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name, which a user's message does not have."""
+        """The model name, which a user's message does not have."""
         ...
 
 
@@ -53,7 +53,7 @@ def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bo
 
 
 def result_fields(message: object) -> dict[str, object]:
-    """Return a result message's fields, under the CLI's names."""
+    """Return a result message's fields, under the CLI names."""
     if is_json_object(message):
         return message.copy()
     fields = _attributes(message)

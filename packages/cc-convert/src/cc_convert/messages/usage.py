@@ -78,7 +78,7 @@ def _safe_int(value: object, field: str) -> int:
     """Convert any value to a count.
 
     A bool counts as 1 or 0, a fraction is cut off, and `None` is 0. Any other value is 0; that and a
-    lost fraction are logged with the field's name and the type, never with the value.
+    lost fraction are logged with the field name and the type, never with the value.
     """
     if value is None:
         return 0

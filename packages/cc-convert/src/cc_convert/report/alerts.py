@@ -1,4 +1,4 @@
-"""Alerts: conditions on a plan's windows and on costs, such as `5h>80%` and `day>$20`."""
+"""Alerts: conditions on a plan windows and on costs, such as `5h>80%` and `day>$20`."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from .forecast import WindowUse
 from .lines import Line, spell_cost
 
 WINDOWS = {"5h": "five_hour", "7d": "seven_day"}
-"""Subjects with a share of a plan's window, with their names in the API."""
+"""Subjects with a share of a plan window, with their names in the API."""
 NAMED = ("session", "project", "model", "agent")
 """Subjects with a cost and a name; a name that no line has is probably a mistake."""
 COSTS = ("day", "week", "month", "block", *NAMED, "total")
@@ -29,7 +29,7 @@ class Alert(NamedTuple):
     subject: str
     """A window, or a kind of report line."""
     name: str
-    """Pattern for the line's key, where `*` and `?` stand for any characters; empty for all."""
+    """Pattern for the line key, where `*` and `?` stand for any characters; empty for all."""
     limit: float
     """US dollars, or a share of a window."""
 
@@ -43,7 +43,7 @@ class Excess(NamedTuple):
 
     alert: Alert
     key: str
-    """The line's key; empty for a window."""
+    """The line key; empty for a window."""
     message: str
 
 

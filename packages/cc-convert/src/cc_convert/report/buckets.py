@@ -26,7 +26,7 @@ class Bucket(NamedTuple):
     model: str
     """The model's canonical name."""
     unlogged: bool
-    """True if it is in the CLI's totals and in no request."""
+    """True if it is in the CLI totals and in no request."""
     branch: str
     host: str
     entrypoint: str

@@ -36,9 +36,9 @@ class Filter(NamedTuple):
     until: float | None = None
     """End, exclusive."""
     project: str = ""
-    """Part of the project's folder."""
+    """Part of the project folder."""
     model: str = ""
-    """Part of the model's name."""
+    """Part of the model name."""
     session: str = ""
     """Beginning of the session id."""
     branch: str = ""

@@ -1,4 +1,4 @@
-"""Forecast the use of a plan's window from its recent growth.
+"""Forecast the use of a plan window from its recent growth.
 
 The pace is the growth between the oldest and the newest observation in the last hour, for longer windows in the last
 day. Observations before a reset do not count.

@@ -49,7 +49,7 @@ class Line:
     unpriced: int = 0
     """Tokens without a price; they are not in the cost."""
     unlogged_cost: float = 0.0
-    """Cost of usage that is in the CLI's totals and in no request, such as compactions."""
+    """Cost of usage that is in the CLI totals and in no request, such as compactions."""
     first: float = 0.0
     """Time of the first request, in seconds since 1970; 0 if no time is known."""
     last: float = 0.0

@@ -19,7 +19,7 @@ class ToolLine:
     unanswered: int = 0
     """Calls without a result in the log."""
     seconds: list[float] = field(default_factory=list[float])
-    """Each call's duration, from the call's time to the result's."""
+    """Each call's duration, from the call time to the result's."""
     result_characters: int = 0
     """Results' total length."""
     output: int = 0

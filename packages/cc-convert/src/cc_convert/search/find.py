@@ -27,7 +27,7 @@ class QueryError(FilterError):
 
 
 class Query:
-    """A text or a pattern to search for, ignoring case, and the search's filters.
+    """A text or a pattern to search for, ignoring case, and the search filters.
 
     Args:
         text: The text, as in a passage.
@@ -71,7 +71,7 @@ class Match(NamedTuple):
     role: Role
     context: Context
     folder: str
-    """Working folder at the session's start; `claude --resume` needs it."""
+    """Working folder at the session start; `claude --resume` needs it."""
 
 
 class SearchResult(NamedTuple):

@@ -27,7 +27,7 @@ class Context(NamedTuple):
 
     session: str
     agent: str
-    """The sub-agent's id; empty for the main thread."""
+    """The sub-agent id; empty for the main thread."""
     project: str
     branch: str
     host: str
@@ -47,7 +47,7 @@ class Passage(NamedTuple):
     context: Context | None
     """`None` for a line that is not JSON."""
     identity: str
-    """The record's UUID; forks have the same."""
+    """The record UUID; forks have the same."""
     tool: str = ""
     """The called tool."""
 
@@ -94,7 +94,7 @@ def _text(event: Event) -> str:
 
 
 def _leaves(name: str, value: object) -> Iterator[str]:
-    """Yield the values in a tool's input, without JSON's quotes and escapes."""
+    """Yield the values in a tool input, without JSON's quotes and escapes."""
     waiting: list[tuple[str, object]] = [(name, value)]
     while waiting:
         name, value = waiting.pop()

@@ -3,7 +3,7 @@
 Measured with a gigabyte, building takes little more time than decoding the lines, and a search half a second.
 SQLite's FTS5 finds word parts only with its trigram tokenizer, which takes over ten times as long to build.
 
-An entry is valid as long as a report's entry, see `cache`. It is deleted after its log was deleted.
+An entry is valid as long as a report entry, see `cache`. It is deleted after its log was deleted.
 """
 
 import marshal
@@ -55,7 +55,7 @@ class Table(NamedTuple):
     """In seconds since 1970; 0 if unknown."""
     contexts: list[int]
     identities: list[int]
-    """Hash of the record's UUID and the ordinal, equal in a fork; 0 without a UUID."""
+    """Hash of the record UUID and the ordinal, equal in a fork; 0 without a UUID."""
     distinct_contexts: list[tuple[str, ...]]
     """The contexts, in order of first use."""
 
@@ -87,7 +87,7 @@ class LogText:
             at = find(small, self._end(number), self._stop)
 
     def text(self, number: int) -> str:
-        """Return a passage's text in lower case."""
+        """Return a passage text in lower case."""
         start = self._start + self.table.starts[number]
         return str(memoryview(self.content)[start : self._end(number) - len(_END)], "utf-8")
 

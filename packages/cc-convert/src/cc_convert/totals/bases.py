@@ -1,6 +1,6 @@
 """The state from which a session's first process began: nothing, or the total of the forked session.
 
-A fork by the CLI takes the parent's total over, if there was one at that time; a fork by the SDK takes none.
+A fork by the CLI takes the parent total over, if there was one at that time; a fork by the SDK takes none.
 Sums come first, then copies in the file, then times: the clock may have been behind at the fork.
 """
 
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 
 Lineages: TypeAlias = dict[float | str, list[State]]
-"""Totals by session, by lineage start, and by compaction in the session's file.
+"""Totals by session, by lineage start, and by compaction in the session file.
 
 A forked session without totals has an empty list, if its log is there.
 """
@@ -62,9 +62,9 @@ class Base(NamedTuple):
     duration: float | None
     start: float | None = None
     place: int = 0
-    """The total's place in the session's file; 0 if it is in another session's file."""
+    """The total's place in the session file; 0 if it is in another session's file."""
     copied: tuple[Row, ...] = ()
-    """A parent's requests, if the parent's total is not available."""
+    """A parent's requests, if the parent total is not available."""
 
 
 def possible_parents(state: State, lineages: Lineages, *, doubtful: bool) -> list[State]:
@@ -82,7 +82,7 @@ def possible_parents(state: State, lineages: Lineages, *, doubtful: bool) -> lis
 
 
 def first_base(state: State, lineages: Lineages, pool: list[Row], *, doubtful: bool) -> Base:
-    """Return the base for a session's first process: nothing, or the forked session's total."""
+    """Return the base for a session's first process: nothing, or the forked session total."""
     ledger = state.ledger
     total = sums(ledger.totals)
     others = [
@@ -148,7 +148,7 @@ def _was_first(parent: State, fork: State) -> bool:
 
 
 def _first_own_time(fork: State) -> float | None:
-    """Return the time of the first request before a fork's total that is not a copy, or the total's own time."""
+    """Return the time of the first request before a fork's total that is not a copy, or the total time."""
     ledger, file = fork.ledger, fork.file
     rows = (row for row in file.scan.rows if row.key not in file.scan.origins)
     places = ((row.time, file.positions.get(row.key, ledger.place)) for row in rows)

@@ -16,7 +16,7 @@ _ANY_MODEL = ""
 
 
 def bill_requests(scans: Iterable[FileScan], rows: dict[str, Row]) -> None:
-    """Complete `requested` in rows whose model is in none of their session's totals, where sums or names tell it.
+    """Complete `requested` in rows whose model is in none of their session totals, where sums or names tell it.
 
     Only transcripts of newer versions have the requested model.
     """

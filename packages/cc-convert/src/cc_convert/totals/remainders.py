@@ -1,7 +1,7 @@
-"""Rows for usage in the CLI's own totals that is in no request: they complete the sums.
+"""Rows for usage in the CLI totals that is in no request: they complete the sums.
 
-A transcript notes the session's totals whenever a process ends; a compaction, for example, is recorded nowhere else.
-A result in stream-json has the turn's usage; the requests before it have only their first counts. The
+A transcript notes the session totals whenever a process ends; a compaction, for example, is recorded nowhere else.
+A result in stream-json has the turn usage; the requests before it have only their first counts. The
 remainder of a total over its requests becomes a separate row, so the rows always add up to the total.
 """
 
@@ -42,7 +42,7 @@ from .sums import (
 
 
 class SessionTotal(NamedTuple):
-    """A session's spending according to the CLI's own totals."""
+    """A session's spending according to the CLI totals."""
 
     spent: Totals
     """Counts and US dollars by model, without the part that a fork took over from the parent."""

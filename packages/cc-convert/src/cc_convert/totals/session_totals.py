@@ -1,7 +1,7 @@
 """Totals in transcripts, and the requests that each total covers.
 
-At the end, a CLI process notes the session's total so far. It starts from the total in the session's
-file, or in the forked session's file; both keep the lineage's start. So each total has a base, and the
+At the end, a CLI process notes the session total so far. It starts from the total in the session
+file, or in the forked session file; both keep the lineage's start. So each total has a base, and the
 difference is one process's spending. Requests by a process that was killed, or still runs, are in no total.
 
 Sums come first, then places in the file, then times: an exact sum is not a coincidence, and the clock may have
@@ -31,7 +31,7 @@ from .sums import (
     sums_of,
 )
 
-# Number of possible bases: the last process's total, or totals of processes that ran at the same time.
+# Number of possible bases: the last process total, or totals of processes that ran at the same time.
 _MOST_BASES = 8
 
 
@@ -161,7 +161,7 @@ def _session_totals(states: list[State], lineages: Lineages, requests: list[Row]
 def _has_moved_lines(states: list[State], lineages: Lineages, requests: list[Row]) -> bool:
     """Return true if lines were moved, as by a tool that sorts them by time.
 
-    Then a total grew without a request or a compaction in the session's file, or the totals show that the clock was
+    Then a total grew without a request or a compaction in the session file, or the totals show that the clock was
     set back, but no time falls.
     """
     parents = possible_parents(states[0], lineages, doubtful=True)
@@ -235,7 +235,7 @@ def _single_process_total(state: State, requests: list[Row]) -> ProcessTotal | N
 
 
 def _may_cover(state: State, row: Row) -> bool:
-    """Return true if a request existed when the session's total was noted; sub-agents have separate files."""
+    """Return true if a request existed when the session total was noted; sub-agents have separate files."""
     ledger = state.ledger
     return row.key in state.file.positions or ledger.until is None or row.time is None or row.time < ledger.until
 

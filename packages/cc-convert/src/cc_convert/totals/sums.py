@@ -39,7 +39,7 @@ def size_of(totals: Totals) -> int:
 
 
 def billed_model(row: Row) -> str:
-    """Return the model under which the CLI's totals count a request."""
+    """Return the model under which the CLI totals count a request."""
     return canonical_model(row.requested or row.model)
 
 

@@ -1,4 +1,4 @@
-"""The Messages API's events and errors in Amazon Bedrock's format, and Amazon's event stream framing."""
+"""The Messages API events and errors in Amazon Bedrock's format, and Amazon's event stream framing."""
 
 import base64
 import struct
@@ -28,7 +28,7 @@ def encode_event(event: JsonObject) -> bytes:
 
 
 def error_parts(body: JsonObject) -> tuple[JsonObject, dict[str, str]]:
-    """Return body and headers for Bedrock's response to an API error."""
+    """Return body and headers for the Bedrock response to an API error."""
     return {"message": body["error"]["message"]}, {"x-amzn-errortype": _exception_name(body)}
 
 

@@ -1,4 +1,4 @@
-"""The API's error bodies, and the package's own exceptions."""
+"""The API error bodies, and the package exceptions."""
 
 from collections.abc import Sequence
 
@@ -59,7 +59,7 @@ COMPLETE_ERRORS = (CassetteError, UpstreamError, ScriptError)
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of a cassette's or script's error, or class, message and place of a responder's error."""
+    """Return the message of a cassette's or script's error, or class, message and place of a responder error."""
     if isinstance(error, COMPLETE_ERRORS):
         return str(error)
     notes: list[str] = getattr(error, "__notes__", [])
@@ -67,18 +67,18 @@ def error_text(error: BaseException) -> str:
 
 
 def first_error_text(errors: Sequence[BaseException]) -> str:
-    """Return the first error's text. Later errors often follow from it, so they are only counted."""
+    """Return the first error text. Later errors often follow from it, so they are only counted."""
     first_error, *other_errors = errors
     text = error_text(first_error)
     return f"{text}\n({len(other_errors)} later requests failed, too)" if other_errors else text
 
 
 def error_type_for(status: int) -> str:
-    """Return the API's error type for an HTTP status, with a default for other 4xx and 5xx statuses."""
+    """Return the API error type for an HTTP status, with a default for other 4xx and 5xx statuses."""
     return TYPE_BY_STATUS.get(status) or ("invalid_request_error" if status < 500 else "api_error")
 
 
 def error_body(error_type: str, message: str | None, request_id: str) -> JsonObject:
-    """Return the API's error object; the default message is the usual text for the type."""
+    """Return the API error object; the default message is the usual text for the type."""
     text = _MESSAGE_BY_TYPE.get(error_type, "Invalid request") if message is None else message
     return {"type": "error", "error": {"type": error_type, "message": text}, "request_id": request_id}

@@ -1,4 +1,4 @@
-"""Conversion of a complete message to the API's stream events. This module knows no timing, faults or sockets."""
+"""Conversion of a complete message to the API stream events. This module knows no timing, faults or sockets."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The prompt's tokens, and which of them the API reads from its cache or writes to it. This module knows no HTTP.
+"""The prompt tokens, and which of them the API reads from its cache or writes to it. This module knows no HTTP.
 
 Everything up to the last cache breakpoint is in the cache afterwards, without expiry. Other requests with the same
 beginning read it. Shorter beginnings are never cached.
@@ -18,7 +18,7 @@ _DEFAULT_TTL = "5m"
 
 
 def input_tokens(body: JsonObject) -> int:
-    """Return a plausible token count for a request, which depends only on the prompt's length."""
+    """Return a plausible token count for a request, which depends only on the prompt length."""
     return max(1, sum(len(_as_text(block)) for block in _blocks(body)) // _CHARACTERS_PER_TOKEN)
 
 
@@ -33,7 +33,7 @@ class PromptCache:
         self._prefixes.clear()
 
     def usage(self, body: JsonObject) -> JsonObject:
-        """Return the counts of a request's input, and write its prompt to the cache."""
+        """Return the counts of a request input, and write its prompt to the cache."""
         total, hit, last_written = input_tokens(body), 0, 0
         writes = {"5m": 0, "1h": 0}
         characters, digest, prefixes = 0, hashlib.sha256(body["model"].encode()), set[bytes]()

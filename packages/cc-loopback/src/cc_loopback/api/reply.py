@@ -23,7 +23,7 @@ _CHARACTERS_PER_TOKEN = 4
 # Clients cannot send a thinking block without a signature back to the API.
 _DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
 _ID_ALPHABET, _ID_LENGTH = string.ascii_letters + string.digits, 24
-# Not the module's generator: if a test seeds `random`, two servers would generate the same ids.
+# Not the module generator: if a test seeds `random`, two servers would generate the same ids.
 _random = random.SystemRandom()
 
 
@@ -60,7 +60,7 @@ def new_id(prefix: str) -> str:
 
 
 def answering_model(name: str) -> str:
-    """Return the model name for the response: without Bedrock's region, vendor and version."""
+    """Return the model name for the response: without the Bedrock region, vendor and version."""
     match = _ON_BEDROCK.fullmatch(name)
     return match["model"] if match is not None else name
 

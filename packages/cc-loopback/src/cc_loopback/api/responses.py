@@ -69,7 +69,7 @@ class Responses:
         return JSONResponse(body, status, self._headers({**dialect_headers, **headers}))
 
     def error_body(self, error_type: str, message: str | None) -> JsonObject:
-        """Return the Messages API's error object, which is also a stream's `error` event."""
+        """Return the Messages API error object, which is also a stream's `error` event."""
         return error_body(error_type, message, self.request_id)
 
     def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:

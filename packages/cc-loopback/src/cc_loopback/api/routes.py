@@ -1,4 +1,4 @@
-"""Paths on Vertex AI and Amazon Bedrock: the API's own path for the same request, and the response's HTTP encoding."""
+"""Paths on Vertex AI and Amazon Bedrock: the API path for the same request, and the response HTTP encoding."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class Dialect:
     """Header for the request id."""
     encode_event: Callable[[JsonObject], bytes]
     error_parts: Callable[[JsonObject], tuple[JsonObject, Mapping[str, str]]]
-    """Function from the Messages API's error body to body and headers for the response."""
+    """Function from the Messages API error body to body and headers for the response."""
 
 
 ANTHROPIC = Dialect("text/event-stream; charset=utf-8", "request-id", events.encode_event, lambda body: (body, {}))
@@ -42,7 +42,7 @@ class Route:
     """The request that a path means."""
 
     path: str
-    """The API's own path for the request."""
+    """The API path for the request."""
     fields: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """Body fields that the path contains."""
     dialect: Dialect = ANTHROPIC

@@ -48,7 +48,7 @@ class ThinkingSigner:
                 block[_SIGNATURE_FIELD[block["type"]]] = signature
 
     def check(self, body: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-        """Return the body without the blocks that the API drops, and the API's report about them.
+        """Return the body without the blocks that the API drops, and the API report about them.
 
         It drops those of another model, and with `drop_block` those whose prefix has changed. At the beginning of the
         conversation thinking may be missing.

@@ -17,7 +17,7 @@ Respond: TypeAlias = Callable[[JsonObject], Reply | Awaitable[Reply]]
 """Responder: a sync or async function from a request body to a reply."""
 
 Login: TypeAlias = Literal["api-key", "oauth", "vertex", "bedrock", "foundry"]
-"""A CLI's login: an API key, a subscription's OAuth token, Vertex AI, or Amazon Bedrock."""
+"""A CLI login: an API key, a subscription's OAuth token, Vertex AI, or Amazon Bedrock."""
 
 
 @dataclass(frozen=True, slots=True)

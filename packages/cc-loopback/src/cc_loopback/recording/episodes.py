@@ -90,7 +90,7 @@ class Episodes:
     """Content of a cassette file."""
 
     login: Login = "api-key"
-    """The recorded client's kind of login, which decides on Claude Code's system prompt."""
+    """The recorded client kind of login, which decides on the Claude Code system prompt."""
     episodes: list[Episode] = field(default_factory=list[Episode])
 
 

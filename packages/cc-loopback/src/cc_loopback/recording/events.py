@@ -26,7 +26,7 @@ async def event_blocks(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def parse_event(block: bytes) -> Event:
-    """Return the data if it is an object with the event's name as type, otherwise the event as text."""
+    """Return the data if it is an object with the event name as type, otherwise the event as text."""
     text = block.decode(errors="replace")
     name, _, data = text.rstrip("\r\n").replace("\r\n", "\n").partition("\n")
     if not (name.startswith("event:") and data.startswith("data:")):

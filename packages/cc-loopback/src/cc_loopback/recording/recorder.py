@@ -102,7 +102,7 @@ class _Relay(Response):
         self._closing = closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response. The connection ends early if the API's connection did."""
+        """Send the response. The connection ends early if the API connection did."""
         events: list[TimedEvent] = []
         self._answer.events = events
         self._answer.cut = True

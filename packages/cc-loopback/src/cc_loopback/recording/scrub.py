@@ -56,14 +56,14 @@ class Scrubber:
         self._replacements |= {value: REMOVED for value in values if len(value) >= shortest}
 
     def request_body(self, body: JsonObject) -> JsonObject:
-        """Return a body without its metadata, which identifies the user, and without Claude Code's billing block."""
+        """Return a body without its metadata, which identifies the user, and without the Claude Code billing block."""
         fields = {name: value for name, value in body.items() if name != "metadata"}
         if isinstance(system := fields.get("system"), list):
             fields["system"] = [block for block in cast("list[object]", system) if not _is_billing(block)]
         return cast("JsonObject", _each_text(fields, self.text))
 
     def answer_body(self, body: object) -> object:
-        """Return an answer's body, or a stream event. From an error, request id and account id are removed."""
+        """Return an answer body, or a stream event. From an error, request id and account id are removed."""
         clean_body = _each_text(body, self.text)
         if not isinstance(clean_body, dict) or "error" not in clean_body:
             return cast("object", clean_body)

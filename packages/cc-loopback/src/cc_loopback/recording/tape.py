@@ -34,7 +34,7 @@ RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all", "rewrite"
 
 _API = "https://api.anthropic.com"
 _OAUTH = "Bearer sk-ant-oat"
-# Parameters of the model list. Others, such as `beta`, change no answer, and may be a gateway's key.
+# Parameters of the model list. Others, such as `beta`, change no answer, and may be a gateway key.
 _PARAMETERS = ("after_id", "before_id", "limit")
 
 
@@ -97,7 +97,7 @@ class Tape:
 
     @property
     def login(self) -> Login:
-        """The recorded client's kind of login."""
+        """The recorded client kind of login."""
         return self._content.login
 
     async def respond(self, call: Call) -> Response | None:

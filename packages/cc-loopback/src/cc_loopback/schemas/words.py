@@ -1,4 +1,4 @@
-"""Example texts and numbers, by a property's name or format."""
+"""Example texts and numbers, by a property name or format."""
 
 import re
 

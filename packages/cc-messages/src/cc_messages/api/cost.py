@@ -1,6 +1,6 @@
-"""A request's cost, from the API's usage and the list prices.
+"""A request's cost, from the API usage and the list prices.
 
-The CLI computes with the prices for the process's model, which can differ from the request's model.
+The CLI computes with the prices for the process model, which can differ from the request model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def has_price(model: str) -> bool:
 
 
 def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessage:
-    """Return a turn's result with the cost and the usage in the API's message, which is empty if it sent none."""
+    """Return a turn result with the cost and the usage in the API message, which is empty if it sent none."""
     usages = usages_of(message)
     models = {usage.model: _model_usage(usage).model_dump(by_alias=True) for usage in usages}
     if usages and (iterations := message["usage"].get("iterations")):

@@ -1,7 +1,7 @@
 """Loops of many API calls, folded into one message, and unfolded. Pure functions.
 
-The API has a form for server-side tools: `mcp_tool_use` and `mcp_tool_result` blocks in the model's message. The CLI's
-own loop answers in this form, and a later request has that message in its history.
+The API has a form for server-side tools: `mcp_tool_use` and `mcp_tool_result` blocks in the model message. The CLI
+loop answers in this form, and a later request has that message in its history.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from .conversation import Block, HistoryMessage
 # Calls that the API itself made at an MCP server have such ids, and stay unchanged.
 _API_CALL_PREFIX = "mcptoolu_"
 
-# The text block's field with the original block that it replaces.
+# The text block field with the original block that it replaces.
 _ORIGINAL = "claude_code_block"
 
 
@@ -34,7 +34,7 @@ def unfolded_messages(messages: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def unfolded(message: HistoryMessage) -> list[HistoryMessage]:
-    """Return the loop's messages folded into a model message; the message itself if there is no loop in it."""
+    """Return the loop messages folded into a model message; the message itself if there is no loop in it."""
     if message.role != "assistant" or not any(map(_is_folded, message.content)):
         return [message]
     messages: list[HistoryMessage] = []
@@ -57,7 +57,7 @@ def unfolded(message: HistoryMessage) -> list[HistoryMessage]:
 
 
 def as_mcp_result(result: Block) -> dict[str, Any]:
-    """Return a tool result of the CLI's loop in its folded form."""
+    """Return a tool result of the CLI loop in its folded form."""
     content = result.get("content") or []
     return {
         "type": "mcp_tool_result",

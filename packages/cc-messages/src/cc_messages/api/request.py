@@ -1,6 +1,6 @@
 """A request to `POST /v1/messages`, as input for a process: body and headers. Pure functions.
 
-The body goes to the API unchanged, through the CLI's extra body: so the API itself refuses invalid requests, in its own
+The body goes to the API unchanged, through the CLI extra body: so the API itself refuses invalid requests, in its own
 words. The body is read only as far as necessary: the CLI would fill in a missing field.
 
 Headers go to the API by variables that the CLI reads for each request. It splits them into lines and trims each part,
@@ -31,25 +31,25 @@ _MODEL_IDS = dict.fromkeys(
     (Login.API_KEY, Login.GATEWAY, Login.SUBSCRIPTION, Login.FOUNDRY, Login.VERTEX), re.compile(r"claude-[\w.@-]+")
 ) | {Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+")}
 PLAIN_MODEL = "claude-sonnet-5"
-"""The process's model if the body sets it. With some others the CLI adds parameters, such as a temperature; with this
+"""The process model if the body sets it. With some others the CLI adds parameters, such as a temperature; with this
 one it adds none. Measured on CLI 2.1.139 and newer."""
 
-# The body field for a request's betas. The CLI sends it where the API expects it: as a header, in place of the CLI's
+# The body field for a request betas. The CLI sends it where the API expects it: as a header, in place of the CLI's
 # own, or in the body. With other logins, whose betas are a part of the login, a process is started with them.
 _BETAS = dict.fromkeys((Login.API_KEY, Login.GATEWAY, Login.FOUNDRY, Login.VERTEX), "betas") | {
     Login.BEDROCK: "anthropic_beta"
 }
-# The CLI's line about the API client. A CLI that is our client sends it, too, and the process that makes the API call
+# The CLI line about the API client. A CLI that is our client sends it, too, and the process that makes the API call
 # sends it again.
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
 # Parsing takes some 10 ms for a megabyte, and up to ten times as long if it has very many values.
 _LONG_BYTES = 100_000
 
-# The API's limit for names; a start with a longer one would fail, and clients would retry.
+# The API limit for names; a start with a longer one would fail, and clients would retry.
 _MODEL_CHARACTERS = 256
 
-# The CLI's variable for headers in its API requests, a line for each.
+# The CLI variable for headers in its API requests, a line for each.
 _CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 
 # CLI 2.1.329 sends at most 253 headers, with up to 24 from the CLI itself. It leaves out the others without an error,
@@ -85,7 +85,7 @@ class MessagesRequest:
     stream: bool
     context: RequestContext | None
     extra_body: str = ""
-    """Fields that replace the CLI's own conversation and parameters, as a JSON object."""
+    """Fields that replace the CLI conversation and parameters, as a JSON object."""
     system: tuple[str, ...] = ()
     """System prompt, if the CLI has to send it."""
     process_model: str = ""
@@ -101,7 +101,7 @@ class MessagesRequest:
 
 
 async def run_on_body(function: Callable[[bytes], T], body: bytes) -> T:
-    """Return a pure function's result for a body, in a thread if the body is long: other requests go on."""
+    """Return the result of a pure function for a body, in a thread if the body is long: other requests go on."""
     return function(body) if len(body) < _LONG_BYTES else await asyncio.to_thread(function, body)
 
 
@@ -127,7 +127,7 @@ def request_head(
             raise invalid(f"messages.{index}: Input should be an object")
     for name in {"betas", "user_profile_id", "workspace_id"} & fields.keys():  # the CLI would make headers of them
         raise invalid(f"{name}: Extra inputs are not permitted")
-    if fields.get("mcp_servers"):  # the CLI cannot read the pieces of an `mcp_tool_use` block's input
+    if fields.get("mcp_servers"):  # the CLI cannot read the pieces of an `mcp_tool_use` block input
         raise invalid("mcp_servers: Claude Code cannot read remote MCP calls; use ClaudeCodeTools(mcp_servers=…)")
     if not isinstance(fields.get("tools"), list | None):
         raise invalid("tools: Input should be a valid list")
@@ -151,15 +151,15 @@ def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, place
     if not login.owns_prompt:
         texts = system_texts(extra.pop("system", None))
     elif extra.get("system") in (None, ""):
-        extra["system"] = []  # in place of the CLI's own blocks
-    if places_breakpoints:  # except in the CLI's own system blocks, which have theirs
+        extra["system"] = []  # in place of the CLI blocks
+    if places_breakpoints:  # except in the CLI system blocks, which have theirs
         extra = with_breakpoints(extra, at_prompt=login.owns_prompt)
     extra["messages"] = unfolded_messages(cast("list[JsonValue]", extra["messages"]))
     if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(process_model):
         extra["model"], process_model = process_model, PLAIN_MODEL
     if login in _BETAS:
         names: list[JsonValue] = [beta.strip() for beta in betas.split(",") if beta.strip()]
-        # Null removes the header with the CLI's own betas; the API refuses an empty one.
+        # Null removes the header with the CLI betas; the API refuses an empty one.
         extra["betas"] = None
         if names:
             extra[_BETAS[login]] = names

@@ -1,8 +1,8 @@
-"""The API's responses: streaming events, their message, and errors with their body and headers.
+"""The API responses: streaming events, their message, and errors with their body and headers.
 
 The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP status
-if there was a response. Measured on CLI 2.1.329: most texts contain the API's message between the CLI's own words. A
-few failures (404, 413, a prompt that is too long, a wrong key) have only the CLI's words. The CLI's log has the API's
+if there was a response. Measured on CLI 2.1.329: most texts contain the API message between the CLI's own words. A
+few failures (404, 413, a prompt that is too long, a wrong key) have only the CLI's words. The CLI log has the API
 message, see `process/api_log.py`; if it was read, it takes precedence.
 """
 
@@ -26,23 +26,23 @@ from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, P
 from cc_types.failures import BEDROCK_TYPES, BY_CLI_NAME, BY_TYPE, failure_of
 
 Event = dict[str, Any]
-"""An event in the Messages API's stream, as the API sent it."""
+"""An event in the Messages API stream, as the API sent it."""
 
 WHITESPACE = (
     " \t\n\v\f\r\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 """The characters that JavaScript's `trim()` removes."""
-# The CLI's own text for an empty answer, dropped like one.
+# The CLI text for an empty answer, dropped like one.
 _NO_CONTENT = frozenset({"", "(no content)"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
 # Estimates the output if an answer broke off before the API counted it.
 _CHARACTERS_PER_TOKEN = 4
 
-# A tool's input, in pieces of JSON.
+# A tool input, in pieces of JSON.
 _JSON = "partial_json"
-# The appended field for each kind of delta: also the block's field name, except for JSON.
+# The appended field for each kind of delta: also the block field name, except for JSON.
 _APPENDED = {
     "text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature", "input_json_delta": _JSON,
 }  # fmt: skip
@@ -87,7 +87,7 @@ class Answer:
 
     @property
     def stop_reason(self) -> str | None:
-        """The model's stop reason, if known."""
+        """The model stop reason, if known."""
         return self._message.get("stop_reason")
 
     @property
@@ -97,7 +97,7 @@ class Answer:
 
     @property
     def billed(self) -> dict[str, JsonValue]:
-        """The message without content. Before the end, which has the API's count, `output_tokens` is estimated."""
+        """The message without content. Before the end, which has the API count, `output_tokens` is estimated."""
         if not self._message or self.stop_reason is not None:
             return {**self._message}
         counted = self.usage.get("output_tokens")
@@ -211,7 +211,7 @@ def sse(event: Event) -> bytes:
 
 
 def _parsed(text: str) -> JsonValue:
-    """Return a tool's input; if the JSON is truncated, the complete part, as the API's own client does."""
+    """Return a tool input; if the JSON is truncated, the complete part, as the API client does."""
     try:
         return from_json(text, allow_partial=True)
     except ValueError:
@@ -261,7 +261,7 @@ def overloaded(error: QueueTimeoutError) -> APIError:
 
 
 def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
-    """Return the error for a turn without an answer from the API at `address`; an apology is the CLI's own message."""
+    """Return the error for a turn without an answer from the API at `address`; an apology is the CLI message."""
     advice = f"Check that {address} can be reached, and try again."
     status = result.api_error_status if result is not None else None
     kind = apology.error if apology is not None else None
@@ -275,7 +275,7 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
     if status is None and api_status == 401:
         words = "" if text.startswith("Not logged in") else f" (The CLI said: {text})"
         return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()}{words}")
-    # The API's message between the CLI's own words.
+    # The API message between the CLI's own words.
     message = _AFTER.sub("", re.sub(_BEFORE.format(status=api_status), "", text))
     return APIError(status=api_status, message=message or text)
 
@@ -283,7 +283,7 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
 def as_logged(
     error: ClaudeCodeError, entry: Mapping[str, JsonValue] | None, status: int | None, headers: Mapping[str, str]
 ) -> ClaudeCodeError:
-    """Return a turn's error with the details in the CLI's log, if any; `entry` is as in the API's body."""
+    """Return a turn error with the details in the CLI log, if any; `entry` is as in the API body."""
     request_id = headers.get(REQUEST_ID)
     if isinstance(error, ProcessExitedError | UnreadableEventError):
         return error
@@ -308,7 +308,7 @@ def as_logged(
 
 
 def _unredacted(message: str) -> str:
-    """Return the API's message with the words that the CLI's log hides after a name such as `max_tokens:`."""
+    """Return the API message with the words that the CLI log hides after a name such as `max_tokens:`."""
     for hidden, words in _HIDDEN_WORDS.items():
         message = message.replace(f": [REDACTED]{hidden}", f": {words}{hidden}")
     return message
@@ -334,7 +334,7 @@ def _number(text: str | None) -> float | None:
 
 
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
-    """Return the API's body for `error`; `request_id` is used if the error has no id."""
+    """Return the API body for `error`; `request_id` is used if the error has no id."""
     fields: dict[str, JsonValue] = {"type": error.error_type, "message": error.message, **error.details}
     body: dict[str, JsonValue] = {"type": "error", "error": fields}
     if (identity := error.request_id or request_id) is not None:
@@ -360,12 +360,12 @@ def error_response(error: APIError) -> httpx2.Response:
 
 
 def raw_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return headers in the API's own bytes; `httpx2` would refuse those outside ASCII."""
+    """Return headers in the API bytes; `httpx2` would refuse those outside ASCII."""
     return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str:
-    """Return the CLI's text about a failure, if any."""
+    """Return the CLI text about a failure, if any."""
     if result is not None and result.is_error:
         return (result.result or "; ".join(result.errors or []) or result.subtype).strip()
     blocks = apology.content if apology is not None else []

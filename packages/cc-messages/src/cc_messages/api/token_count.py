@@ -32,14 +32,14 @@ _PASSED_ON = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class APIAccess:
-    """The API's address and key."""
+    """The API address and key."""
 
     url: str
     headers: Mapping[str, str]
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> "APIAccess":
-        """Return the access for a CLI started with `env` on top of this process's environment."""
+        """Return the access for a CLI started with `env` on top of `os.environ`."""
         variables = {**os.environ, **env}
         key, bearer = variables.get("ANTHROPIC_API_KEY"), variables.get("ANTHROPIC_AUTH_TOKEN")
         if login_of(env) not in (Login.API_KEY, Login.GATEWAY):
@@ -53,7 +53,7 @@ class APIAccess:
 
     async def count(self, fields: Mapping[str, JsonValue], request: httpx2.Request) -> httpx2.Response:
         """Let the API count a body's tokens; return its answer, also an error, unchanged."""
-        # A user and a password in the address would be in the client's log.
+        # A user and a password in the address would be in the client log.
         url = httpx2.URL(f"{self.url.rstrip('/')}/v1/messages/count_tokens")
         # As the CLI sends it: beside a key, and not beside a token.
         user = b64encode(f"{url.username}:{url.password}".encode()).decode()

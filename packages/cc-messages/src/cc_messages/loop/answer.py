@@ -1,4 +1,4 @@
-"""The CLI's own loop as one Messages API answer: the CLI calls tools by itself, and asks the API again and again.
+"""The CLI loop as one Messages API answer: the CLI calls tools by itself, and asks the API again and again.
 
 The blocks of all answers and tool calls are in order of arrival (`api/folding.py` has their form), and the usage
 is the sum, with each API call as an iteration. Pure: messages go in, events come out.
@@ -37,8 +37,8 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cach
 class LoopAnswer:
     """A loop's one message, built from events and tool results.
 
-    The caller's tools are on the MCP server `server_name`. The CLI calls those in `own`, from the CLI's names to the
-    caller's; calls to `others` end the answer, and so do calls of the CLI's own tools that wait for `approvals`.
+    The caller's tools are on the MCP server `server_name`. The CLI calls those in `own`, from the CLI names to the
+    caller's; calls to `others` end the answer, and so do calls of the CLI tools that wait for `approvals`.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class LoopAnswer:
         return events
 
     def take_step(self) -> Mapping[str, JsonValue] | None:
-        """Return the last API call's message without content as soon as all its calls have results, and only once."""
+        """Return the last API call message without content as soon as all its calls have results, and only once."""
         step = self.last_step
         if step is None or step.is_told or not step.has_ended or self.message.is_complete:
             return None
@@ -149,7 +149,7 @@ class LoopAnswer:
         return self._emit({**start, "content_block": self._for_caller(block)})
 
     def _for_caller(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the call under the caller's tool name; Claude Code's tools get the server `claude-code`."""
+        """Return the call under the caller's tool name; Claude Code tools get the server `claude-code`."""
         name = call["name"]
         if name in self._other_tools:
             return {**call, "name": self._other_tools[name]}
@@ -202,14 +202,14 @@ class _Step:
     def __init__(self) -> None:
         self.answer = Answer()
         self.indices: dict[int, int] = {}
-        """From the block's index in the API's message to the index in the caller's message."""
+        """From the block index in the API message to the index in the caller's message."""
         self.has_input: set[int] = set()
         self.end: Event = {}
         self.has_ended = False
         self.is_told = False
         self.answered: set[str] = set()
         self.early: list[Block] = []
-        """Results that came before the API's message had ended."""
+        """Results that came before the API message had ended."""
         self.delayed: list[Event] = []
         self.waiting: set[str] = set()
 
@@ -239,7 +239,7 @@ def _sum(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 class LoopReading(Reading):
-    """A loop's one message, built from the CLI's messages. The session knows the cost."""
+    """A loop's one message, built from the CLI messages. The session knows the cost."""
 
     repeats_refused_calls = True
 
@@ -280,7 +280,7 @@ class LoopReading(Reading):
 
     @override
     def with_cost(self, result: ResultMessage) -> ResultMessage:
-        # The CLI reports the process's cost over all requests.
+        # The CLI reports the process cost over all requests.
         spent = self._session.last_spent
         models = {name: usage.model_dump(by_alias=True) for name, usage in spent.models.items()}
         return replace(result, total_cost_usd=spent.cost_usd, model_usage=models)

@@ -1,4 +1,4 @@
-"""The CLI's calls: to the caller's tools, for which a process has an MCP server, and to tools that need an approval.
+"""The CLI calls: to the caller's tools, for which a process has an MCP server, and to tools that need an approval.
 
 The CLI learns the tools before a request, and a process serves many requests. So the server belongs to the process, and
 the process's current request is bound to it. Calls and messages come from the CLI on different ways, so a call from an
@@ -16,10 +16,10 @@ cancel does there:
 | --- | --- | --- | --- |
 | `ToolServer._call`, `_list` | a task of mcp's `Server` | nothing | an error as answer, which mcp drops |
 | `ToolServer._handler()` | a task of `IPCServer` | nothing | an error as answer |
-| `ToolServer._lifespan` | the server's task | the server's error | records that the server is gone |
-| `CLITools.call` | the caller's loop | anything: the tool's error, or the request's end | the tool is cancelled |
-| `RequestContext.on_step` | the caller's loop | anything: the request's end | nothing more |
-| `Approvals.ask` | the SDK's permission callback | `CancelledError` | no answer, which nobody wants |
+| `ToolServer._lifespan` | the server task | the server error | records that the server is gone |
+| `CLITools.call` | the caller's loop | anything: the tool error, or the request end | the tool is cancelled |
+| `RequestContext.on_step` | the caller's loop | anything: the request end | nothing more |
+| `Approvals.ask` | the SDK permission callback | `CancelledError` | no answer, which nobody wants |
 
 mcp's server ends, for all later calls, by a cancel that does not come from its own scope.
 """
@@ -59,7 +59,7 @@ from ..context import CLICall, ToolServerKey
 
 _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
-"""Runs a call and returns the result in MCP's form."""
+"""Runs a call and returns the result in the MCP form."""
 
 _ENDED = "The request that this call belongs to has ended."
 
@@ -178,7 +178,7 @@ class ToolServer:
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
-        """Accept calls from the first call on; return the server's configuration for the CLI."""
+        """Accept calls from the first call on; return the server configuration for the CLI."""
         name = self.key.name
         if self._config is None and self.key.transport == "stdio":
             handlers = {schema["name"]: self._handler(schema["name"]) for schema in self._schemas}
@@ -218,7 +218,7 @@ class ToolServer:
         return bool(self._seen_ids)
 
     def has_answered(self, call_id: str) -> bool:
-        """Return true if a call's result is from here, or if an old CLI does not send the ids."""
+        """Return true if a call result is from here, or if an old CLI does not send the ids."""
         return call_id in self._answered_ids or "" in self._answered_ids
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
@@ -236,7 +236,7 @@ class ToolServer:
             return _error(str(answer)) if isinstance(answer, ToolFailure) else answer
         except asyncio.CancelledError:
             running.cancel()
-            # By the CLI, by the turn's end, or by the tool itself: one cancel cannot be told from another that comes
+            # By the CLI, by the turn end, or by the tool itself: one cancel cannot be told from another that comes
             # at the same time. So it is answered: an exception would end the server, for all later calls.
             return _error("CancelledError: The call was cancelled.")
         finally:

@@ -41,13 +41,13 @@ from .answer import LoopReading
 from .calls import Approvals, ToolServer
 from .request import LoopRequest
 
-# Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API's clients do.
+# Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 
 # The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
-# The plugin's name; the model may know a skill as `skills:NAME`.
+# The plugin name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
 
 _SHELLS = frozenset({"Bash", "PowerShell"})
@@ -90,7 +90,7 @@ class LoopPlan(RequestPlan):
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         resources.push_async_callback(self._stop)
         if self._key is not None:
-            limit = options.max_turns  # the session's own limit of one call is not meant here
+            limit = options.max_turns  # the session limit of one call is not meant here
             options = replace(calling_freely(options, self._key.name), max_turns=limit)
         # The servers come with the first request.
         launch = replace(launch, mcp_servers={}, describes_tools=self._own_tools is not None)
@@ -107,7 +107,7 @@ class LoopPlan(RequestPlan):
 
     @override
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
-        assert isinstance(request, LoopRequest)  # noqa: S101  # the launch's key has its tools
+        assert isinstance(request, LoopRequest)  # noqa: S101  # the launch key has its tools
         self._request = request
         key, earlier, server = request.tool_server, self._server, None
         self._server = self.tool_server = None

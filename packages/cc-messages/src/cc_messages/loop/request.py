@@ -1,8 +1,8 @@
-"""A request in the CLI's own loop: the conversation and tools that a process needs, and their form for the API.
+"""A request in the CLI loop: the conversation and tools that a process needs, and their form for the API.
 
 The CLI calls a tool by the name `mcp__SERVER__TOOL`, so the model must get it under that name. All other fields about a
 tool reach the API unchanged, unless the CLI also has own tools to describe. The conversation is checked for content
-that the CLI's history would change. Pure functions.
+that the CLI history would change. Pure functions.
 """
 
 import base64
@@ -33,7 +33,7 @@ _CLI_FIELDS = frozenset({"cache_control", "messages", "model", "stream", "system
 # The server for tools whose calls all end the answer.
 _SERVER_NAME = "caller"
 
-# Fields that the CLI sends to the API for an MCP server's tool.
+# Fields that the CLI sends to the API for an MCP server tool.
 _TOOL_FIELDS = frozenset({"cache_control", "description", "input_schema", "name", "type"})
 
 # Above these limits the CLI scales an image down; by patches, in which newer models see it, for these models only.
@@ -57,7 +57,7 @@ class LoopRequest(MessagesRequest):
     messages: tuple[HistoryMessage, ...]
     """The conversation, which ends in the user message to answer."""
     tool_server: ToolServerKey | None
-    """The request's tools that the CLI knows; None if there are none."""
+    """The request tools that the CLI knows; None if there are none."""
 
 
 def parse_request(
@@ -84,7 +84,7 @@ def parse_request(
 
 
 def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContext) -> LoopRequest | None:
-    """Return the request for the CLI's own loop; None if the CLI calls none of the tools."""
+    """Return the request for the CLI loop; None if the CLI calls none of the tools."""
     if context.tools is None and context.claude_code_tools is None:
         return None
     server = _tool_server(fields, context)
@@ -159,7 +159,7 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
 def _with_cli_tools(
     parameters: _Object, server: ToolServerKey | None, claude_code_tools: ClaudeCodeTools | None
 ) -> _Object:
-    """Give tools the CLI's names. A CLI with own tools describes all tools itself."""
+    """Give tools the CLI names. A CLI with own tools describes all tools itself."""
     changed = dict(parameters)
     if claude_code_tools is not None:
         changed.pop("tools", None)
@@ -174,7 +174,7 @@ def _with_cli_tools(
 
 
 def _with_cli_names(message: HistoryMessage, server: ToolServerKey) -> HistoryMessage:
-    """Return a message in which calls to a server's tools have the CLI's names, as originally."""
+    """Return a message in which calls to a server's tools have the CLI names, as originally."""
     names = server.names()
     blocks = (
         _renamed(block, server) if block.get("type") == "tool_use" and block.get("name") in names else block

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 _PROBE = "CC_MESSAGES_PROBE"
 
-# Options of the CLI's JavaScript runtime: garbage is collected as if the machine had 64 MB, and less code is compiled.
+# Options of the CLI JavaScript runtime: garbage is collected as if the machine had 64 MB, and less code is compiled.
 # After 1,000 requests with ten messages a process has 182 MB of private memory instead of 245. Measured on CLI 2.1.329,
 # Linux. They are not a stable interface of Bun, which does not start with an option that it does not have.
 _MEMORY_ENV = {"BUN_JSC_forceRAMSize": "67108864", "BUN_JSC_useDFGJIT": "0"}

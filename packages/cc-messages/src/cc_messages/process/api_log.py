@@ -1,12 +1,12 @@
-"""The CLI's log of API calls: response headers, and error bodies word for word.
+"""The CLI log of API calls: response headers, and error bodies word for word.
 
-The messages on the CLI's stdout lack data that an API client needs: the wait after a 429, the request id, the API's own
-text for some errors. With debug logging the API client inside the CLI writes them to stderr, keys masked and
-contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI 2.1.329; a version
-with another log format only gives less. Lives on the background loop.
+The messages on the CLI stdout lack data that an API client needs: the wait after a 429, the request id, the API text
+for some errors. With debug logging the API client inside the CLI writes them to stderr, keys masked and contents left
+out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI 2.1.329; a version with another log
+format only gives less. Lives on the background loop.
 
-Only calls with the current request's number count: lines for an earlier request may come late. The number is set on a
-process with the request's parameters, as the milliseconds in the API client's time limit. The client logs that limit at
+Only calls with the current request number count: lines for an earlier request may come late. The number is set on a
+process with the request parameters, as the milliseconds in the API client time limit. The client logs that limit at
 each call, so a call with another number was made with another request's parameters; the API gets it in whole seconds.
 Measured on CLI 2.1.81 to 2.1.332, with an API key, an OAuth token, Vertex AI and Bedrock.
 """
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from cc_types import JsonValue
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error", "FORCE_COLOR": "0"}
-"""Variables for the start: the CLI's API client logs everything, the CLI itself only errors, and no line has colors."""
+"""Variables for the start: the CLI API client logs everything, the CLI itself only errors, and no line has colors."""
 LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}
 """Command-line arguments for it."""
 
 NUMBER_VARIABLE = "API_TIMEOUT_MS"
 """The variable with the time limit. The CLI reads it for each call."""
 
-# The CLI's own limit.
+# The CLI limit.
 _DEFAULT_MILLISECONDS = 600_000
 _SECOND = 1000
 
-# The log's usual delay, at most. The lines are written before the CLI's message on stdout, into another pipe.
+# The log's usual delay, at most. The lines are written before the CLI message on stdout, into another pipe.
 _BEHIND_SECONDS = 0.1
 
 _ENTRY = re.compile(r"\[Anthropic SDK \w+\] (?P<text>.*)")
@@ -44,7 +44,7 @@ _SENDING = re.compile(r"\[log_\w+\] sending request \{$")
 _ANSWERED = re.compile(r"\[log_\w+\] response (?:start|error \(.*\)) \{$")
 _NUMBER = re.compile(r"^    timeout: (\d+),$", re.MULTILINE)
 _HEADER = re.compile(r'^    "?([\w-]+)"?: ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
-# From the line's beginning: a tool's error text, which the CLI logs too, may quote such a line.
+# From the line beginning: a tool error text, which the CLI logs too, may quote such a line.
 _ERROR = re.compile(
     r"[\d-]+T[\d:.]+Z \[ERROR\] "
     r"(?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
@@ -88,21 +88,21 @@ class APILog:
 
     @property
     def has_answer(self) -> bool:
-        """True if the log has a response's headers."""
+        """True if the log has a response headers."""
         return self._has_answer.is_set()
 
     async def called(self, seconds: float) -> bool:
-        """Wait up to `seconds` for an API call; return true if there is a call with the request's number."""
+        """Wait up to `seconds` for an API call; return true if there is a call with the request number."""
         await _wait_for(self._has_call, seconds)
         return self._is_proven
 
     async def answered(self) -> None:
-        """Wait for a response's headers, up to a time limit."""
+        """Wait for a response headers, up to a time limit."""
         if self._has_call.is_set():
             await _wait_for(self._has_answer, _BEHIND_SECONDS)
 
     async def failed(self) -> None:
-        """Wait likewise for an error's body."""
+        """Wait likewise for an error body."""
         if self._has_call.is_set():
             await _wait_for(self._has_error, _BEHIND_SECONDS)
 
@@ -156,7 +156,7 @@ class APILog:
 
 
 def call_numbers(env: Mapping[str, str]) -> Iterator[str]:
-    """Return time limits with a process's numbers, which repeat after a thousand; `env` sets the limit's seconds."""
+    """Return time limits with a process's numbers, which repeat after a thousand; `env` sets the limit seconds."""
     text = env.get(NUMBER_VARIABLE, "")
     limit = int(text) if text.isdecimal() else _DEFAULT_MILLISECONDS
     seconds = max(limit // _SECOND, 1)

@@ -2,10 +2,10 @@
 
 After an answer that ended at `max_tokens` or at the context window, that broke off after a whole block, or that shows
 nothing, the CLI asks the model to go on, up to three times. No switch prevents that. But before each API call it
-computes the conversation's length, and makes none above a limit: from the usage that the API sent with the last answer,
+computes the conversation length, and makes none above a limit: from the usage that the API sent with the last answer,
 and from an estimate for the later messages. So the limit is one token, and the prompt is preceded by a mark: an answer
 that the CLI does not send, because it counts as empty, and whose usage is the prompt's negative length. The prompt is
-always the same. With one more message, or with the API's own usage, it is over the limit.
+always the same. With one more message, or with the API usage, it is over the limit.
 
 The prompt's computed length depends on the CLI and on the login: up to 22 tokens with an API key; with a
 subscription and a CLI that sends its version (2.1.306 and newer) 243 to 341, because of a message about the machine
@@ -15,7 +15,7 @@ steps until the prompt passes. A step is smaller than the 22 tokens that the CLI
 
 A second call that is not prevented: the CLI retries a request that got a 404 without streaming, and one that got a 401
 with a login; up to 2.1.191 also one with a connection error. It is cancelled when it is seen, and its answer goes to no
-request: of the CLI's messages, a reading takes only the events in the API's one answer.
+request: of the CLI messages, a reading takes only the events in the API's one answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,13 +52,13 @@ _CLOUD_ENV = {
     "DISABLE_INTERLEAVED_THINKING": "1",
 }
 
-# The CLI's prompt, in place of the conversation.
+# The CLI prompt, in place of the conversation.
 _PROMPT = "."
 
-# The CLI's own text for an empty answer, which it leaves out of requests.
+# The CLI text for an empty answer, which it leaves out of requests.
 _NOTHING = "(no content)"
 
-# Not a model name, since the mark precedes requests to all models. With the CLI's name for its own messages,
+# Not a model name, since the mark precedes requests to all models. With the CLI name for its own messages,
 # `<synthetic>`, it would ignore the usage.
 _NO_MODEL = "none"
 
@@ -71,7 +71,7 @@ _STEP_TOKENS = 16
 
 
 class Reading:
-    """A turn's answer, built from the CLI's messages, as sent to the caller."""
+    """A turn answer, built from the CLI messages, as sent to the caller."""
 
     repeats_refused_calls = False
     """True if a second API call after a refusal belongs to the turn."""
@@ -84,7 +84,7 @@ class Reading:
         """True if the CLI has begun the turn; messages before that are about an earlier turn."""
         self.result: ResultMessage | None = None
         self.apology: AssistantMessage | None = None
-        """The CLI's own report about a failed API call."""
+        """The CLI report about a failed API call."""
 
     def feed(self, message: Message) -> Sequence[Event]:
         """Process the CLI's next message; return the events for the caller."""
@@ -129,7 +129,7 @@ class Reading:
         return False
 
     def with_cost(self, result: ResultMessage) -> ResultMessage:
-        """Return the turn's result with the cost for this request alone."""
+        """Return the turn result with the cost for this request alone."""
         return with_cost(result, self.answer.as_json())
 
     def failure(self, address: str) -> ClaudeCodeError:
@@ -177,7 +177,7 @@ class RequestPlan:
     """
 
     has_history = False
-    """True if the conversation is in the CLI's history, beside the CLI's own text such as the date."""
+    """True if the conversation is in the CLI history, beside the CLI text such as the date."""
     tool_server: ToolServerKey | None = None
     """The caller's tools that the process has now."""
     _session: PooledSession
@@ -187,7 +187,7 @@ class RequestPlan:
         self.abilities = abilities
 
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
-        """Open the process's session, as `Session.open()` does; `resources` are released with the process."""
+        """Open the process session, as `Session.open()` does; `resources` are released with the process."""
         session = await self.abilities.open(partial(Worker.open, launch), options)
         resources.push_async_callback(session.close)
         await self.abilities.probe(session)
@@ -203,7 +203,7 @@ class RequestPlan:
             await worker.ping()
 
     def prompt(self) -> Content:
-        """Return the CLI's prompt."""
+        """Return the CLI prompt."""
         return _PROMPT
 
     @property
@@ -234,7 +234,7 @@ _longest: dict[tuple[str, bool], int] = {}
 
 
 class Allowance:
-    """The allowed prompt length in a process, in the CLI's tokens; raised in steps while the CLI blocks its prompt."""
+    """The allowed prompt length in a process, in the CLI tokens; raised in steps while the CLI blocks its prompt."""
 
     def __init__(self, session: Session, options: ClaudeAgentOptions) -> None:
         has_message = "bare" not in options.extra_args and "claude_code_version" in session.info
@@ -272,7 +272,7 @@ class RequestLaunch(Launch):
     tool_server: ToolServerKey | None = None
     """The caller's tools that the CLI calls; None if there are none."""
     loop_key: object = None
-    """The key's part for the CLI's own loop."""
+    """The key's part for the CLI loop."""
     builder: "LaunchBuilder"
 
     @override
@@ -281,7 +281,7 @@ class RequestLaunch(Launch):
 
 
 class LaunchBuilder:
-    """Builds launches from the transport's arguments, as described there; does not know the transport itself.
+    """Builds launches from the transport arguments, as described there; does not know the transport itself.
 
     Processes without Claude Code's own tools do not get `cwd`: in a repository the CLI would start git, with the
     request in its environment.
@@ -292,7 +292,7 @@ class LaunchBuilder:
     ) -> None:
         self._env, self._cli_path, self._timeouts = env, cli_path, timeouts
         self.cwd = cwd
-        """Working folder of Claude Code's own tools."""
+        """Working folder of Claude Code tools."""
         self.abilities: Abilities = Abilities()
         self.login_has_ended = False
         """True if processes for these launches end as soon as no request waits for them."""
@@ -311,7 +311,7 @@ class LaunchBuilder:
         options = sealed_options(system_prompt=prompt, model=model, env=self._env, cli_path=self._cli_path)
         # Sorted, so that equal sets are equal.
         names = sorted({beta.strip() for beta in request.betas.split(",")} - {""}) if request is not None else []
-        # The caller's own variables take precedence, except over a request's betas.
+        # The caller's own variables take precedence, except over a request betas.
         betas = {"ANTHROPIC_BETAS": ",".join(names)} if names else {}
         return replace(options, env={**options.env, **env, **self._env, **betas})
 

@@ -62,7 +62,7 @@ class Plan:
     """Options for the checks."""
 
     cli_path: str | None = None
-    """Path to the CLI; the SDK's CLI if None."""
+    """Path to the CLI; the SDK CLI if None."""
     pool: int = 8
     """Number of processes for which the memory must suffice."""
     online: bool = False
@@ -72,7 +72,7 @@ class Plan:
 
 
 async def examine(plan: Plan) -> AsyncIterator[Check]:
-    """Yield each check's result when it is done."""
+    """Yield each check result when it is done."""
     for check in (_python, _packages, _sockets, _temporary_folder):
         yield check()
     yield _memory(plan.pool)
@@ -210,7 +210,7 @@ async def _round_trip(plan: Plan, cli: str) -> Check:
 
 
 async def _ask_twice(cli: str, env: Mapping[str, str], model: str) -> tuple[float, float, str]:
-    """Ask through all layers between an agent and a model; return the seconds of both runs, and the model's name."""
+    """Ask through all layers between an agent and a model; return the seconds of both runs, and the model name."""
     async with ClaudeCodeProvider(pool=1, env=env, cli_path=cli, max_retries=0) as provider:
         agent = Agent(ClaudeCodeModel(model, provider=provider), model_settings={"timeout": _ANSWER_SECONDS})
         started_at = time.monotonic()

@@ -67,7 +67,7 @@ class LivePlan:
         """Maximum price of all scenarios, without `max_usd`.
 
         Raises:
-            LookupError: The model's price is unknown.
+            LookupError: The model price is unknown.
         """
         return sum((price_of(scenario, self.model) for scenario in SCENARIOS), Decimal(0)) * (2 if self.compares else 1)
 
@@ -93,7 +93,7 @@ def price_of(scenario: Scenario, model: str) -> Decimal:
 
 
 def scrub(text: str) -> str:
-    """Return a text in a single line without secrets, addresses, ids, and the home folder's path."""
+    """Return a text in a single line without secrets, addresses, ids, and the home folder path."""
     secrets = [value for name, value in os.environ.items() if _SECRET_NAME.search(name) and len(value) >= _LEAST_SECRET]
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "<secret>")
@@ -117,7 +117,7 @@ class LiveCheck:
         """US dollars so far: a scenario's tokens by the list prices, or the maximum if the tokens are unknown."""
 
     async def run(self) -> AsyncIterator[LiveResult]:
-        """Yield each scenario's result when it is in the report.
+        """Yield each scenario result when it is in the report.
 
         Raises:
             cc_types.CLIConnectionError: There is no CLI or no login.

@@ -38,7 +38,7 @@ class Scenario:
     run: Callable[[Model, RunUsage], Awaitable[str]]
     """Runs it with a model, adds the usage, and returns a short finding.
 
-    Raises `ScenarioError` for a wrong answer, otherwise the model's errors.
+    Raises `ScenarioError` for a wrong answer, otherwise the model errors.
     """
     input_tokens: int
     """Maximum number of input tokens, all requests together. Claude Code's own system blocks are included."""

@@ -45,7 +45,7 @@ from .transcripts import (
     write_entries,
 )
 
-# The SDK's readers get the entries alone, which are in no folder, and perhaps have no session id.
+# The SDK readers get the entries alone, which are in no folder, and perhaps have no session id.
 _FOLDER, _ID = "/", "00000000-0000-4000-8000-000000000000"
 # Older CLIs wrote sub-agents' messages beside the session's.
 _SIDECHAIN = "message of a sub-agent in the session's file"
@@ -65,10 +65,10 @@ class ClaudeCodeSession:
     messages: list[ModelMessage]
     """The conversation, for `message_history`."""
     agents: dict[str, list[ModelMessage]] = field(default_factory=dict[str, list[ModelMessage]])
-    """Conversations of Claude Code's sub-agents, by agent id. The result of the call that started a sub-agent has the
+    """Conversations of Claude Code sub-agents, by agent id. The result of the call that started a sub-agent has the
     id in its `metadata`, as `agent_id`."""
     system_prompt: str = ""
-    """The agent's system prompt and instructions, which the session does not have: for `--append-system-prompt`."""
+    """The agent system prompt and instructions, which the session does not have: for `--append-system-prompt`."""
     left_out: tuple[str, ...] = ()
     """Kinds of content that the other side does not get, with numbers."""
 
@@ -129,8 +129,8 @@ async def from_claude_code(
     the last branch. Claude Code's own reminders and error messages are left out.
 
     Args:
-        session: The session's id, or the path of its transcript.
-        cwd: The session's folder; only for a store, whose sessions belong to folders.
+        session: The session id, or the path of its transcript.
+        cwd: The session folder; only for a store, whose sessions belong to folders.
         config_dir: Claude Code's configuration folder; `CLAUDE_CONFIG_DIR` or `~/.claude` if None.
         store: Store that has the session, in the place of a file.
 
@@ -260,7 +260,7 @@ def _joined(
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Return the messages with their entries.
 
-    The CLI writes an entry for each block of an answer, perhaps with a call's result before the next block.
+    The CLI writes an entry for each block of an answer, perhaps with a call result before the next block.
     """
     result: list[tuple[dict[str, Any], dict[str, Any]]] = []
     answers: dict[str, dict[str, Any]] = {}

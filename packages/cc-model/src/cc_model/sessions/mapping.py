@@ -1,4 +1,4 @@
-"""pydantic-ai's messages as messages of the API, and back. `AnthropicModel` maps both, at an API that asks nobody."""
+"""pydantic-ai messages as messages of the API, and back. `AnthropicModel` maps both, at an API that asks nobody."""
 
 import base64
 import json
@@ -98,7 +98,7 @@ class APIMapper(httpx2.AsyncBaseTransport):
         return "messages"
 
     async def response(self, message: Mapping[str, Any]) -> ModelResponse:
-        """Return the model's response for an assistant message."""
+        """Return the model response for an assistant message."""
         content: Sequence[Mapping[str, Any]] = message["content"]
         for index, block in enumerate(content):
             if block["type"] not in _ANSWER_BLOCKS:
@@ -174,7 +174,7 @@ def _content(block: Mapping[str, Any], place: str) -> UserContent:
             media_type = "image/png" if block["type"] == "image" else "application/pdf"
             return UploadedFile(source["file_id"], provider_name="anthropic", media_type=media_type)
         case "tool_reference", None:
-            # The agent's own tools are described in each request.
+            # The agent tools are described in each request.
             return f"[{block['tool_name']} is available]"
         case kind, _:
             raise HandOverError(f"{place}: pydantic-ai has no content of the type {kind!r}")

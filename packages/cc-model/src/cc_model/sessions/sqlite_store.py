@@ -1,4 +1,4 @@
-"""`SQLiteSessionStore`: Claude Code's sessions in an SQLite file, with the SDK's interface for stores."""
+"""`SQLiteSessionStore`: Claude Code sessions in an SQLite file, with the SDK interface for stores."""
 
 import asyncio
 import json
@@ -86,7 +86,7 @@ class SQLiteSessionStore(SessionStore):
         return [{"session_id": session, "mtime": mtime} for session, mtime in rows]
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
-        """Return the SDK's summaries of a project's sessions."""
+        """Return the SDK summaries of a project's sessions."""
         rows = await self._select("select mtime, summary from sessions where project = ?", project_key)
         return [cast(SessionSummaryEntry, {**json.loads(summary), "mtime": mtime}) for mtime, summary in rows]
 
@@ -109,7 +109,7 @@ class SQLiteSessionStore(SessionStore):
         return await asyncio.to_thread(self._transact, lambda database: database.execute(query, values).fetchall())
 
     def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in a transaction; only in a thread, since another process may hold the file's lock."""
+        """Run `work` in a transaction; only in a thread, since another process may hold the file lock."""
         with self._lock, self._database as database:
             database.execute("begin immediate")
             return work(database)

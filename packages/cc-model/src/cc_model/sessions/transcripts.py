@@ -1,4 +1,4 @@
-"""Claude Code's transcripts as entries: in files, or in a store with the SDK's interface; what the model sees of them.
+"""Claude Code transcripts as entries: in files, or in a store with the SDK interface; what the model sees of them.
 
 Knows no messages of pydantic-ai.
 """
@@ -43,12 +43,12 @@ class SessionNotFoundError(LookupError):
 
 
 def config_folder(config_dir: str | Path | None) -> Path:
-    """Return Claude Code's configuration folder."""
+    """Return the Claude Code configuration folder."""
     return Path(config_dir or os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude").expanduser()
 
 
 def absolute_folder(cwd: str | Path) -> str:
-    """Return a working folder's path, without links."""
+    """Return a working folder path, without links."""
     if not Path(cwd).is_dir():
         raise HandOverError(f"cwd={str(cwd)!r} is not a folder: create it, or pass another one")
     return str(Path(cwd).resolve())
@@ -57,7 +57,7 @@ def absolute_folder(cwd: str | Path) -> str:
 def project_folder(cwd: str | Path) -> str:
     """Return the name of the folder for a working folder's sessions, in the configuration folder or a store.
 
-    The SDK's function gives another name if there are emoji, which JavaScript counts as two, or decomposed characters.
+    The SDK function gives another name if there are emoji, which JavaScript counts as two, or decomposed characters.
     """
     path = os.path.realpath(cwd).encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(path) // 2}H", path)
@@ -74,7 +74,7 @@ def project_folder(cwd: str | Path) -> str:
 
 
 def find_file(session: str | Path, config_dir: str | Path | None) -> Path:
-    """Return a session's transcript, by id or path."""
+    """Return a session transcript, by id or path."""
     folder = config_folder(config_dir) / "projects"
     if isinstance(session, Path) or not _is_id(session):
         files = [path] if (path := Path(session).expanduser()).is_file() else []
@@ -126,7 +126,7 @@ async def read_store(store: SessionStore, key: SessionKey) -> Entries:
 
 
 def write_entries(entries: Entries, session_id: str, cwd: str | Path, config_dir: str | Path | None) -> Path:
-    """Write a session's transcript, and its sub-agents', where Claude Code looks for the sessions of a folder."""
+    """Write a session transcript, and its sub-agents', where Claude Code looks for the sessions of a folder."""
     checked_id(session_id)
     project = config_folder(config_dir) / "projects" / project_folder(cwd)
     path = project / f"{session_id}.jsonl"
@@ -161,7 +161,7 @@ async def restore_session(
     their `env`, too.
 
     Args:
-        store: Any object with the SDK's interface `SessionStore`.
+        store: Any object with the SDK interface `SessionStore`.
         session_id: Id of the session.
         cwd: Working folder of the session.
         config_dir: Claude Code's configuration folder; `CLAUDE_CONFIG_DIR` or `~/.claude` if None.
@@ -209,7 +209,7 @@ def checked_id(session_id: str) -> str:
 
 
 def as_the_model_sees(entries: Iterable[SessionStoreEntry]) -> list[SessionStoreEntry]:
-    """Return entries in which the SDK's reader finds all messages that Claude Code sends to the model.
+    """Return entries in which the SDK reader finds all messages that Claude Code sends to the model.
 
     The reader passes over notes, prompts that were written during a turn, and messages kept by a compaction.
     """

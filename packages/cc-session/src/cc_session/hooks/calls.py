@@ -1,4 +1,4 @@
-"""How the CLI calls a hook: within the hook's timeout, with an answer in the CLI's form, and never with an exception.
+"""How the CLI calls a hook: within the hook timeout, with an answer in the CLI form, and never with an exception.
 
 An exception would reach the CLI, which prints kilobytes of source code about it. So this module turns a failure into a
 decision. The CLI also blocks when it gets no answer, in case this process hangs.
@@ -7,21 +7,21 @@ decision. The CLI also blocks when it gets no answer, in case this process hangs
 the turn's caller, where its resources live. Any other function runs in a new thread, so that it delays nothing else,
 however long it takes. These calls have no time limit: the calling code sets one and cancels the call.
 
-The CLI names the turn in a hook's input. A caller has gone when its turn was abandoned, or its lease has ended. What
+The CLI names the turn in a hook input. A caller has gone when its turn was abandoned, or its lease has ended. What
 the CLI asks about such a turn afterwards is refused, and never goes to the next caller:
 
 | Callback                                    | The caller is that of       | A late call                           |
 |---------------------------------------------|-----------------------------|---------------------------------------|
-| hook, also one in the SDK's options         | the turn in the input       | blocks its event, whatever `on_error` |
-| policy, a rule's `when`, `ask`              | the turn in the gate's hook | denied                                |
-| `can_use_tool` beside a policy or questions | the turn in the gate's hook | denied                                |
+| hook, also one in the SDK options           | the turn in the input       | blocks its event, whatever `on_error` |
+| policy, a rule's `when`, `ask`              | the turn in the gate hook   | denied                                |
+| `can_use_tool` beside a policy or questions | the turn in the gate hook   | denied                                |
 | `can_use_tool` alone                        | the present turn            | denied between a leave and the next   |
-| question of Claude's                        | the turn in the gate's hook | refused                               |
+| question of Claude's                        | the turn in the gate hook   | refused                               |
 | form of an MCP server                       | the present turn            | declined if a turn that its caller    |
 |                                             |                             | has left called this server           |
 | dialog                                      | the present turn            | cancelled                             |
 | in-process MCP server                       | who gave the server         | answered by that server               |
-| `stderr` in the SDK's options               | the process, and its launch | all lines go to the one function      |
+| `stderr` in the SDK options                 | the process, and its launch | all lines go to the one function      |
 
 A process serves another launch only if each of these is the same object (`identity.py`).
 """
@@ -146,7 +146,7 @@ class CallbackRunner:
         return await call_on(self._caller_of(turn).loop, function, *args)
 
     def note_turns(self) -> HookMatcher:
-        """Return a hook that learns each turn's id before any call for the turn."""
+        """Return a hook that learns each turn id before any call for the turn."""
 
         async def note(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
             if (turn := input.get("prompt_id")) is not None:
@@ -209,7 +209,7 @@ def _is_harmless(error: BaseException) -> bool:
 
 
 def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher:
-    """Return a hook in the SDK's form."""
+    """Return a hook in the SDK form."""
 
     async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
         mark_of_programs.set(callback_runner.mark)
@@ -269,7 +269,7 @@ def keeping_in_memory(event: str, callback: HookCallback, callback_runner: Callb
 
 def _failed(hook: Hook[Any], failure: str, error: Exception) -> HookJSONOutput:
     logger.error("The hook %s on %s %s", hook.name, hook.event, failure, exc_info=error)
-    # Without the error's text, which may be for the log only.
+    # Without the error text, which may be for the log only.
     return {} if hook.on_error == "continue" else denied(hook.event, f"The hook {hook.name} {failure}.")
 
 

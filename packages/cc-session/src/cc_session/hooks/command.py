@@ -1,4 +1,4 @@
-"""Programs as hooks: JSON on stdin; exit code and output have the same meaning as in the CLI's settings.
+"""Programs as hooks: JSON on stdin; exit code and output have the same meaning as in the CLI settings.
 
 No shell is involved, so the input can never run as a command.
 """
@@ -29,7 +29,7 @@ _MAX_STDERR_BYTES = 64 * 1024
 # A killed program has only to be reaped.
 _REAP_SECONDS = 1.0
 
-# For these events the CLI passes a hook's output to the model.
+# For these events the CLI passes a hook output to the model.
 _TEXT_IS_CONTEXT = frozenset({"SessionStart", "UserPromptExpansion", "UserPromptSubmit"})
 
 _EXIT_CODE_TO_BLOCK = 2
@@ -49,8 +49,8 @@ def command_hook(
 ) -> Hook[Mapping[str, Any]]:
     """Make a hook of a program.
 
-    It gets the event's input as JSON on stdin, runs in the session's working folder, whose path is in
-    `CLAUDE_PROJECT_DIR`, and answers like a command in the CLI's settings:
+    It gets the event input as JSON on stdin, runs in the session's working folder, whose path is in
+    `CLAUDE_PROJECT_DIR`, and answers like a command in the CLI settings:
 
     - Exit code 0: JSON on stdout is the answer, such as `{"decision": "block", "reason": "…"}`, and missing fields have
       no effect. Any other text goes to the model if the event is a prompt or a session start.

@@ -26,7 +26,7 @@ OnError: TypeAlias = Literal["block", "continue"]
 InputT = TypeVar("InputT", bound=Mapping[str, Any])
 
 MAX_SECONDS = 2_000_000.0
-"""Longest timeout of a hook, 23 days. The CLI's clock treats a longer timeout as none at all."""
+"""Longest timeout of a hook, 23 days. The CLI clock treats a longer timeout as none at all."""
 
 # Events whose subject a matcher cannot select.
 _WITHOUT_MATCHER = frozenset((
@@ -44,14 +44,14 @@ _EVENT_NAMES = (
 )  # fmt: skip
 
 EVENTS: Mapping[str, bool] = MappingProxyType({name: name not in _WITHOUT_MATCHER for name in _EVENT_NAMES})
-"""The CLI's events by name; true if a hook on the event can have a matcher."""
+"""The CLI events by name; true if a hook on the event can have a matcher."""
 
 # Events for which the CLI allows fewer characters in a name; any other text is a regular expression.
 _FEW_CHARACTERS = frozenset({"FileChanged", "StopFailure"})
 _NAMES = re.compile(r"[A-Za-z0-9_|, -]*")
 _FEW_NAMES = re.compile(r"[A-Za-z0-9_|]*")
 
-# Syntax that JavaScript lacks or reads differently: Python's groups and flags, possessive quantifiers, an open lower
+# Syntax that JavaScript lacks or reads differently: Python groups and flags, possessive quantifiers, an open lower
 # bound, and anchors that are plain letters there. Escapes and classes are skipped.
 _PYTHON_ONLY = re.compile(
     r"""
@@ -76,9 +76,9 @@ class HookResult:
     reason: str = ""
     """Reason, shown to the denied or asked party."""
     updated_input: Mapping[str, JsonValue] | None = None
-    """Replacement for a tool's input."""
+    """Replacement for a tool input."""
     updated_output: JsonValue = None
-    """Replacement for a tool's output, for the model."""
+    """Replacement for a tool output, for the model."""
     context: str = ""
     """Additional text for the model."""
     stops: bool = False
@@ -86,7 +86,7 @@ class HookResult:
 
     @classmethod
     def allow(cls, reason: str = "", *, updated_input: Mapping[str, JsonValue] | None = None) -> Self:
-        """Return "allow", which overrides the CLI's rules, except deny rules."""
+        """Return "allow", which overrides the CLI rules, except deny rules."""
         return cls(decision="allow", reason=reason, updated_input=updated_input)
 
     @classmethod
@@ -106,7 +106,7 @@ class HookResult:
 
 
 HookReturn: TypeAlias = HookResult | HookJSONOutput
-"""Return value of a hook: a `HookResult`, or an output as the SDK's hooks have it; `{}` decides nothing."""
+"""Return value of a hook: a `HookResult`, or an output as the SDK hooks have it; `{}` decides nothing."""
 
 HookFunction: TypeAlias = Callable[[InputT], Awaitable[HookReturn] | HookReturn]
 
@@ -119,7 +119,7 @@ class Hook(Generic[InputT]):
     event: str
     """Event name, such as `"PreToolUse"`."""
     function: HookFunction[InputT]
-    """Function that takes the event's input."""
+    """Function that takes the event input."""
     matcher: str | None = None
     """Tools, or other subjects of the event; None is all."""
     timeout: float = 30.0
@@ -161,7 +161,7 @@ def hook(
         return HookResult.deny("no sudo") if "sudo" in input["tool_input"]["command"] else HookResult.no_opinion()
     ```
 
-    The function takes the event's input, for which the SDK has types. A coroutine function runs on the event loop of
+    The function takes the event input, for which the SDK has types. A coroutine function runs on the event loop of
     the turn's caller, any other function in a thread.
 
     A hook fails when it raises, exceeds the timeout, or returns None, or a change that the event does not take. The
@@ -175,7 +175,7 @@ def hook(
             sub-agent. None, an empty text and `"*"` match all. A text with letters, digits, `_`, `-`, spaces, `|` and
             `,` only is a list of exact names, split at `|` or `,`, as in `"Edit|Write"`: `bash` and `Bas` do not match
             `Bash`. Anything else is a JavaScript regular expression that may match anywhere in a name, as in
-            `mcp__.*__write` and `^Note`. An MCP tool's name is `mcp__server__tool`.
+            `mcp__.*__write` and `^Note`. An MCP tool name is `mcp__server__tool`.
         timeout: Seconds until it is cancelled and has failed; a function in a thread runs on, without effect.
         on_error: `"continue"` to go on as if it had no opinion when it fails.
 

@@ -25,7 +25,7 @@ _PATIENT = {
 _MAX_TEXT = 500_000
 
 TOOL_META: Final[Mapping[str, JsonValue]] = {
-    # The tool stands in the request from the start, not behind the CLI's tool search.
+    # The tool stands in the request from the start, not behind the CLI tool search.
     "anthropic/alwaysLoad": True,
     "anthropic/maxResultSizeChars": _MAX_TEXT,
 }
@@ -37,14 +37,14 @@ def calling_freely(options: ClaudeAgentOptions, name: str) -> ClaudeAgentOptions
     return replace(
         options,
         allowed_tools=[*options.allowed_tools, server_rule(name)],
-        # The CLI's loop goes on after an answer, with a second API call.
+        # The CLI loop goes on after an answer, with a second API call.
         max_turns=None if options.max_turns == 1 else options.max_turns,
         env={**_PATIENT, **options.env},
     )
 
 
 def check_length(blocks: Sequence[ContentBlock]) -> None:
-    """Raise `ValueError` if the CLI would put a tool's result into a file, and only name the file to the model."""
+    """Raise `ValueError` if the CLI would put a tool result into a file, and only name the file to the model."""
     texts = [block.text for block in blocks if isinstance(block, TextContent)]
     length = sum(len(text.encode("utf-16-le", "surrogatepass")) // 2 for text in texts)
     if length > _MAX_TEXT and len(texts) == len(blocks):

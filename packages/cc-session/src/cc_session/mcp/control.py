@@ -3,7 +3,7 @@
 Servers are sent by a control request and not on the command line: so their secrets are in no file and visible to no
 other user, the CLI answers with errors, and the whole set can be replaced. Runs on the background loop.
 
-The SDK's client adds in-process servers from the options when it connects, and has no method for more (`sdk.py`).
+The SDK client adds in-process servers from the options when it connects, and has no method for more (`sdk.py`).
 """
 
 import asyncio
@@ -134,11 +134,11 @@ class McpControl:
 
     @property
     def _bridges(self) -> dict[str, SdkMcpBridge]:
-        """The client's in-process servers, to which it forwards the CLI's messages."""
+        """The client's in-process servers, to which it forwards the CLI messages."""
         return mcp_bridges(self._connection.client)
 
     async def _send(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
-        # The answer's failures are in the status as well.
+        # The answer failures are in the status as well.
         await self._request("mcp_set_servers", servers={**self._initial, **configs}, denied_tools=[*denied])
 
     def _no_longer_offered(self, statuses: list[McpServerStatus]) -> list[str]:
@@ -190,7 +190,7 @@ def _without_secrets(status: dict[str, Any]) -> McpServerStatus:
 
 
 class _Bridge(SdkMcpBridge):
-    """Bridge that runs a server on the owner's loop, or on the calling loop if that has been closed."""
+    """Bridge that runs a server on the owner loop, or on the calling loop if that has been closed."""
 
     def __init__(
         self, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None, texts: ToolTexts | None

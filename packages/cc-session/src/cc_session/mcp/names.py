@@ -23,12 +23,12 @@ def check_server_name(name: str) -> None:
 
 
 def mcp_name(server: str, tool: str) -> str:
-    """Return the CLI's name for a tool. The CLI replaces all characters but letters, digits, `_` and `-`."""
+    """Return the CLI name for a tool. The CLI replaces all characters but letters, digits, `_` and `-`."""
     return f"{_PREFIX}{_REPLACED.sub('_', server)}__{_REPLACED.sub('_', tool)}"
 
 
 def server_rule(server: str) -> str:
-    """Return the CLI's permission rule for all tools of a server."""
+    """Return the CLI permission rule for all tools of a server."""
     return _PREFIX + server
 
 
@@ -38,6 +38,6 @@ def is_mcp_name(name: str) -> bool:
 
 
 def split_mcp_name(name: str) -> tuple[str, str] | None:
-    """Return server and tool of an MCP tool's name; None for any other name."""
+    """Return server and tool of an MCP tool name; None for any other name."""
     server, separator, tool = name.removeprefix(_PREFIX).partition("__")
     return (server, tool) if is_mcp_name(name) and separator else None

@@ -51,7 +51,7 @@ class StdioServer:
         object.__setattr__(self, "env", _texts(self.env))
 
     def to_wire(self) -> dict[str, JsonValue]:
-        """Return the server in the CLI's format."""
+        """Return the server in the CLI format."""
         env: dict[str, JsonValue] = {**without_login(self.env)}
         return {"type": "stdio", "command": self.command, "args": [*self.args], "env": env}
 
@@ -78,7 +78,7 @@ class _UrlServer:
         return f"{type(self).__name__}({parts.scheme}://{parts.hostname}, headers={[*self.headers]})"
 
     def to_wire(self) -> dict[str, JsonValue]:
-        """Return the server in the CLI's format."""
+        """Return the server in the CLI format."""
         return {"type": self._kind, "url": self.url, "headers": {**self.headers}}
 
 
@@ -110,7 +110,7 @@ class HTTPServer(_UrlServer):
 
 McpServer: TypeAlias = StdioServer | SSEServer | HTTPServer | InProcessServer | McpServerConfig
 """An MCP server: a program, a URL with either transport, or an object from the `mcp` package in this process, an
-`MCPServer` or a low-level `Server`. The SDK's dicts are accepted too, also from `create_sdk_mcp_server()`."""
+`MCPServer` or a low-level `Server`. The SDK dicts are accepted too, also from `create_sdk_mcp_server()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _wire(name: str, server: object) -> tuple[dict[str, JsonValue], Server[Any] 
 
 
 def _wire_dict(name: str, server: dict[str, Any]) -> tuple[dict[str, JsonValue], Server[Any] | None]:
-    """Check a dict in the SDK's form. The CLI checks the other fields."""
+    """Check a dict in the SDK form. The CLI checks the other fields."""
     match server.pop("type", "stdio"):
         case "stdio":
             checked = StdioServer(server.pop("command", ""), server.pop("args", ()), server.pop("env", {}))

@@ -1,7 +1,7 @@
 """Texts of MCP tools that a running CLI keeps.
 
 A CLI describes a tool to the model as it was at first, for as long as its process runs: it keeps descriptions and
-`_meta` under the tool's name and schema, whatever server has that name later. Only `/clear` empties that, which leaves
+`_meta` under the tool name and schema, whatever server has that name later. Only `/clear` empties that, which leaves
 an echo in the conversation. So a process that has seen a tool must not get the same tool with another text. An
 in-process server's definitions pass through this process; another server's are unknown, so its whole definition
 counts. Measured on CLI 2.1.306 to 2.1.332.
@@ -17,12 +17,12 @@ from ..errors import CLIConnectionError
 from ..identity import identity
 from .names import mcp_name
 
-# The CLI's requests for what a server tells about itself.
+# The CLI requests for what a server tells about itself.
 _LISTS = {"prompts/list": "prompts", "resources/list": "resources", "tools/list": "tools"}
 
 
 class ToolTexts:
-    """A process's MCP definitions so far. With `has_plain_names` the model sees tools without their server's name."""
+    """A process's MCP definitions so far. With `has_plain_names` the model sees tools without their server name."""
 
     def __init__(self, *, has_plain_names: bool) -> None:
         self._has_plain_names = has_plain_names
@@ -43,7 +43,7 @@ class ToolTexts:
         self._seen |= {name: identity(config) for name, config in configs.items()}
 
     def listed(self, server: str, method: object, response: Mapping[str, Any]) -> None:
-        """Record an in-process server's answer to the CLI."""
+        """Record an in-process server answer to the CLI."""
         result = response.get("result")
         if not isinstance(result, Mapping):
             return

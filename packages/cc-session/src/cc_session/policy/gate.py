@@ -5,7 +5,7 @@ sends a call that the policy allows or asks about to the permission callback: th
 not "allow". There the input is final, so the policy checks the input that the tool really gets. Nothing here raises,
 and every failure denies.
 
-The gate also checks other hooks' output: a hook could otherwise change the input after the policy's decision, and a
+The gate also checks other hooks' output: a hook could otherwise change the input after the policy decision, and a
 hook on permission requests could answer instead of the permission callback.
 """
 
@@ -50,7 +50,7 @@ class _Call:
     is_question: bool = False
     """True if it asks the user, who can answer."""
     turn: str | None = None
-    """The CLI's turn id, if it sends one."""
+    """The CLI turn id, if it sends one."""
 
 
 class PolicyGate:
@@ -71,7 +71,7 @@ class PolicyGate:
 
     def hook(self) -> HookMatcher:
         """Return the hook that all calls pass."""
-        # The hook's timeout comes after the verdict's, which denies by itself.
+        # The hook timeout comes after the verdict's, which denies by itself.
         hook: Hook[Any] = Hook("PreToolUse", self._before_tool, timeout=self._seconds + 1, runs_here=True)
         return for_the_cli(hook, self._callback_runner)
 
@@ -97,7 +97,7 @@ class PolicyGate:
 
     async def can_use_tool(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
         """Decide on a call, with the input that the tool will get."""
-        # A call that no hook has seen may be an MCP tool with a CLI tool's name: so the callback is asked.
+        # A call that no hook has seen may be an MCP tool with a CLI tool name: so the callback is asked.
         call = self._calls.get((context.tool_use_id or "", tool), _Call(tool, is_to_ask=True))
         try:
             self._callback_runner.check(call.turn)
@@ -180,7 +180,7 @@ class PolicyGate:
 
 
 def in_memory_only(answer: object) -> PermissionResult:
-    """Return a permission callback's answer, with updates for the session only, not for a settings file."""
+    """Return a permission callback answer, with updates for the session only, not for a settings file."""
     match answer:
         case PermissionResultAllow(updated_permissions=updates) if updates is not None:
             return replace(answer, updated_permissions=[replace(update, destination="session") for update in updates])

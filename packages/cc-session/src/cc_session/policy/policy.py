@@ -40,7 +40,7 @@ _RENAMED: Mapping[str, str] = {
     "ReadMcpResourceDir": "ReadMcpResourceDirTool", "ProposeGoal": "SetGoal",
 }  # fmt: skip
 
-# Tools of older CLIs, and the CLI's tool for a structured answer.
+# Tools of older CLIs, and the CLI tool for a structured answer.
 _OTHERS = ("LS", "MultiEdit", "NotebookRead", "StructuredOutput")
 _KNOWN = (*_TOOLS, *_RENAMED, *_OTHERS)
 
@@ -84,7 +84,7 @@ def is_known_tool(name: str) -> bool:
 
 
 def tool_name_of(call: Mapping[str, Any]) -> str:
-    """Return the name in rules for the tool in a hook's input.
+    """Return the name in rules for the tool in a hook input.
 
     The model can see an MCP tool without the server name, perhaps under another tool's name.
     """
@@ -100,7 +100,7 @@ def tool_name_of(call: Mapping[str, Any]) -> str:
 Behavior: TypeAlias = Literal["allow", "ask", "deny"]
 """Decision on the calls that a rule matches."""
 Predicate: TypeAlias = Callable[[Mapping[str, Any]], object]
-"""Condition on a call's input. Not a coroutine function."""
+"""Condition on a call input. Not a coroutine function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +114,20 @@ class Rule:
     ```
 
     Raises:
-        ValueError: The tool is not a name, such as the CLI's rule `Bash(git *)`; or no tested CLI has a tool with that
+        ValueError: The tool is not a name, such as the CLI rule `Bash(git *)`; or no tested CLI has a tool with that
             name. `re.compile()` takes any name.
         TypeError: The predicate is a coroutine function.
     """
 
     tool: str | re.Pattern[str]
-    """Name, in which `*` matches any characters; or a regular expression for the whole name. An MCP server's tool is
+    """Name, in which `*` matches any characters; or a regular expression for the whole name. An MCP server tool is
     `mcp__server__tool`, whatever name the model sees."""
     behavior: Behavior
-    """Decision: deny, ask the policy's callback, or allow."""
+    """Decision: deny, ask the policy callback, or allow."""
     _: KW_ONLY
     when: Predicate | None = None
     """Condition on the input: the rule matches if it returns a true value. If it raises, the call is denied, whatever
-    `behavior` is. The CLI first makes a relative path in a file tool's input absolute."""
+    `behavior` is. The CLI first makes a relative path in a file tool input absolute."""
     reason: str | None = None
     """Text for the model on a denial, or for the asked callback."""
 
@@ -154,9 +154,9 @@ class Rule:
 
 
 Default: TypeAlias = Literal["pass", "allow", "ask", "deny"]
-"""Decision on a call that no rule matches. `"pass"` leaves it to the CLI's rules."""
+"""Decision on a call that no rule matches. `"pass"` leaves it to the CLI rules."""
 Ask: TypeAlias = Callable[[str, dict[str, Any], ToolPermissionContext], Awaitable[PermissionResult] | PermissionResult]
-"""Callback that decides on a call, by tool name, input and the CLI's context; in the SDK's types."""
+"""Callback that decides on a call, by tool name, input and the CLI context; in the SDK types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +174,13 @@ class Policy:
     """Rules for all tool calls in a session, for `Session.open(policy=…)`.
 
     Among the rules that match a call, deny overrides ask and ask overrides allow, in any order; then comes the default.
-    This holds for every call, in every permission mode: for the CLI's tools and MCP tools, and by sub-agents. The CLI
+    This holds for every call, in every permission mode: for the CLI tools and MCP tools, and by sub-agents. The CLI
     can still deny a call that is allowed here, for example by a deny rule in the settings.
 
     Args:
         rules: The rules, in any order.
         default: The decision on a call that no rule matches. `"pass"` leaves it to the CLI; then the permission mode
-            and the CLI's rules decide, and `ask` is called where they ask.
+            and the CLI rules decide, and `ask` is called where they ask.
         ask: Callback that decides where a rule, or the CLI, asks. It returns the SDK's `PermissionResultAllow`, perhaps
             with a changed input, or `PermissionResultDeny`. If it raises, returns another value or is late, the call is
             denied, as without a callback. Deny rules also apply to a changed input. Permission updates in the answer
@@ -259,14 +259,14 @@ class Policy:
         return replace(self, rules=[*self.rules, *rules])
 
     def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:
-        """Return the policy's decision on a call, without calling `ask`."""
+        """Return the policy decision on a call, without calling `ask`."""
         for behavior in ("deny", "ask", "allow"):
             for rule in self.rules:
                 if rule.behavior != behavior:
                     continue
                 try:
                     is_match = rule.matches(tool, input)
-                except BaseException as error:  # else a condition could end the loop of the CLI's processes
+                except BaseException as error:  # else a condition could end the loop of the CLI processes
                     logger.error("A rule about %s could not be applied", tool, exc_info=error)
                     return Verdict("deny", f"A rule about {tool} could not be applied: {type(error).__name__}.")
                 if is_match:
@@ -299,7 +299,7 @@ _WRITING: Mapping[str, str] = {
 # White space that JavaScript, and so the CLI, trims at an end. Python trims more characters, but not the last.
 _TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 
-# Files there make other programs run code: git hooks, and hooks in the CLI's settings.
+# Files there make other programs run code: git hooks, and hooks in the CLI settings.
 _NOT_EVEN_BELOW = frozenset({".git", ".claude"})
 
 
@@ -314,8 +314,8 @@ def _may_write(folder: Path, field: str) -> Predicate:
 def _below(folder: Path, path: object) -> Path | None:
     """Return a path's target relative to the folder; None if it is outside.
 
-    The CLI resolves `..` before links, the system after; and for some tools it first changes the path's Unicode form.
-    The target must be below in all cases.
+    The CLI resolves `..` before links, the system after; and for some tools it first changes the Unicode form of the
+    path. The target must be below in all cases.
     """
     if not isinstance(path, str) or not os.path.isabs(path) or path != path.strip(_TRIMMED):
         raise ValueError(f"not an absolute path, as the CLI sends it: {path!r}")

@@ -1,4 +1,4 @@
-"""Questions to the user: Claude's, those in forms of MCP servers, and the CLI's dialogs.
+"""Questions to the user: Claude's, those in forms of MCP servers, and the CLI dialogs.
 
 Each question goes to the caller's function, within a deadline. A question without an answer is refused: an unanswered
 dialog would block the turn.
@@ -32,11 +32,11 @@ class Question:
     """`"question"` from Claude, with the tool `AskUserQuestion`; `"form"` from an MCP server (elicitation);
     `"dialog"` from the CLI."""
     source: str
-    """`"Claude"`, the MCP server's name, or the kind of dialog, such as `"refusal_fallback_prompt"`."""
+    """`"Claude"`, the MCP server name, or the kind of dialog, such as `"refusal_fallback_prompt"`."""
     text: str
     """Text for the user; empty for a dialog."""
     details: Mapping[str, Any]
-    """The CLI's fields. A question has `questions`, each with `question`, `header`, `multiSelect` and `options` with
+    """The CLI fields. A question has `questions`, each with `question`, `header`, `multiSelect` and `options` with
     `label` and `description`. A form has `mode`: `"form"` with `requested_schema`, or `"url"` with `url`. A dialog has
     its payload."""
 
@@ -47,7 +47,7 @@ Answer: TypeAlias = Callable[[Question], Awaitable[JsonValue] | JsonValue]
 @value_class
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The program's answers to questions to the user, for `Session.open(questions=…)`.
+    """A program's answers to questions to the user, for `Session.open(questions=…)`.
 
     ```python
     async def answer(question: Question) -> JsonValue:
@@ -64,7 +64,7 @@ class Questions:
     other function in a thread, where it runs on, without effect, when the turn ends or `Timeouts.question` seconds are
     over; a coroutine is cancelled then.
 
-    The answer to a question: for each question's text, a text, which need not be an option, or several in a list. To a
+    The answer to a question: for each question text, a text, which need not be an option, or several in a list. To a
     form: its fields, and `{}` to agree to an address (mode `"url"`). To a dialog: the result, as the CLI defines it."""
     dialogs: Sequence[str] = ()
     """Kinds of dialogs that `answer` knows. The CLI sends no others, and goes on without them."""

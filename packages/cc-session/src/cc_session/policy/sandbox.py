@@ -19,7 +19,7 @@ from cc_types import CLIConnectionError
 
 Sandbox: TypeAlias = bool | SandboxSettings
 """True for the default: writing in the working folder and a temporary folder alone, no reading in the home folder, no
-network. Or Claude Code's sandbox settings, which replace those of the default with the same name."""
+network. Or the Claude Code sandbox settings, which replace those of the default with the same name."""
 
 _PROGRAMS = ("bwrap", "socat")
 

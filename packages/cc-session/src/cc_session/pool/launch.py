@@ -25,7 +25,7 @@ from ..process.sealed import sealed_options
 from ..process.settings import SettingValues, asked_values, fixed_options
 from ..session.extensions import SessionSetup
 
-# Beginnings of this process's environment variables that choose a login or an API, or the way to it. Others are read at
+# Beginnings of `os.environ` variables that choose a login or an API, or the way to it. Others are read at
 # the start.
 _LOGIN = (
     "ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "CLOUDSDK_", "CLOUD_ML_", "GCLOUD_", "GOOGLE_", "HOME", "HTTPS_PROXY",

@@ -56,7 +56,7 @@ class SessionPool:
     """Keeps Claude Code processes warm, and leases them with an empty conversation each time.
 
     A lease gets a process that was started with the same options; model, system prompt, permission mode, MCP servers
-    and, without a subscription, a sealed process's folder are set while it runs, where that is exact. After the lease
+    and, without a subscription, a sealed process folder are set while it runs, where that is exact. After the lease
     the process is reset to an empty conversation, ahead of the next lease. Exactly: the next lease's requests equal a
     fresh process's, except session ids. A process that cannot be reset is replaced, and `stats().recycled` counts it:
 
@@ -259,7 +259,7 @@ async def query(
 
     Args:
         prompt: A text, or content blocks as in the Messages API. It is data: no `@file` is read, no `/command` run.
-        options: The SDK's options; the pool's if None, or `sealed_options()`.
+        options: The SDK options; the pool's if None, or `sealed_options()`.
         pool: The pool to use. If None, a pool that all calls share: up to 8 processes, which start on demand, serve all
             calls with the same options, and end after a minute without a call, or with Python.
         timeouts: Limits on waits, in place of the pool's.

@@ -66,7 +66,7 @@ class PooledSession(Session):
         return Session(self._core, term)
 
     def begin_lease(self) -> None:
-        """Forget the lease before: callers, turns, spending, and the process's stderr output."""
+        """Forget the lease before: callers, turns, spending, and the process stderr output."""
         self._core.extensions.callback_runner.leave_all()
         self._core.extensions.callback_runner.begin(caller_loop.get())
         self._core.turns = 0
@@ -110,7 +110,7 @@ class Worker:
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
         """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
         prompt = options.system_prompt or ""  # None is an empty prompt, too
-        if isinstance(prompt, str):  # unlike Claude Code's prompt, or a file
+        if isinstance(prompt, str):  # unlike the Claude Code prompt, or a file
             # Without a snapshot of it, the process takes other system prompts.
             options = replace(options, system_prompt=SystemPromptCustom(type="custom", prompt=prompt, snapshot=False))
         return PooledSession(await SessionCore.open(Extensions(replace(launch, options=options))))
@@ -178,7 +178,7 @@ class Worker:
         return self.session.lent_for(self._term)
 
     def keep(self) -> Session:
-        """Return the session itself: its calls then fail with the process's error, not with the end of the lease."""
+        """Return the session itself: its calls then fail with the process error, not with the end of the lease."""
         self.uses += 1
         return self.session
 

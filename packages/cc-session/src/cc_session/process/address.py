@@ -1,6 +1,6 @@
 """Address of the API that a CLI process uses, from its environment.
 
-In all functions, the CLI has `env` on top of this process's environment.
+In all functions, the CLI has `env` on top of `os.environ`.
 """
 
 import os
@@ -22,7 +22,7 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
 def api_address(env: Mapping[str, str]) -> str:
-    """Return the API's address for display: without path and password, with the variables that it comes from."""
+    """Return the API address for display: without path and password, with the variables that it comes from."""
     values, variable, _ = _api_variables(env)
     address = api_origin(env) or "the cloud provider's API"
     if _origin(values.get(variable, "")):
@@ -34,7 +34,7 @@ def api_address(env: Mapping[str, str]) -> str:
 
 
 def api_origin(env: Mapping[str, str]) -> str:
-    """Return the API's scheme, host and port; empty for a cloud provider's own address."""
+    """Return the API scheme, host and port; empty for a cloud provider's own address."""
     values, variable, default = _api_variables(env)
     return _origin(values.get(variable, "")) or default
 
@@ -48,7 +48,7 @@ def api_url(env: Mapping[str, str]) -> str:
 
 
 def _api_variables(env: Mapping[str, str]) -> tuple[dict[str, str], str, str]:
-    """Return a CLI's environment, the variable with the API's address, and the address without it."""
+    """Return a CLI's environment, the variable with the API address, and the address without it."""
     login = login_of(env)
     default = "" if login in (*_ADDRESSES, Login.CLOUD) else _ANTHROPIC
     return {**os.environ, **env}, _ADDRESSES.get(login, "ANTHROPIC_BASE_URL"), default

@@ -16,13 +16,13 @@ _PROGRAM_STARTS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", 
 
 
 def bundled_cli() -> str:
-    """Return the path to the CLI in the SDK's wheel; a wheel for all platforms has none."""
+    """Return the path to the CLI in the SDK wheel; a wheel for all platforms has none."""
     name = "claude.exe" if sys.platform == "win32" else "claude"
     return str(Path(claude_agent_sdk.__file__).parent / "_bundled" / name)
 
 
 def find_cli(path: str | Path | None = None) -> str | None:
-    """Return the CLI for sessions: `path`, else the SDK's CLI, else `claude` on PATH; None if there is none."""
+    """Return the CLI for sessions: `path`, else the SDK CLI, else `claude` on PATH; None if there is none."""
     if path:
         return str(path)
     bundled = bundled_cli()

@@ -1,6 +1,6 @@
 """The CLI process: spawned by the SDK, read, watched, measured and ended by us.
 
-It extends the SDK's subprocess transport (`sdk.py`): no public API starts the CLI with the options on the command line
+It extends the SDK subprocess transport (`sdk.py`): no public API starts the CLI with the options on the command line
 and also gives the process id, the exit code and a way to end the process at once.
 """
 
@@ -58,7 +58,7 @@ _VERSION_SECONDS = 2.0
 # With it the CLI reports in a result on stdout why it refuses to start.
 _START_RESULTS = {"CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1"}
 
-# Time for the process's descendants to end before they are killed.
+# Time for the process descendants to end before they are killed.
 _DESCENDANTS_SECONDS = 0.1
 
 # A process that ends during a turn takes 20 ms, or waits for something that is irrelevant to us.
@@ -68,7 +68,7 @@ _MB = 1e6
 
 
 class LastWords:
-    """Last stderr lines that are not a log, since the last `forget()`, for the error that reports the process's end.
+    """Last stderr lines that are not a log, since the last `forget()`, for the error that reports the process end.
 
     With debug logging the CLI writes two logs to stderr: the CLI's, and the log of the API client inside it, with the
     headers of each request. They do not explain an end, and a header can hold a secret. Measured on CLI 2.1.329.
@@ -118,7 +118,7 @@ def memory_of(pids: Iterable[int]) -> dict[int, Memory]:
 class CLIProcess(SubprocessCLITransport):
     """A Claude Code CLI on stdin and stdout.
 
-    Unlike the SDK's transport, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit
+    Unlike the SDK transport, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit
     code, and it ends the process quickly: at once while it is busy, otherwise after half the `close_seconds`.
     It runs in a private folder, which goes with it.
     """

@@ -1,7 +1,7 @@
 """A CLI connection from start to end: connect, read, write, send control requests, close.
 
 It lives on the background loop and does not interpret messages: they go to `on_message`, and the end to `on_end`. The
-SDK's errors become ours.
+SDK errors become ours.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from .transport import QUESTIONS, ControlTransport, ignore_outcome
 
 logger = logging.getLogger(__name__)
 
-# Start of the SDK's message that names the requested path.
+# Start of the SDK message that names the requested path.
 _NOT_FOUND_AT = "Claude Code not found at: "
 
-# Start of the SDK's message about an unanswered request, and the SDK's timeout. Our timeouts are usually shorter.
+# Start of the SDK message about an unanswered request, and the SDK timeout. Our timeouts are usually shorter.
 _TIMEOUT = "Control request timeout: "
 _TIMEOUT_SECONDS = 60.0
 
@@ -41,7 +41,7 @@ _CLOSE_FACTOR = 2
 
 @dataclass
 class LoginResult(ResultMessage):
-    """A result of a login with `/login`, with the field that the SDK's parser drops."""
+    """A result of a login with `/login`, with the field that the SDK parser drops."""
 
     credential_expires_at: str | None = None
     """Time when the login ends, in ISO 8601."""
@@ -110,7 +110,7 @@ class CLIConnection:
             self._count_requests(-1)
 
     def answer_questions(self, answer: HookCallback) -> None:
-        """Answer the CLI's questions to the user, which `transport` turns into calls of this hook."""
+        """Answer the CLI questions to the user, which `transport` turns into calls of this hook."""
         add_hook(self.client, QUESTIONS, answer)
 
     async def write(self, line: str) -> None:
@@ -132,7 +132,7 @@ class CLIConnection:
             raise self.end
 
     def set_phase(self, phase: Phase) -> None:
-        """Set the process's activity, which error messages name and on which the way to end it depends."""
+        """Set the process activity, which error messages name and on which the way to end it depends."""
         if self._phase == "turn" and self.process is not None:
             self.process.last_words.forget()  # lines that were not fatal
         self._phase = phase
@@ -195,7 +195,7 @@ class CLIConnection:
                     message.credential_expires_at = end
                 yield message
         except (AttributeError, TypeError) as error:
-            # The SDK's parser reports missing fields, but not wrong types.
+            # The SDK parser reports missing fields, but not wrong types.
             raise MessageParseError(reason=f"A field has another type than expected: {error}") from error
 
     def _die(self, error: Exception) -> None:
@@ -252,7 +252,7 @@ async def _finished(task: asyncio.Task[None], seconds: float) -> bool:
 
 @contextmanager
 def translated() -> Generator[None]:
-    """Raise the SDK's errors as `ClaudeCodeError`; others pass."""
+    """Raise the SDK errors as `ClaudeCodeError`; others pass."""
     try:
         yield
     except Exception as error:
@@ -284,7 +284,7 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the SDK's sentence. At the end it quotes the cause, which may have no text."""
+    """Return the SDK sentence. At the end it quotes the cause, which may have no text."""
     sentence = str(error).strip().rstrip(". ")
     if sentence and not sentence.endswith(":"):
         return sentence

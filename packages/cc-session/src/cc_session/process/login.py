@@ -1,7 +1,7 @@
 """Login of a CLI process: its kind, its variables, its renewal, and advice where it is refused.
 
 The login decides about the system prompt: with the caller's API key it is the caller's alone; with a subscription the
-CLI's system blocks precede it, and name the program that asks.
+CLI system blocks precede it, and name the program that asks.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ CLOUD_VARIABLES = (
 )  # fmt: skip
 """Variables that make Claude Code use another API than Anthropic's, with that API's login."""
 
-# The CLI's variables that a third-party program does not need: logins, and parts of requests. Measured on CLI 2.1.329:
-# `tests/test_mcp_servers.py` compares them with the CLI's list for programs that must have no login.
+# The CLI variables that a third-party program does not need: logins, and parts of requests. Measured on CLI 2.1.329:
+# `tests/test_mcp_servers.py` compares them with the CLI list for programs that must have no login.
 _NOT_FOR_OTHERS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AWS_API_KEY", "ANTHROPIC_CUSTOM_HEADERS",
     "ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN",
@@ -64,7 +64,7 @@ class Login(StrEnum):
     GATEWAY = "gateway"
     """`ANTHROPIC_AUTH_TOKEN` is set: a bearer token for the API at `ANTHROPIC_BASE_URL`."""
     SUBSCRIPTION = "subscription"
-    """A login with the `claude` command, `CLAUDE_CODE_OAUTH_TOKEN`, or a subscription's token in
+    """A login with the `claude` command, `CLAUDE_CODE_OAUTH_TOKEN`, or a subscription token in
     `ANTHROPIC_AUTH_TOKEN`."""
 
     @property
@@ -86,7 +86,7 @@ _CLOUDS = {
 
 
 def login_of(env: Mapping[str, str]) -> Login:
-    """Return the login of a CLI that is started with `env` on top of this process's environment."""
+    """Return the login of a CLI that is started with `env` on top of `os.environ`."""
     values = {name: env.get(name, os.environ.get(name, "")).strip() for name in _LOGIN_VARIABLES}
     for name in CLOUD_VARIABLES:
         if values[name].lower() not in _OFF:
@@ -105,13 +105,13 @@ def without_login(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def config_folder(env: Mapping[str, str]) -> Path:
-    """Return Claude Code's configuration folder with `env` on top of this process's environment."""
+    """Return the Claude Code configuration folder with `env` on top of `os.environ`."""
     values = {**os.environ, **env}
     return Path(values.get("CLAUDE_CONFIG_DIR") or Path(values.get("HOME") or Path.home(), ".claude"))
 
 
 async def wait_for_renewal(env: Mapping[str, str]) -> None:
-    """Wait while a CLI renews the login that a CLI with `env`, on top of this process's environment, shares.
+    """Wait while a CLI renews the login that a CLI with `env`, on top of `os.environ`, shares.
 
     Killed meanwhile, it would have used up the refresh token, which is valid once, for nothing. It holds a lock, and
     touches it every five seconds. Measured on CLI 2.1.329.

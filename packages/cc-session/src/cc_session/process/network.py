@@ -1,8 +1,8 @@
 """The network between a CLI and the API: checked when a start is slow, and by the doctor.
 
-A starting CLI fetches an organization's settings and limits from Anthropic's API, and without a network repeats that
+A starting CLI fetches an organization's settings and limits from the Anthropic API, and without a network repeats that
 for 18 s (`--debug-file` shows it). No documented variable disables these fetches alone, and they carry the
-organization's rules: so a slow start is checked and given up. The check sends nothing, so it costs nothing. Measured
+organization rules: so a slow start is checked and given up. The check sends nothing, so it costs nothing. Measured
 on CLI 2.1.329.
 """
 
@@ -28,7 +28,7 @@ _failures: dict[str, float] = {}
 
 
 async def unreachable(env: Mapping[str, str]) -> str | None:
-    """Return why a CLI with `env`, on top of this process's environment, cannot reach the API or a proxy.
+    """Return why a CLI with `env`, on top of `os.environ`, cannot reach the API or a proxy.
 
     None if the host takes a connection, or if `api_url()` does not know it.
     """
@@ -51,7 +51,7 @@ async def unreachable(env: Mapping[str, str]) -> str | None:
 
 
 async def fail_without_network(env: Mapping[str, str]) -> None:
-    """Raise if a start with `env` is slow and Anthropic's API cannot be reached; otherwise wait for a cancellation."""
+    """Raise if a start with `env` is slow and the Anthropic API cannot be reached; otherwise wait for a cancel."""
     values, url = {**os.environ, **env}, api_url(env)
     if not any(values.get(name) for name in ("ANTHROPIC_BASE_URL", *CLOUD_VARIABLES)):
         is_retry = time.monotonic() - _failures.get(url, -math.inf) < _RETRY_SECONDS

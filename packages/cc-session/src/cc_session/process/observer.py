@@ -1,6 +1,6 @@
 """The traffic with a process, observed: signs of life, and the side effects of a lease.
 
-A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or a
+A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool folder, or a
 slash command. Control requests not in `_HARMLESS` count as side effects, except those for settings that can be set
 back.
 """
@@ -50,7 +50,7 @@ class Observer:
     def __init__(self) -> None:
         self.side_effects = SideEffects()
         self.login_expires_at: str | None = None
-        """End of the login, as in the last result. The SDK's parser drops it."""
+        """End of the login, as in the last result. The SDK parser drops it."""
         self._alive_at = time.monotonic()
         self._tools: set[str] = set()
         self._requests: set[str] = set()

@@ -134,7 +134,7 @@ class PrivateFolder:
     def _working_folder(self, options: ClaudeAgentOptions) -> Path:
         folder = self._folder("cwd")
         if is_sealed(options) and options.tools == []:
-            # After each change of settings the CLI asks git if it tracks the folder's settings, for several
+            # After each change of settings the CLI asks git if it tracks the folder settings, for several
             # milliseconds. This file prevents that; a sealed process has no such settings.
             (folder / ".claude").mkdir(mode=0o700)
             (folder / ".claude" / ".git").touch(mode=0o600)

@@ -58,12 +58,12 @@ def sealed_options(
 
     Args:
         system_prompt: The whole system prompt; Claude Code adds only two short lines.
-        model: A model id or an alias such as `"sonnet"`; the CLI's default model if None.
+        model: A model id or an alias such as `"sonnet"`; the CLI default model if None.
         env: Environment variables, in addition to this process's; they override the sealed ones.
         cwd: The working folder; an empty private folder if None.
-        cli_path: The CLI to run; the CLI in the SDK's wheel if None.
+        cli_path: The CLI to run; the CLI in the SDK wheel if None.
 
-    With an API key or a cloud provider the process also runs `--bare`, which omits the CLI's messages about the
+    With an API key or a cloud provider the process also runs `--bare`, which omits the CLI messages about the
     machine. `--bare` cannot use an OAuth login, so then it is not set. It cannot run hooks either: a session with hooks
     or a policy removes it. The built-in tools in it are `Bash`, `Edit` and `Read`, regardless of `tools`.
     """

@@ -119,7 +119,7 @@ async def _set_prompt(process: Process, changes: SettingValues) -> None:
         raise CLIConnectionError(reason="The process cannot go back to no system prompt")
     if "model" in settings.unknown:  # the request names it
         await process.request("apply_flag_settings", {"settings": {"model": cast("str | None", changes.get("model"))}})
-    # The request does not change the model; None is the CLI's default model, which has no name.
+    # The request does not change the model; None is the CLI default model, which has no name.
     model = cast("str | None", settings["model"])
     fields: dict[str, JsonValue] = {"model": model, "system_prompt": "", "only_if_model_is_current": True}
     if "system_prompt" not in settings.changeable.probed:

@@ -54,7 +54,7 @@ class ControlTransport(Transport):
         self._blocks = 0
 
     async def request(self, subtype: str, *, seconds: float, **fields: JsonValue) -> dict[str, JsonValue]:
-        """Send a control request and return the answer; raise a refusal, a timeout, or the process's end."""
+        """Send a control request and return the answer; raise a refusal, a timeout, or the process end."""
         if self._end is not None:
             raise self._end
         request_id, request = f"cc_{uuid4().hex}", {"subtype": subtype, **fields}

@@ -50,7 +50,7 @@ class Continuation:
         stored.changes = self._seen = stored.changes + 1
 
     def end(self, session_id: str | None = None) -> None:
-        """Record that the message is answered, or that the process has ended; `session_id` is the CLI's id."""
+        """Record that the message is answered, or that the process has ended; `session_id` is the CLI id."""
         if self._stored is not None and self._seen % 2:
             self._stored.changes += 1
             self._seen = self._stored.changes

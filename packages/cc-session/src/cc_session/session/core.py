@@ -27,7 +27,7 @@ from .continuation import Continuation
 from .extensions import Extensions
 from .sent_message import Content, CostLedger, History, SentMessage, TurnEvent, TurnState, assistant_line
 
-# An interrupt in a turn's first milliseconds is lost; the CLI's answer says so. Others take about 20 ms.
+# An interrupt in a turn's first milliseconds is lost; the CLI answer says so. Others take about 20 ms.
 _QUEUED_SECONDS = 0.005
 _INTERRUPT_AGAIN_SECONDS = 0.05
 
@@ -55,7 +55,7 @@ class SessionCore:
         self.sent: SentMessage | None = None
         """Last message sent."""
         self._between: list[Message] = []
-        """Messages since the last result, for the next turn's reader."""
+        """Messages since the last result, for the next turn reader."""
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
@@ -70,7 +70,7 @@ class SessionCore:
         sent = SentMessage(content, asks=False)
         async with self._within_control_timeout("user message"):
             await self.begin(sent)
-            # A frame written before the CLI's result of no turns may overtake this one.
+            # A frame written before the CLI result of no turns may overtake this one.
             await sent.has_ended.wait()
             self.connection.check()
         return sent.uuid

@@ -1,4 +1,4 @@
-"""Extensions that a session adds to the SDK's options: a policy, hooks and MCP servers.
+"""Extensions that a session adds to the SDK options: a policy, hooks and MCP servers.
 
 They are checked and put into the options before the process starts; other settings are sent when it runs.
 """
@@ -44,7 +44,7 @@ from ..process.sealed import is_sealed
 _BARE = "CLAUDE_CODE_SIMPLE"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
-# Hooks in settings files and plugins are programs that can change a call's input, or permit the call, after the policy
+# Hooks in settings files and plugins are programs that can change a call input, or permit the call, after the policy
 # has decided; and older CLIs call no hook for commands in a skill or a slash command.
 _POLICY_SETTINGS: dict[str, JsonValue] = {"disableAllHooks": True, "disableSkillShellExecution": True}
 
@@ -123,7 +123,7 @@ class Extensions:
     """A session's policy, hooks, questions and MCP servers. Created on the caller's loop.
 
     Raises:
-        ValueError: They conflict with the options, or an MCP server's name or value is invalid.
+        ValueError: They conflict with the options, or an MCP server name or value is invalid.
         TypeError: An object is not a hook or not an MCP server.
     """
 
@@ -155,7 +155,7 @@ class Extensions:
             options = replace(options, extra_args=args)
         options = self._with_callbacks(options, gate)
         if self._breaks_seal and options.max_turns == 1:
-            # The CLI's loop continues after a tool, with a second API call.
+            # The CLI loop continues after a tool, with a second API call.
             options = replace(options, max_turns=None)
         # Time limit of the CLI for connecting a server, in milliseconds.
         patience = {"MCP_TIMEOUT": str(math.ceil(self.timeouts.mcp * 1000))}

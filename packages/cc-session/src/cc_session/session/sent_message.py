@@ -1,4 +1,4 @@
-"""Messages sent to the CLI: their states, the CLI's messages until it has finished the work on each; history and cost.
+"""Messages sent to the CLI: their states, the CLI messages until it has finished the work on each; history and cost.
 
 Two sides change a message's state: the CLI, which ends the message, and the reader in this process, which reads the
 result, leaves early, or rewinds the conversation to before the message. Pure bookkeeping on the background loop.
@@ -181,7 +181,7 @@ class SentMessage:
         self.enter(TurnEvent.READ)
 
     async def wait_until(self, is_enough: Callable[[], bool]) -> None:
-        """Wait for more messages until `is_enough()`; raise the reader's error."""
+        """Wait for more messages until `is_enough()`; raise the reader error."""
         while not is_enough():
             if self._error is not None:
                 raise self._error
@@ -240,9 +240,9 @@ class History:
 
 
 class CostLedger:
-    """Turns the CLI's totals into differences, which are never negative and add up to the session's spending.
+    """Turns the CLI totals into differences, which are never negative and add up to the session spending.
 
-    The totals grow over the CLI's session and start again at `/clear`.
+    The totals grow over the CLI session and start again at `/clear`.
     """
 
     def __init__(self) -> None:
@@ -250,7 +250,7 @@ class CostLedger:
         """Cost since the session was opened, across clears, in US dollars."""
         self._session_id: str | None = None
         self.total_usd = 0.0
-        """The CLI's total in the last result, in US dollars."""
+        """The CLI total in the last result, in US dollars."""
         self._models: Mapping[str, ModelUsage] = {}
         self.last = Spent()
         """Amount that the last result added."""
@@ -268,7 +268,7 @@ class CostLedger:
                 pass  # an old CLI
 
     def forget(self) -> None:
-        """Count from zero; the CLI's totals continue."""
+        """Count from zero; the CLI totals continue."""
         self.cost_usd = 0.0
         self.last = Spent()
 

@@ -65,7 +65,7 @@ class Session:
         """Start a process and wait until it is ready.
 
         Args:
-            options: The SDK's options; `sealed_options()` if None. Possible secrets go to the process in private files,
+            options: The SDK options; `sealed_options()` if None. Possible secrets go to the process in private files,
                 because every user of the machine can read a command line. Without a `cwd` it runs in an empty private
                 folder.
             policy: Permissions for tool calls, in every permission mode.
@@ -136,22 +136,22 @@ class Session:
 
     @property
     def cost_usd(self) -> float:
-        """Cost in US dollars since the session was opened or leased, by the CLI's estimate. Grows when turns end."""
+        """Cost in US dollars since the session was opened or leased, by the CLI estimate. Grows when turns end."""
         return 0.0 if self._term.is_over else self._core.ledger.cost_usd
 
     @property
     def last_spent(self) -> Spent:
-        """Cost of the last finished turn alone (the CLI's result reports session totals)."""
+        """Cost of the last finished turn alone (the CLI result reports session totals)."""
         return Spent() if self._term.is_over else self._core.ledger.last
 
     @property
     def info(self) -> Mapping[str, JsonValue]:
-        """The CLI's report at the start: commands, models, account, version and more."""
+        """The CLI report at the start: commands, models, account, version and more."""
         return self._core.connection.info
 
     @property
     def stderr_tail(self) -> str:
-        """Last lines of the process's stderr; empty if the process is not ours."""
+        """Last lines of the process stderr; empty if the process is not ours."""
         process = self._process
         return process.stderr_tail if process is not None else ""
 
@@ -175,7 +175,7 @@ class Session:
         Args:
             prompt: A text, or content blocks as in the Messages API.
             verbatim: True to send it unchanged. If false, `@file` inserts a file and `/command` runs a command, as far
-                as the session's options permit.
+                as the session options permit.
             timeout: Maximum duration in seconds; `timeouts.turn` if None.
             max_cost_usd: Maximum cost in US dollars; the options' `max_budget_usd` if None. An API call that exceeds it
                 is the turn's last.
@@ -226,7 +226,7 @@ class Session:
     async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
         """Append an earlier assistant message; returns the uuid.
 
-        The CLI takes `input_tokens` as the conversation's length up to there; at 0 it estimates.
+        The CLI takes `input_tokens` as the conversation length up to there; at 0 it estimates.
         """
         return await self._term.call(self._core.add_assistant, content, model, input_tokens)
 
@@ -247,7 +247,7 @@ class Session:
         await self._term.call(self._core.interrupt)
 
     async def set_model(self, model: str | None) -> None:
-        """Change the model for later turns; None is the CLI's default model.
+        """Change the model for later turns; None is the CLI default model.
 
         In a conversation that has begun, the CLI reports the change to the model before the next message. It accepts
         unknown names, and then the API refuses.
@@ -271,7 +271,7 @@ class Session:
         timeout: float | None = None,  # noqa: ASYNC109  # the error names it
         **fields: JsonValue,
     ) -> dict[str, JsonValue]:
-        """Send a control request and return the CLI's answer.
+        """Send a control request and return the CLI answer.
 
         Args:
             subtype: Kind of request.
@@ -300,7 +300,7 @@ class Session:
             require: If true, a server that is not connected by then, or has failed, is an error.
 
         Raises:
-            McpServerFailedError: A server is not connected; the error has the server's message.
+            McpServerFailedError: A server is not connected; the error has the server message.
             ValueError: The session has no server with that name.
         """
         seconds = checked_seconds(timeout, "wait_mcp")

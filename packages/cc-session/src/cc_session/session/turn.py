@@ -1,9 +1,9 @@
 """The outcome of one turn of a session: the turn, its usage and cost, and the failure of a turn in a working process.
 
-An interrupted turn's result leaves out the tokens for the running API call, or for all calls. But each call's events
-and messages have its usage, and the messages repeat it for each content block: so it counts once per message id.
+The result of an interrupted turn leaves out the tokens for the running API call, or for all calls. But the events and
+messages of each call have its usage, and the messages repeat it for each content block: it counts once per message id.
 
-A failure is classified by the result and the CLI's messages before it. The result's `subtype` is not enough: a turn
+A failure is classified by the result and the CLI messages before it. The result's `subtype` is not enough: a turn
 that ended with an API error has the subtype `success`, and a prompt that a hook blocked is not even an error. Measured
 on CLI 2.1.329.
 """
@@ -47,7 +47,7 @@ class Spent:
     """Money and tokens."""
 
     cost_usd: float = 0.0
-    """In US dollars, by the CLI's estimate."""
+    """In US dollars, by the CLI estimate."""
     models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
     """Tokens and cost by model name."""
 
@@ -59,7 +59,7 @@ class Turn:
     text: str
     """The model's final text; for an interrupted turn, the main thread's text until then."""
     messages: tuple[Message, ...]
-    """All messages in order, the result included, in the SDK's types."""
+    """All messages in order, the result included, in the SDK types."""
     result: ResultMessage
     """The result message. Cost and usage by model in it are session totals."""
     usage: CLIUsage
@@ -67,7 +67,7 @@ class Turn:
     model_usage: Mapping[str, ModelUsage]
     """Tokens and cost by model, all threads."""
     cost_usd: float
-    """Cost in US dollars, by the CLI's estimate."""
+    """Cost in US dollars, by the CLI estimate."""
 
     @classmethod
     def of(cls, messages: Iterable[Message], result: ResultMessage, spent: Spent) -> Self:
@@ -85,7 +85,7 @@ class Turn:
 
     @property
     def session_id(self) -> str:
-        """The CLI's id for the conversation."""
+        """The CLI id for the conversation."""
         return self.result.session_id
 
     @property
@@ -162,7 +162,7 @@ class TurnError(ClaudeCodeError, ResultError):
         reason = _reason(turn) or kind
         status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
         sentence = f"The turn failed ({kind}{status}): {reason.rstrip('.')}. {_advice(kind, turn)}".rstrip()
-        # Not `super()`: the SDK's constructor takes the sentence and the facts, ours only the sentence.
+        # Not `super()`: the SDK constructor takes the sentence and the facts, ours only the sentence.
         ResultError.__init__(self, sentence, data=asdict(turn.result))
 
     @property
@@ -231,7 +231,7 @@ def _advice(kind: TurnErrorKind, turn: Turn) -> str:
 
 
 def _reason(turn: Turn) -> str:
-    """Return the CLI's explanation. The model's text does not explain a failure."""
+    """Return the CLI explanation. The model text does not explain a failure."""
     result = turn.result
     if result.is_error and (result.errors or result.result):
         return "; ".join(result.errors or ()) or (result.result or "").strip()
