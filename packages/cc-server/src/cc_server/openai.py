@@ -34,9 +34,12 @@ Handle: TypeAlias = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 """Answers a request."""
 
 # Fields without which the answer would be another one: what they name is on the OpenAI servers, or not in Messages.
-_REFUSED = dict.fromkeys(("audio", "background", "logprobs"), "Leave it out")
-_REFUSED |= dict.fromkeys(("conversation", "previous_response_id", "prompt"), "Send the whole conversation")
-_REFUSED |= {"functions": "Use tools", "function_call": "Use tool_choice"}
+_REFUSED = {
+    **dict.fromkeys(("audio", "background", "logprobs"), "Leave it out"),
+    **dict.fromkeys(("conversation", "previous_response_id", "prompt"), "Send the whole conversation"),
+    "functions": "Use tools",
+    "function_call": "Use tool_choice",
+}
 
 # Parts of a message that LiteLLM would leave out.
 _REFUSED_PARTS = frozenset({"audio_url", "input_audio", "video_url"})
