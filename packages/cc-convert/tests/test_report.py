@@ -130,8 +130,8 @@ def test_the_block_of_the_present_is_marked(buckets: Buckets) -> None:
     start = datetime(2026, 11, 20, 10, 10, tzinfo=UTC).timestamp()
     active = buckets("2026-11-20T10:10:00Z")
 
-    assert blocks(active, UTC, now=start + 600)[-1].about["kind"] == "active"
-    assert blocks(active, UTC, now=start + 5 * 3600)[-1].about["kind"] == "block"
+    assert blocks(active, UTC, current_time=start + 600)[-1].about["kind"] == "active"
+    assert blocks(active, UTC, current_time=start + 5 * 3600)[-1].about["kind"] == "block"
     assert burn_rate(blocks(active, UTC)[-1], start + 1800) == (2840, pytest.approx(0.003))
 
 

@@ -40,7 +40,7 @@ def test_a_connection_is_opened_for_the_first_call_and_reused(
 def test_a_connection_that_ended_while_idle_is_replaced(fake_parent: StartParent) -> None:
     path, parent = fake_parent(frame(RESULT))
     relay = Relay(str(path))
-    idle: list[socket.socket] = vars(relay)["_idle"]
+    idle: list[socket.socket] = vars(relay)["_idle_connections"]
     for end in (lambda: idle[0].shutdown(socket.SHUT_RDWR), lambda: idle[0].close(), relay.close):
         relay.call(PendingCall(), PARAMS)
         end()
@@ -172,7 +172,7 @@ def test_a_call_cancelled_after_its_response_closes_its_connection(
 
     monkeypatch.setattr(relay_module, "_receive", receive_and_cancel)
     assert relay.call(pending, PARAMS) == RESULT
-    assert vars(relay)["_idle"] == []
+    assert vars(relay)["_idle_connections"] == []
 
 
 def test_cancelling_a_call_whose_connection_has_ended_raises_nothing() -> None:

@@ -191,7 +191,9 @@ def _copy_labels(missing_rows: list[Row], rows: Mapping[str, Row]) -> list[Row]:
     """Copy the labels from each session's last request to its unlogged rows."""
     last_rows = {row.session: row for row in rows.values()}
     return [
-        row._replace(**{name: getattr(last, name) for name in LABELS}) if (last := last_rows.get(row.session)) else row
+        row._replace(**{name: getattr(last_row, name) for name in LABELS})
+        if (last_row := last_rows.get(row.session))
+        else row
         for row in missing_rows
     ]
 

@@ -39,14 +39,14 @@ class Prices:
         models: Mapping[str, Rates] = price_table.MODELS,
         *,
         fast: Mapping[str, Rates] = price_table.FAST,
-        long: Mapping[str, tuple[int, Rates]] = price_table.LONG,
+        long_context: Mapping[str, tuple[int, Rates]] = price_table.LONG,
         geo: Mapping[str, float] = price_table.GEO,
         tiers: Mapping[str, float] = price_table.TIERS,
         web_search: float = price_table.WEB_SEARCH,
         as_of: str = price_table.AS_OF,
     ) -> None:
         self.as_of = as_of
-        self._models, self._fast, self._long = models, fast, long
+        self._models, self._fast, self._long_context = models, fast, long_context
         self._geo, self._tiers, self._web_search = geo, tiers, web_search
 
     @classmethod
@@ -72,15 +72,17 @@ class Prices:
             fields = cast("dict[str, Any]", table)
             models = _all_rates(fields["models"])
 
-            def with_built_in(own: dict[str, _ValueT], built_in: Mapping[str, _ValueT]) -> dict[str, _ValueT]:
+            def with_built_in(given: dict[str, _ValueT], built_in: Mapping[str, _ValueT]) -> dict[str, _ValueT]:
                 # A model in the file has no other prices of the built-in list.
-                return own if replaces else {name: built_in[name] for name in built_in.keys() - models.keys()} | own
+                return given if replaces else {name: built_in[name] for name in built_in.keys() - models.keys()} | given
 
-            long = {name: (int(above), _rates(rates)) for name, (above, rates) in fields.get("long", {}).items()}
+            long_context = {
+                name: (int(above), _rates(rates)) for name, (above, rates) in fields.get("long", {}).items()
+            }
             return cls(
                 with_built_in(models, price_table.MODELS),
                 fast=with_built_in(_all_rates(fields.get("fast", {})), price_table.FAST),
-                long=with_built_in(long, price_table.LONG),
+                long_context=with_built_in(long_context, price_table.LONG),
                 geo=with_built_in(_factors(fields.get("geo", {})), price_table.GEO),
                 tiers=with_built_in(_factors(fields.get("tiers", {})), price_table.TIERS),
                 web_search=float(fields.get("web_search", price_table.WEB_SEARCH)),
@@ -93,7 +95,9 @@ class Prices:
     @property
     def identity(self) -> str:
         """Return a text that identifies this list."""
-        return repr((self.as_of, self._models, self._fast, self._long, self._geo, self._tiers, self._web_search))
+        return repr(
+            (self.as_of, self._models, self._fast, self._long_context, self._geo, self._tiers, self._web_search)
+        )
 
     def knows(self, model: str) -> bool:
         """Return true if a model has a price."""
@@ -130,11 +134,11 @@ class Prices:
         rates = (self._fast.get(name) if speed == "fast" else None) or self._models.get(name)
         if rates is None:
             return None if any(tokens) or searches else 0.0
-        long = self._long.get(name) if speed != "fast" else None
+        long_context = self._long_context.get(name) if speed != "fast" else None
         amount = 0.0
         for step in steps or (tokens,):
-            is_long = long is not None and step[0] + sum(step[2:5]) > long[0]
-            step_rates = long[1] if long and is_long else rates
+            is_long = long_context is not None and step[0] + sum(step[2:5]) > long_context[0]
+            step_rates = long_context[1] if long_context and is_long else rates
             uncached, output, read, five_minutes, hour = map(mul, step, step_rates)
             amount += uncached + output + read + five_minutes + hour
         if steps:

@@ -73,9 +73,9 @@ def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
     ]
 
 
-def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, Row]) -> Comparison:
-    unlogged = [row for row in own if row.kind == "unlogged"]
-    requests = [row for row in own if row.kind != "unlogged"]
+def _compare(session: str, total: SessionTotal, session_rows: list[Row], rows: dict[str, Row]) -> Comparison:
+    unlogged = [row for row in session_rows if row.kind == "unlogged"]
+    requests = [row for row in session_rows if row.kind != "unlogged"]
     covered = requests if total.covered is None else [rows[key] for key in sorted(total.covered)]
     keys = {row.key for row in covered}
     stated = _sum(counts for counts, _ in total.spent.values())
@@ -85,7 +85,7 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
         stated = (*stated[:3], stated[3] + stated[4] - hour, hour, *stated[5:])
     return Comparison(
         session,
-        next((row.project for row in own if row.project), ""),
+        next((row.project for row in session_rows if row.project), ""),
         _sum(counts_of(row) for row in covered),
         _sum(counts_of(row) for row in unlogged),
         stated,

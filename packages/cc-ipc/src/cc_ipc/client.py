@@ -56,8 +56,8 @@ class IPCClient:
 
     def __init__(self, socket_path: str | PathLike[str]) -> None:
         self._path = fspath(socket_path)
-        self._idle: list[socket.socket] = []
-        self._busy: set[socket.socket] = set()
+        self._idle_connections: list[socket.socket] = []
+        self._busy_connections: set[socket.socket] = set()
         self._closed = False
 
     async def call_tool(
@@ -81,23 +81,23 @@ class IPCClient:
             params["tool_use_id"] = tool_use_id
         request: IPCRequest = {"method": "call_tool", "params": params}
         frame = encode_frame(request)
-        sock = pop_reusable(self._idle) or await self._connect()
-        self._busy.add(sock)
+        sock = pop_reusable(self._idle_connections) or await self._connect()
+        self._busy_connections.add(sock)
         try:
             response = await self._exchange(sock, frame)
         except BaseException:
             sock.close()
             raise
         finally:
-            self._busy.discard(sock)
+            self._busy_connections.discard(sock)
         return parse_response(response, tool=name)
 
     async def close(self) -> None:
         """Close all connections, which ends the calls. Idempotent."""
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
-        for sock in self._busy:
+        while self._idle_connections:
+            self._idle_connections.pop().close()
+        for sock in self._busy_connections:
             with suppress(OSError):  # the server has closed it already
                 sock.shutdown(socket.SHUT_RDWR)
 
@@ -140,14 +140,15 @@ class IPCClient:
         decoder.receive_data(b"")
         with suppress(RemoteProtocolError):
             if decoder.next_event() is END_OF_STREAM and not self._closed:
-                self._idle.append(sock)
+                self._idle_connections.append(sock)
                 return event.message
         sock.close()
         return event.message
 
     def __repr__(self) -> str:
-        state, idle = "closed" if self._closed else "open", len(self._idle)
-        return f"<IPCClient {self._path} {state}, {len(self._busy) + idle} connections, {idle} of them idle>"
+        state, idle_count = "closed" if self._closed else "open", len(self._idle_connections)
+        count = len(self._busy_connections) + idle_count
+        return f"<IPCClient {self._path} {state}, {count} connections, {idle_count} of them idle>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -76,7 +76,7 @@ class Relay:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._idle: list[socket.socket] = []  # `append` and `pop` of a list are thread-safe
+        self._idle_connections: list[socket.socket] = []  # `append` and `pop` of a list are thread-safe
 
     def call(self, pending: PendingCall, params: dict[str, JsonValue]) -> bytes:
         """Send a call and return the response payload. There is no time limit.
@@ -86,9 +86,9 @@ class Relay:
             CallCancelled: The call was cancelled.
         """
         frame = _frame(params)
-        sock = pop_reusable(self._idle) or self._connect()
+        sock = pop_reusable(self._idle_connections) or self._connect()
         if not pending.attach(sock):
-            self._idle.append(sock)
+            self._idle_connections.append(sock)
             raise CallCancelled
         try:
             sock.sendall(frame)
@@ -103,15 +103,15 @@ class Relay:
             broken = "The connection to the parent process ended during the call, which may have run and is not retried"
             raise RelayFault("IPCConnectionError", f"{broken}: {error}") from error
         if pending.detach():
-            self._idle.append(sock)
+            self._idle_connections.append(sock)
         else:
             sock.close()
         return payload
 
     def close(self) -> None:
         """Close the idle connections."""
-        while self._idle:
-            self._idle.pop().close()
+        while self._idle_connections:
+            self._idle_connections.pop().close()
 
     def _connect(self) -> socket.socket:
         if sys.platform == "win32":
@@ -177,12 +177,12 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(buffer)
 
 
-def pop_reusable(idle: list[socket.socket]) -> socket.socket | None:
+def pop_reusable(connections: list[socket.socket]) -> socket.socket | None:
     """Return a connection that is open and has no unrequested data, or `None`; close the unusable ones."""
     if sys.platform == "win32":
         raise WindowsUnsupportedError
-    while idle:
-        sock = idle.pop()
+    while connections:
+        sock = connections.pop()
         try:
             sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:

@@ -108,8 +108,8 @@ class ClaudeCodeTools:
     @property
     def key(self) -> object:
         """Values that a process fixes at its start; the folder belongs to them if there are skills."""
-        own = (self.tools, self.policy, self.defers, {*self.mcp_servers}, self.agents, self.skills, self.max_turns)
-        return (*own, self.questions, str(self.cwd) if self.skills else None)
+        fixed = (self.tools, self.policy, self.defers, {*self.mcp_servers}, self.agents, self.skills, self.max_turns)
+        return (*fixed, self.questions, str(self.cwd) if self.skills else None)
 
     @property
     def unknown_names(self) -> frozenset[str]:
@@ -381,13 +381,13 @@ class LimitWatch:
     def _passes(self, window: LimitWindow) -> bool:
         """Return true if the window has just passed a new threshold."""
         used = 1.0 if window.status == "rejected" else window.utilization or 0.0
-        now = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
-        resets_at, before = self._passed.get(window.kind, (None, 0.0))
+        reached = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
+        resets_at, known = self._passed.get(window.kind, (None, 0.0))
         if window.resets_at != resets_at:
-            before = 0.0
+            known = 0.0
         # Responses to parallel requests may arrive in any order, so values never decrease within a window.
-        self._passed[window.kind] = (window.resets_at, max(now, before))
-        return now > before
+        self._passed[window.kind] = (window.resets_at, max(reached, known))
+        return reached > known
 
 
 def _call(callback: LimitCallback, window: LimitWindow, limits: RateLimits) -> None:

@@ -98,9 +98,9 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         cache_breakpoints: bool = False,
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
-        **others: Never,
+        **keywords: Never,
     ) -> None:
-        refuse_keywords("ClaudeCodeTransport()", others, "pool")
+        refuse_keywords("ClaudeCodeTransport()", keywords, "pool")
         check_paths(cwd, cli_path)
         self._pool_limits = PoolLimits.of(pool)
         self.cache_breakpoints = cache_breakpoints
@@ -215,12 +215,12 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             login: Environment variables, such as `ANTHROPIC_API_KEY`. The processes get no other keys, tokens and
                 profiles from this transport or program, but addresses, regions and all other variables.
         """
-        other = copy(self)
-        other._base = self  # whose end would end the processes
-        other._env = {**self._env, **dict.fromkeys((*CLOUD_VARIABLES, "AWS_PROFILE"), ""), **without_login(login)}
-        other._launches, other._limits = self._make_launches(other._env), self._make_limits()
-        other._models = None
-        return other
+        sibling = copy(self)
+        sibling._base = self  # whose end would end the processes
+        sibling._env = {**self._env, **dict.fromkeys((*CLOUD_VARIABLES, "AWS_PROFILE"), ""), **without_login(login)}
+        sibling._launches, sibling._limits = self._make_launches(sibling._env), self._make_limits()
+        sibling._models = None
+        return sibling
 
     def end_login(self) -> None:
         """End the processes with this transport's login, which `with_login()` has set; in use, after their requests.

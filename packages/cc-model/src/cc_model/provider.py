@@ -80,9 +80,9 @@ class ClaudeCodeProvider(AnthropicProvider):
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
         log: RequestLog | str | Path | None = None,
-        **others: Never,
+        **keywords: Never,
     ) -> None:
-        refuse_keywords("ClaudeCodeProvider()", others, "pool")
+        refuse_keywords("ClaudeCodeProvider()", keywords, "pool")
         check_env(env)
         check_arguments(
             pool=pool, cwd=cwd, cli_path=cli_path, timeouts=timeouts, on_limit=on_limit,

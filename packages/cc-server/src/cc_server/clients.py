@@ -73,7 +73,9 @@ class ClientTable:
     def find(self, tokens: Iterable[bytes]) -> Client | None:
         """Return the client whose token is among `tokens`. The time does not depend on the tokens' content."""
         digests = [_digest(token) for token in tokens]
-        matches = [client for client in self.clients for other in digests if hmac.compare_digest(client.digest, other)]
+        matches = [
+            client for client in self.clients for digest in digests if hmac.compare_digest(client.digest, digest)
+        ]
         return matches[0] if matches else None
 
 

@@ -119,11 +119,11 @@ class _Server(uvicorn.Server):
             self.should_exit = True
 
         numbers = (signal.SIGINT, signal.SIGTERM)
-        before = [signal.signal(number, end) for number in numbers]
+        handlers = [signal.signal(number, end) for number in numbers]
         try:
             yield
         finally:
-            for number, handler in zip(numbers, before, strict=True):
+            for number, handler in zip(numbers, handlers, strict=True):
                 signal.signal(number, handler)
 
     @override

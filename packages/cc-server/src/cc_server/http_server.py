@@ -237,7 +237,7 @@ class Gate:
 
         headers = [(name.lower(), value) for name, value in response.headers.raw]
         await send_in_time({"type": "http.response.start", "status": response.status_code, "headers": headers})
-        body, last = response.aiter_bytes(), b""
+        body, ending = response.aiter_bytes(), b""
         is_event_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
             ping = openai.PING if is_openai else _PING
@@ -247,8 +247,8 @@ class Gate:
             if not is_event_stream:
                 raise
             broken = error_body(_server_error(error))
-            last = openai.error_event(broken) if is_openai else sse(broken)
-        await send_in_time({"type": "http.response.body", "body": last})
+            ending = openai.error_event(broken) if is_openai else sse(broken)
+        await send_in_time({"type": "http.response.body", "body": ending})
 
 
 class _Request(Request):

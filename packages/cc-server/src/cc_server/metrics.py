@@ -124,10 +124,10 @@ class Metrics(Collector):
             ("process_wait_timeouts", "Requests that got no process in time", stats.queue_timeouts),
         ):
             yield CounterMetricFamily(f"cc_server_{name}", text, number)
-        ended = CounterMetricFamily("cc_server_process_ends", "Ended processes", labels=["reason"])
+        ends = CounterMetricFamily("cc_server_process_ends", "Ended processes", labels=["reason"])
         for reason, number in stats.recycled.items():
-            ended.add_metric([reason], number)
-        yield ended
+            ends.add_metric([reason], number)
+        yield ends
 
     def _clients(self) -> Iterator[Metric]:
         clients, in_progress = self._admission.clients().clients, self._admission.in_progress

@@ -78,8 +78,8 @@ class Usage:
 class UsageStore:
     """The usage of all clients, in a database."""
 
-    def __init__(self, database: UsageDatabase, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._database, self._now = database, now
+    def __init__(self, database: UsageDatabase, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._database, self._clock = database, clock
         self._unwritten: list[tuple[str, str, str, UsageTotal]] = []
 
     @property
@@ -110,9 +110,9 @@ class UsageStore:
 
     def by_model(self) -> list[tuple[str, str, UsageTotal, UsageTotal]]:
         """Return client, model, usage today and usage in the last seven UTC days, the largest first."""
-        first, today = (self._now().date() - _WEEK).isoformat(), self._day()
+        first_day, today = (self._clock().date() - _WEEK).isoformat(), self._day()
         totals: dict[tuple[str, str], tuple[UsageTotal, UsageTotal]] = {}
-        for day, client, model, amount in self._rows(first):
+        for day, client, model, amount in self._rows(first_day):
             of_today, of_week = totals.get((client, model), (UsageTotal(), UsageTotal()))
             totals[client, model] = (of_today + amount if day == today else of_today, of_week + amount)
         lines = [(*place, *amounts) for place, amounts in totals.items()]
@@ -120,11 +120,11 @@ class UsageStore:
 
     def day_end(self) -> datetime:
         """Return the end of this UTC day, when budgets begin anew."""
-        return datetime.combine(self._now().date() + timedelta(days=1), datetime.min.time(), UTC)
+        return datetime.combine(self._clock().date() + timedelta(days=1), datetime.min.time(), UTC)
 
     def seconds_left(self) -> float:
         """Return the seconds to the end of this UTC day."""
-        return (self.day_end() - self._now()).total_seconds()
+        return (self.day_end() - self._clock()).total_seconds()
 
     def _rows(self, day: str, client: str = "") -> list[tuple[str, str, str, UsageTotal]]:
         stored = self._database.read(day, client)
@@ -132,7 +132,7 @@ class UsageStore:
         return [*amounts, *self._unwritten]
 
     def _day(self) -> str:
-        return self._now().date().isoformat()
+        return self._clock().date().isoformat()
 
 
 class UsageLedger:

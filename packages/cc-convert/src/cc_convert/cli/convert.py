@@ -151,8 +151,8 @@ def write_page(options: Namespace, *, transcripts: bool) -> int:
         file = stack.enter_context(write_output(options.output, force=options.force))
         write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts, more=more, redact=redact)
     if options.output not in (None, "-"):
-        others = f" and {more.count:,} more pages in {more.path}" if more and more.count else ""
-        say(f"{len({row.session for row in rows}):,} sessions written to {options.output}{others}")
+        more_pages = f" and {more.count:,} more pages in {more.path}" if more and more.count else ""
+        say(f"{len({row.session for row in rows}):,} sessions written to {options.output}{more_pages}")
     if transcripts and not renders_markdown():
         say('note: answers are shown as plain text; pip install "cc-convert[html]" renders their Markdown')
     return mention(overview(logs, rows))

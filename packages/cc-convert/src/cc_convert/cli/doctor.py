@@ -37,8 +37,8 @@ def _tell(what: str, text: str) -> None:
 
 
 def _problems(logs: Logs, *, show_all: bool) -> bool:
-    lost = len(logs.lost)
-    _tell("lines", f"{lost:,} cannot be read, {len(logs.problems) - lost:,} are damaged but were read")
+    lost_count = len(logs.lost)
+    _tell("lines", f"{lost_count:,} cannot be read, {len(logs.problems) - lost_count:,} are damaged but were read")
     for path in logs.unfinished:
         _tell("unfinished", f"{path}: the last line is still being written")
     if not logs.problems:

@@ -137,13 +137,13 @@ def with_progress() -> Generator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    start = last = time.monotonic()
+    start = drawn_at = time.monotonic()
 
     def show(finished: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - start >= _PATIENCE and now - last >= _REDRAW:
-            last = now
+        nonlocal drawn_at
+        current_time = time.monotonic()
+        if current_time - start >= _PATIENCE and current_time - drawn_at >= _REDRAW:
+            drawn_at = current_time
             share = finished / total if total else 1.0
             sys.stderr.write(f"\rreading {share:4.0%} of {total / 1e6:,.0f} MB ")
             sys.stderr.flush()
@@ -151,7 +151,7 @@ def with_progress() -> Generator[Progress | None]:
     try:
         yield show
     finally:
-        if last > start:
+        if drawn_at > start:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
@@ -205,16 +205,18 @@ def recent_scans(sources: Sequence[str], cache: Cache) -> list[FileScan]:
     return read_files(recent, cache=cache)
 
 
-def current_lines(buckets: list[Bucket], zone: tzinfo | None, now: float) -> tuple[Line, Line | None]:
+def current_lines(buckets: list[Bucket], zone: tzinfo | None, current_time: float) -> tuple[Line, Line | None]:
     """Return today's line, and the active block line, if there is a block."""
-    today = datetime.fromtimestamp(now, zone).date().isoformat()
+    today = datetime.fromtimestamp(current_time, zone).date().isoformat()
     day = next((line for line in group(buckets, "day", zone) if line.key == today), Line(today))
-    return day, next((line for line in blocks(buckets, zone, now=now) if line.about["kind"] == "active"), None)
+    return day, next(
+        (line for line in blocks(buckets, zone, current_time=current_time) if line.about["kind"] == "active"), None
+    )
 
 
-def buckets_of_day(buckets: Iterable[Bucket], zone: tzinfo | None, now: float) -> list[Bucket]:
+def buckets_of_day(buckets: Iterable[Bucket], zone: tzinfo | None, current_time: float) -> list[Bucket]:
     """Return today's buckets."""
-    start = datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    start = datetime.fromtimestamp(current_time, zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     return [bucket for bucket in buckets if bucket.quarter is not None and bucket.first >= start]
 
 
@@ -253,17 +255,17 @@ def overview(logs: Logs, rows: Sequence[Row], costs: Iterable[float | None] | No
     for row, cost in zip(rows, (row.cost for row in rows) if costs is None else costs, strict=True):
         if cost is None:
             unpriced[row.model] = unpriced.get(row.model, 0) + row.tokens
-    lost = logs.lost
-    example = f"{lost[0].path}: {lost[0].reason}" if lost else ""
-    odd = len(logs.problems) - len(lost)
-    return Overview(len(logs.files), logs.size, len(lost), odd, len(logs.unfinished), unpriced, example)
+    lost_lines = logs.lost
+    example = f"{lost_lines[0].path}: {lost_lines[0].reason}" if lost_lines else ""
+    odd = len(logs.problems) - len(lost_lines)
+    return Overview(len(logs.files), logs.size, len(lost_lines), odd, len(logs.unfinished), unpriced, example)
 
 
 def mention(summary: Overview) -> int:
     """Report missing or uncertain parts on stderr; return the exit code."""
     if summary.lost:
-        first = f"the first: {summary.example}"
-        say(f"note: lines that could not be read: {summary.lost:,}; {first}; cc-convert doctor lists them")
+        first_example = f"the first: {summary.example}"
+        say(f"note: lines that could not be read: {summary.lost:,}; {first_example}; cc-convert doctor lists them")
     elif summary.odd:
         say(f"note: lines that are damaged but were read: {summary.odd:,}; cc-convert doctor lists them")
     for model, tokens in sorted(summary.unpriced.items()):
@@ -276,5 +278,5 @@ def mention(summary: Overview) -> int:
 def _similar_price(model: str) -> str:
     from difflib import get_close_matches  # slow to import
 
-    similar = get_close_matches(canonical_model(model), Prices().models, 1)
-    return f"; the most similar model with a price is {similar[0]}" if similar else ""
+    matches = get_close_matches(canonical_model(model), Prices().models, 1)
+    return f"; the most similar model with a price is {matches[0]}" if matches else ""

@@ -98,12 +98,12 @@ def _text(value: object) -> str:
 
 
 def write_table(
-    file: TextIO, table: Table, form: str = "table", *, last: bool = False, drops: Sequence[str] = ()
+    file: TextIO, table: Table, form: str = "table", *, has_total: bool = False, drops: Sequence[str] = ()
 ) -> None:
     """Write a table: on a terminal with rich, if it is installed, otherwise in plain columns.
 
-    `form` is `table` or `md`. With `last`, the last row is a sum. Columns under the headings in `drops` are left out,
-    in this order and named below the table, until a terminal is wide enough.
+    `form` is `table` or `md`. With `has_total`, the last row is a sum. Columns under the headings in `drops` are
+    left out, in this order and named below the table, until a terminal is wide enough.
     """
     visible_table = [[visible(cell) for cell in row] for row in table]
     if form == "md":
@@ -113,9 +113,9 @@ def write_table(
     visible_table, dropped = fit_table(visible_table, drops, terminal_size().columns if on_terminal else None)
     if on_terminal and has_extra("rich") and not is_too_wide(file, visible_table):
         # Rich truncates cells that do not fit; a truncated number would be a wrong number.
-        _write_rich(visible_table, last=last)
+        _write_rich(visible_table, has_total=has_total)
     else:
-        _write_plain(file, visible_table, last=last)
+        _write_plain(file, visible_table, has_total=has_total)
     if dropped:
         from textwrap import fill
 
@@ -175,10 +175,10 @@ def _texts(table: Table) -> list[bool]:
     return [at == 0 or not has_numbers for at, has_numbers in enumerate(numbers)]
 
 
-def _write_plain(file: TextIO, table: Table, *, last: bool) -> None:
+def _write_plain(file: TextIO, table: Table, *, has_total: bool) -> None:
     widths, texts = _widths(table), _texts(table)
     for number, row in enumerate(table):
-        if number == 1 or (last and number == len(table) - 1 > 1):
+        if number == 1 or (has_total and number == len(table) - 1 > 1):
             file.write("  ".join("-" * width for width in widths) + "\n")
         cells = [
             cell + " " * (width - _width(cell)) if is_text else " " * (width - _width(cell)) + cell
@@ -187,17 +187,17 @@ def _write_plain(file: TextIO, table: Table, *, last: bool) -> None:
         file.write("  ".join(cells).rstrip() + "\n")
 
 
-def _write_rich(table: Table, *, last: bool) -> None:
+def _write_rich(table: Table, *, has_total: bool) -> None:
     names = ("table", "box", "text", "console")
     tables, box, text, console = (need(f"rich.{name}", "A coloured table") for name in names)
-    shown = tables.Table(box=box.SIMPLE_HEAD, show_footer=last)
-    foot = table[-1] if last else [""] * len(table[0])
+    shown = tables.Table(box=box.SIMPLE_HEAD, show_footer=has_total)
+    foot = table[-1] if has_total else [""] * len(table[0])
     for at, (heading, cell, is_text) in enumerate(zip(table[0], foot, _texts(table), strict=True)):
         shown.add_column(
             heading, justify="left" if is_text else "right", footer=text.Text(cell, style="bold"),
             no_wrap=at == 0 or not is_text, overflow="fold",
         )  # fmt: skip
-    for row in table[1 : len(table) - last]:
+    for row in table[1 : len(table) - has_total]:
         shown.add_row(*map(text.Text, row))
     # Use the width that was checked before, not rich's own measurement.
     columns, lines = terminal_size()

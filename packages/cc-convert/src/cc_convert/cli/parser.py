@@ -61,8 +61,8 @@ class CommandParser(argparse.ArgumentParser):
             parsers = (self, *self.commands.values()) if match[2] else (self,)
             choices = [pair for parser in parsers for pair in parser.choices()]
             words = [word for options, values in choices for word in (options if match[2] else values)]
-            unknown = match[1] or match[2]
-            hint = "" if unknown in words else did_you_mean(unknown, words)  # another command has it
+            unknown_word = match[1] or match[2]
+            hint = "" if unknown_word in words else did_you_mean(unknown_word, words)  # another command has it
         super().error(f"{message}{hint}")
 
     def choices(self) -> Iterator[tuple[Sequence[str], list[str]]]:
@@ -75,7 +75,7 @@ def did_you_mean(word: str, words: Iterable[str], key: Callable[[str], str] = st
     """Return the question for the word whose `key` is most similar; empty if none is similar."""
     from difflib import get_close_matches  # slow to import
 
-    words_by_key = {key(other): other for other in words}
+    words_by_key = {key(candidate): candidate for candidate in words}
     match = get_close_matches(word, words_by_key, 1)
     return f"; did you mean {words_by_key[match[0]]}?" if match else ""
 
@@ -110,9 +110,9 @@ def make_parser() -> CommandParser:
 def parse(parser: CommandParser, words: Sequence[str] | None) -> argparse.Namespace:
     """Parse a command line. Sources may come before, between and after the options."""
     options, more = parser.parse_known_args(words)
-    unknown = [word for word in more if word.startswith("-") and word != "-"]
-    if unknown or (more and not hasattr(options, "sources")):
-        parser.error(f"unrecognized arguments: {' '.join(unknown or more)}")
+    unknown_words = [word for word in more if word.startswith("-") and word != "-"]
+    if unknown_words or (more and not hasattr(options, "sources")):
+        parser.error(f"unrecognized arguments: {' '.join(unknown_words or more)}")
     if more:
         options.sources = [*options.sources, *more]
     if options.command == "report":

@@ -27,7 +27,7 @@ _LONG_SPAN = 7200.0
 _LONGEST = 40
 
 
-def status_line_uses(rate_limits: object, now: datetime) -> list[WindowUse]:
+def status_line_uses(rate_limits: object, current_time: datetime) -> list[WindowUse]:
     """Read `rate_limits` in the status line input."""
     if not isinstance(rate_limits, dict):
         return []
@@ -36,7 +36,7 @@ def status_line_uses(rate_limits: object, now: datetime) -> list[WindowUse]:
         fields = cast("dict[str, JsonValue]", window if isinstance(window, dict) else {})
         if isinstance(used := fields.get("used_percentage"), int | float):
             windows[kind] = {"utilization": used / 100, "resetsAt": fields.get("resets_at")}
-    return _uses({"unifiedWindows": windows}, now)
+    return _uses({"unifiedWindows": windows}, current_time)
 
 
 def logged_uses(scans: Iterable[FileScan]) -> list[WindowUse]:
@@ -50,13 +50,13 @@ def logged_uses(scans: Iterable[FileScan]) -> list[WindowUse]:
     return uses
 
 
-def _uses(info: dict[str, JsonValue], now: datetime) -> list[WindowUse]:
+def _uses(info: dict[str, JsonValue], current_time: datetime) -> list[WindowUse]:
     limits = RateLimits.from_event(info)
     uses: list[WindowUse] = []
     for window in limits.windows if limits else ():
         if window.utilization is not None:
             resets = window.resets_at.timestamp() if window.resets_at else None
-            uses.append(WindowUse(window.kind, now.timestamp(), window.utilization, resets))
+            uses.append(WindowUse(window.kind, current_time.timestamp(), window.utilization, resets))
     return uses
 
 
@@ -83,40 +83,45 @@ def stored_uses() -> list[WindowUse]:
     return []
 
 
-def running_uses(uses: Iterable[WindowUse], now: datetime) -> list[WindowUse]:
+def running_uses(uses: Iterable[WindowUse], current_time: datetime) -> list[WindowUse]:
     """Return each window's newest observation, without windows that were reset since."""
-    return [use for use in newest_uses(uses) if use.resets is not None and use.resets > now.timestamp()]
+    return [use for use in newest_uses(uses) if use.resets is not None and use.resets > current_time.timestamp()]
 
 
 def spell_windows(
-    windows: Iterable[WindowUse], uses: Sequence[WindowUse], now: datetime, zone: tzinfo | None, *, brief: bool
+    windows: Iterable[WindowUse], uses: Sequence[WindowUse], current_time: datetime, zone: tzinfo | None, *, brief: bool
 ) -> list[str]:
     """Format the newest observation of each window for people, with resets, and forecasts from all observations.
 
     With `brief`, forecasts for windows that are reset before they are full are left out.
     """
-    return [_spell(window, forecast(uses, window, now.timestamp()), now, zone, brief=brief) for window in windows]
+    return [
+        _spell(window, forecast(uses, window, current_time.timestamp()), current_time, zone, brief=brief)
+        for window in windows
+    ]
 
 
-def _spell(window: WindowUse, prediction: Forecast | None, now: datetime, zone: tzinfo | None, *, brief: bool) -> str:
+def _spell(
+    window: WindowUse, prediction: Forecast | None, current_time: datetime, zone: tzinfo | None, *, brief: bool
+) -> str:
     # Logs may contain any name.
     name = "".join(character for character in window.kind if character.isprintable())[:_LONGEST].replace("_", " ")
     text = f"{_NAMES.get(window.kind, name)} {window.used * 100:.0f}%"
-    if window.resets is None or window.resets <= now.timestamp():
+    if window.resets is None or window.resets <= current_time.timestamp():
         return text
-    text += f", resets {_moment(window.resets, now, zone)}"
+    text += f", resets {_moment(window.resets, current_time, zone)}"
     if prediction is None or (brief and prediction.full is None):
         return text
     span = f"{prediction.span / 3600:.0f} h" if prediction.span >= _LONG_SPAN else f"{prediction.span / 60:.0f} min"
     then = (
-        f"full at {_moment(prediction.full, now, zone)}"
+        f"full at {_moment(prediction.full, current_time, zone)}"
         if prediction.full
         else f"{prediction.at_reset:.0%} at the reset"
     )
     return f"{text}, at this pace {then}, from the last {span}"
 
 
-def _moment(time: float, now: datetime, zone: tzinfo | None) -> str:
+def _moment(time: float, current_time: datetime, zone: tzinfo | None) -> str:
     moment = datetime.fromtimestamp(time, UTC)
-    form = "%a %H:%M" if moment - now >= _DAY else "%H:%M"
+    form = "%a %H:%M" if moment - current_time >= _DAY else "%H:%M"
     return f"{moment.astimezone(zone):{form}}"

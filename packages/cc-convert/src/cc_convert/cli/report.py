@@ -90,7 +90,7 @@ def _lines(by: str, buckets: list[Bucket], options: Namespace, zone: tzinfo | No
     if by == "total":
         return [total(group(buckets, "day", zone))]
     if by == "block":
-        return blocks(buckets, zone, now=time.time())
+        return blocks(buckets, zone, current_time=time.time())
     return group(buckets, cast("GroupBy", by), zone, week_start=WEEKDAYS.index(options.week_start))
 
 
@@ -119,7 +119,7 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
         table = _table(lines, grand_total, options.by, zone)
         if options.format == "table" and is_too_wide(file, table):
             table = _table(lines, grand_total, options.by, zone, is_short=True)
-        write_table(file, table, options.format, last=True, drops=_DROPS)
+        write_table(file, table, options.format, has_total=True, drops=_DROPS)
 
 
 def _record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
@@ -163,9 +163,9 @@ def _table(
 
 def _more(line: Line, by: str, zone: tzinfo | None, *, is_short: bool) -> list[str]:
     if by == "session":
-        last = datetime.fromtimestamp(line.last, zone).strftime("%Y-%m-%d %H:%M") if line.last else ""
+        last_time = datetime.fromtimestamp(line.last, zone).strftime("%Y-%m-%d %H:%M") if line.last else ""
         title = shortened(line.about["title"], _SHORT_TITLE if is_short else _TITLE)
-        return [title, last, line.about["project"], *(line.about[name] for name in LABELS if not is_short)]
+        return [title, last_time, line.about["project"], *(line.about[name] for name in LABELS if not is_short)]
     return [line.about["ends"] + (" (now)" if line.about["kind"] == "active" else "")] if by == "block" else []
 
 

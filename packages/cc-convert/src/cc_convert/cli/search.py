@@ -86,15 +86,15 @@ def _lines(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None)
     for number, hits in enumerate(sessions.values()):
         if number:
             yield ""
-        first = hits[0]
-        place = first.match.context
-        yield shortened(first.title, _WIDTH) or f"Session {place.session or 'unknown'}"
-        facts = (first.match.folder or place.project, place.branch, place.host, f"session {place.session}")
+        first_hit = hits[0]
+        place = first_hit.match.context
+        yield shortened(first_hit.title, _WIDTH) or f"Session {place.session or 'unknown'}"
+        facts = (first_hit.match.folder or place.project, place.branch, place.host, f"session {place.session}")
         yield f"  {' · '.join(fact for fact in facts if fact)}"
         for hit in reversed(hits):
             yield f"  {_facts(hit, zone)}"
             yield from (f"    {line}" for line in _excerpt(hit.passage, query, context))
-        if command := _resume_command(first.match):
+        if command := _resume_command(first_hit.match):
             yield f"  resume: {command}"
 
 
@@ -129,8 +129,8 @@ def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
             chosen.setdefault(number, 0)
         chosen[at] = start
     excerpt: list[str] = []
-    for before, number in zip([-1, *sorted(chosen)], sorted(chosen), strict=False):
-        if context and before >= 0 and number > before + 1:
+    for previous_number, number in zip([-1, *sorted(chosen)], sorted(chosen), strict=False):
+        if context and previous_number >= 0 and number > previous_number + 1:
             excerpt.append("--")
         excerpt.append(_excerpt_line(lines[number], chosen[number]))
     more = len(starts) - _MOST_LINES
@@ -148,10 +148,10 @@ def _match_starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
 
 
 def _excerpt_line(line: str, start: int) -> str:
-    first = max(0, min(start - _BEFORE, len(line) - _WIDTH))
+    begin = max(0, min(start - _BEFORE, len(line) - _WIDTH))
     ellipsis = "\N{HORIZONTAL ELLIPSIS}"
-    window = line[first : first + _WIDTH].replace("\t", " ").rstrip("\r")
-    return f"{ellipsis if first else ''}{window}{ellipsis if first + _WIDTH < len(line) else ''}"
+    window = line[begin : begin + _WIDTH].replace("\t", " ").rstrip("\r")
+    return f"{ellipsis if begin else ''}{window}{ellipsis if begin + _WIDTH < len(line) else ''}"
 
 
 # --- for machines

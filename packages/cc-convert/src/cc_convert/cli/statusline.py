@@ -29,9 +29,9 @@ def run(options: Namespace) -> int:
         buckets = fill_buckets(logs.priced(chosen_prices(options), options.cost))
     except LogsNotFoundError:
         buckets = []
-    zone, now = chosen_zone(options), time.time()
-    past, future = without_future(buckets, now)
-    day, block = current_lines(past, zone, now)
+    zone, current_time = chosen_zone(options), time.time()
+    past, future = without_future(buckets, current_time)
+    day, block = current_lines(past, zone, current_time)
     context = _value(payload, "context_window", "used_percentage")
     parts = [
         _text(payload, "model", "display_name"),
@@ -40,7 +40,7 @@ def run(options: Namespace) -> int:
         f"today {spell_cost(day.cost, day.unpriced)}",
     ]
     if block:
-        minutes = int(block.first // 3600 * 3600 + BLOCK - now) // 60
+        minutes = int(block.first // 3600 * 3600 + BLOCK - current_time) // 60
         parts.append(f"block {spell_cost(block.cost, block.unpriced)}, {minutes // 60}h{minutes % 60:02} left")
     if future:
         say(future)
@@ -79,6 +79,8 @@ def _session(payload: object, buckets: list[Bucket]) -> str:
     if isinstance(stated, int | float):
         return f"session {spell_cost(float(stated))}"
     session = _text(payload, "session_id")
-    own = [bucket for bucket in buckets if bucket.session == session]
-    cost = spell_cost(sum(bucket.cost for bucket in own), sum(bucket.unpriced for bucket in own))
+    session_buckets = [bucket for bucket in buckets if bucket.session == session]
+    cost = spell_cost(
+        sum(bucket.cost for bucket in session_buckets), sum(bucket.unpriced for bucket in session_buckets)
+    )
     return f"session {cost}" if session else ""

@@ -91,14 +91,17 @@ def picture(
     scans: list[FileScan], options: Namespace, prices: Prices, zone: tzinfo | None, columns: int | None = None
 ) -> Picture:
     """Return the text to display, at most `columns` wide if given, and the values above their limits."""
-    now = time.time()
+    current_time = time.time()
     buckets = fill_buckets(merge(scans).priced(prices, options.cost))
-    buckets, future = without_future(buckets, now)
-    day, block = current_lines(buckets, zone, now)
-    today = buckets_of_day(buckets, zone, now)
+    buckets, future = without_future(buckets, current_time)
+    day, block = current_lines(buckets, zone, current_time)
+    today = buckets_of_day(buckets, zone, current_time)
     uses = [*(stored := stored_uses()), *logged_uses(scans)]
     windows = running_uses(uses, datetime.now(UTC))
-    parts = [f"Claude Code, {datetime.fromtimestamp(now, zone):%Y-%m-%d %H:%M}\n\n", _sums(day, block, now, columns)]
+    parts = [
+        f"Claude Code, {datetime.fromtimestamp(current_time, zone):%Y-%m-%d %H:%M}\n\n",
+        _sums(day, block, current_time, columns),
+    ]
     # Failed requests have no model.
     if models := [line for line in group(today, "model", zone) if line.requests or line.tokens]:
         parts.append("\n" + _models(models, columns))
@@ -113,14 +116,14 @@ def picture(
     return Picture("".join(parts), exceeded)
 
 
-def _sums(day: Line, block: Line | None, now: float, columns: int | None) -> str:
+def _sums(day: Line, block: Line | None, current_time: float, columns: int | None) -> str:
     table = [["", "Requests", "Input", "Output", "Cache write", "Cache read", "Cost"], _cells(f"today, {day.key}", day)]
     rate = ""
     if block:
         table.append(_cells(f"block until {block.about['ends'][11:]}", block))
-        pace = burn_rate(block, now)
+        pace = burn_rate(block, current_time)
         tokens, cost = pace or (block.tokens, block.cost)
-        span = "per hour in" if pace else f"in the first {max(1, int((now - block.first) / 60))} min of"
+        span = "per hour in" if pace else f"in the first {max(1, int((current_time - block.first) / 60))} min of"
         rate = f"{int(tokens):,} tokens and {spell_cost(cost, block.unpriced)} {span} this block"
         rate = "".join(f"{line}\n" for line in wrap(rate, columns or len(rate)))
     return text_of(fit_table(table, _DROPS, columns)[0]) + rate
@@ -146,10 +149,10 @@ def _plan(
     windows: list[WindowUse], uses: list[WindowUse], stored: list[WindowUse], zone: tzinfo | None, columns: int | None
 ) -> str:
     """Return the plan windows, which the status line received, or a stream-json log notes."""
-    now = datetime.now(UTC)
+    current_time = datetime.now(UTC)
     newest = max(windows, key=lambda use: use.time)
-    age = int(max(0.0, now.timestamp() - newest.time) // 60)
+    age = int(max(0.0, current_time.timestamp() - newest.time) // 60)
     source = f"({'told to the status line' if newest in stored else 'logged'} {age} min ago)"
-    parts = spell_windows(windows, uses, now, zone, brief=False)
+    parts = spell_windows(windows, uses, current_time, zone, brief=False)
     line = f"{' | '.join(parts)} {source}\n"
     return line if columns is None or len(line) <= columns else "\n".join([*parts, source, ""])

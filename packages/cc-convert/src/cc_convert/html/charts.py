@@ -38,11 +38,11 @@ def legend(classes: dict[str, str]) -> str:
 def share_chart(kind: str, lines: Iterable[Line], name: Callable[[Line], str], classes: dict[str, str]) -> str:
     """Draw the most expensive lines and the sum of the others, each stacked by model, with their share of the cost."""
     ordered = sorted((share for share in lines if share.cost), key=lambda share: -share.cost)
-    shown, others = ordered[:_MOST_BARS], total(ordered[_MOST_BARS:])
+    shown, remainder = ordered[:_MOST_BARS], total(ordered[_MOST_BARS:])
     names = [name(share) for share in shown]
-    if others.cost:
-        shown, names = [*shown, others], [*names, f"{len(ordered) - _MOST_BARS:,} others"]
-    whole, longest = sum(share.cost for share in shown), max((share.cost for share in shown), default=0.0)
+    if remainder.cost:
+        shown, names = [*shown, remainder], [*names, f"{len(ordered) - _MOST_BARS:,} others"]
+    total_cost, longest = sum(share.cost for share in shown), max((share.cost for share in shown), default=0.0)
     x0, x1 = _BAR
     parts: list[str] = []
     for number, (share, called) in enumerate(zip(shown, names, strict=True)):
@@ -63,7 +63,7 @@ def share_chart(kind: str, lines: Iterable[Line], name: Callable[[Line], str], c
                     )
                 )
                 x += width
-        parts.append(label(PLOT[2], y + 15, f"${share.cost:,.2f} · {share.cost / whole:.0%}", "end"))
+        parts.append(label(PLOT[2], y + 15, f"${share.cost:,.2f} · {share.cost / total_cost:.0%}", "end"))
     return picture(parts, f"Cost by {kind}", _BAR_HEIGHT * len(shown)) if parts else ""
 
 
@@ -72,11 +72,11 @@ def periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line]
     days = [line for line in group(buckets, "day", zone) if line.key != NO_TIME]
     if not days:
         return "day", []
-    first, last = date.fromisoformat(days[0].key), date.fromisoformat(days[-1].key)
-    step, name = (1, "day") if (last - first).days < _MOST_DAYS else (7, "week")
+    first_day, last_day = date.fromisoformat(days[0].key), date.fromisoformat(days[-1].key)
+    step, name = (1, "day") if (last_day - first_day).days < _MOST_DAYS else (7, "week")
     lines = {period.key: period for period in group(buckets, name, zone) if period.key != NO_TIME}
     start = date.fromisoformat(next(iter(lines)))
-    count = (last - start).days // step + 1
+    count = (last_day - start).days // step + 1
     # A wrong clock must not produce a page with years.
     keys = [(start + timedelta(step * number)).isoformat() for number in range(count)] if count < 600 else lines
     return name, [lines.get(key) or Line(key) for key in keys]
@@ -125,7 +125,7 @@ def hit_chart(name: str, lines: list[Line]) -> str:
         for number, period in enumerate(lines)
         if period.cache_hits is not None
     ]
-    parts = [*axis(100, after=" %"), path([(x, y) for x, y, _ in points], "curve c0s")]
+    parts = [*axis(100, suffix=" %"), path([(x, y) for x, y, _ in points], "curve c0s")]
     for x, y, period in points:
         parts.append(circle(x, y, 3, "c0", f"{period.key}: {period.cache_hits or 0:.1%} of the input"))
     return picture([*parts, *_dates(lines)], f"Share of input from the cache per {name}")
@@ -154,9 +154,11 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
     return picture(parts, "Tokens by weekday and hour")
 
 
-def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
+def block_chart(buckets: list[Bucket], zone: tzinfo | None, current_time: float) -> str:
     """Draw the latest five-hour blocks."""
-    lines = [block for block in blocks(buckets, zone, now=now) if block.about["kind"] != GAP][-_MOST_BLOCKS:]
+    lines = [block for block in blocks(buckets, zone, current_time=current_time) if block.about["kind"] != GAP][
+        -_MOST_BLOCKS:
+    ]
     top = nice_ceiling(max((block.cost for block in lines), default=0.0))
     width, at = _columns(len(lines))
     _, y0, _, y1 = PLOT

@@ -58,10 +58,10 @@ def session_table(sessions: Iterable[Line], links: Mapping[str, str], zone: tzin
     )
 
 
-def _session_row(line: Line, link: str | None, last: str) -> str:
+def _session_row(line: Line, link: str | None, last_time: str) -> str:
     # A phone does not show wide columns.
     return (
-        f'<tr data-entry><td>{last[:10]}<span class="wide">{last[10:]}</span></td>'
+        f'<tr data-entry><td>{last_time[:10]}<span class="wide">{last_time[10:]}</span></td>'
         f'<td class="id">{_name(line, link)}</td><td class="where">{_folder(line.about["project"])}</td>'
         f'<td class="n wide">{line.requests:,}</td><td class="n wide">{line.output:,}</td>'
         f'<td class="n">{spell_cost(line.cost, line.unpriced)}</td></tr>\n'
@@ -77,8 +77,8 @@ def _name(line: Line, link: str | None) -> str:
 
 def _folder(path: str) -> str:
     """Return a folder; a phone shows only the last part, which is the distinctive one."""
-    parent, slash, last = path.rstrip("/").rpartition("/")
-    return f'<span class="wide">{text(parent + slash)}</span>{text(last)}' if last else text(path)
+    parent, slash, name = path.rstrip("/").rpartition("/")
+    return f'<span class="wide">{text(parent + slash)}</span>{text(name)}' if name else text(path)
 
 
 def labels_of(line: Line) -> str:

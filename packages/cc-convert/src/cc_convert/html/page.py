@@ -131,9 +131,9 @@ class _Book:
         self.links: dict[str, str] = {}
         """Links from the first page to the sessions."""
         self._more, self._foot, self._zone = more, foot, zone
-        self._last, self._size = 1, list_size
+        self._last_page, self._size = 1, list_size
         self._number, self._sections, self._lines = 1, list[str](), dict[str, tuple[Line, str]]()
-        self._first = self._sections
+        self._first_sections = self._sections
 
     def add(self, line: Line, parts: Sequence[_Part]) -> None:
         numbers = [self._reserve(len(part.body.encode())) for part in parts]
@@ -143,27 +143,29 @@ class _Book:
                 self._turn(number)
             self._lines.setdefault(line.key, (line, f"#{part.place}"))
             ways = f'<a href="{self._link(number, 1, "overview")}">All sessions</a>'
-            for name, other in (("Part before", at - 1), ("Next part", at + 1)):
-                if 0 <= other < len(parts):
-                    ways += f' <a href="{self._link(number, numbers[other], parts[other].place)}">{name}</a>'
+            for name, part_index in (("Part before", at - 1), ("Next part", at + 1)):
+                if 0 <= part_index < len(parts):
+                    ways += f' <a href="{self._link(number, numbers[part_index], parts[part_index].place)}">{name}</a>'
             section = f'<section class="session" id="{part.place}"><header>{ways}{part.head}</header>\n'
             self._sections.append(f"{section}{part.body}</section>\n")
 
     def end(self) -> list[str]:
         """Write the last page, and return the sections of the first one."""
         self._turn(self._number + 1)
-        return self._first
+        return self._first_sections
 
     def page_links(self) -> str:
         """Return links from the first page to the others."""
-        return " ".join(f'<a href="{self._link(1, page, "overview")}">{page}</a>' for page in range(2, self._last + 1))
+        return " ".join(
+            f'<a href="{self._link(1, page, "overview")}">{page}</a>' for page in range(2, self._last_page + 1)
+        )
 
     def _reserve(self, size: int) -> int:
         """Return the number of the page that has room."""
         if self._more and self._size and self._size + size > _PAGE:
-            self._last, self._size = self._last + 1, 0
+            self._last_page, self._size = self._last_page + 1, 0
         self._size += size
-        return self._last
+        return self._last_page
 
     def _turn(self, number: int) -> None:
         """Write the current page, unless it is the first one, and begin another one."""
@@ -198,11 +200,11 @@ def _parts(
     top += "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts.items() if chart)
     facts = f'<div class="dim">{text(line.about["project"])}<br>{text(labels_of(line))}</div>{span(line, zone)}'
     for number, transcript in enumerate(_pieces(entries(events, zone, redact)), start=1):
-        here, more = (place, "") if number == 1 else (f"{place}p{number}", f", part {number}")
+        part_id, more = (place, "") if number == 1 else (f"{place}p{number}", f", part {number}")
         heading = f"<h1>{text(line.about['title'] or f'Session {line.key}')}{more}</h1>"
-        box = search_box(f"{here}t", "Search this transcript")
-        body = f'{top}<h3>Transcript</h3>{box}<div id="{here}t">{transcript}</div></div>'
-        yield _Part(here, heading + facts, body)
+        box = search_box(f"{part_id}t", "Search this transcript")
+        body = f'{top}<h3>Transcript</h3>{box}<div id="{part_id}t">{transcript}</div></div>'
+        yield _Part(part_id, heading + facts, body)
         top = '<div class="card">'
 
 
@@ -250,7 +252,7 @@ def _end(foot: str) -> str:
 
 def _overview(buckets: list[Bucket], sessions: list[Line], zone: tzinfo | None) -> str:
     models, projects = group(buckets, "model", zone), group(buckets, "project", zone)
-    whole, classes = total(models), model_classes(buckets)
+    total_line, classes = total(models), model_classes(buckets)
     name, lines = periods(buckets, zone)
     where = {
         "project": share_chart("project", projects, _last_part, classes),
@@ -267,8 +269,8 @@ def _overview(buckets: list[Bucket], sessions: list[Line], zone: tzinfo | None) 
         f'<section class="card"><h2>{title}</h2>{chart}</section>\n' for title, chart in charts.items() if chart
     )
     return (
-        f"<header><h1>Claude Code usage</h1>{span(whole, zone)}</header>\n{facts_list(whole)}{unpriced_note(models)}"
-        f"{cards}{project_table(projects[:_MOST_LISTED])}"
+        f"<header><h1>Claude Code usage</h1>{span(total_line, zone)}</header>\n{facts_list(total_line)}"
+        f"{unpriced_note(models)}{cards}{project_table(projects[:_MOST_LISTED])}"
     )
 
 
@@ -277,6 +279,6 @@ def _last_part(project: Line) -> str:
 
 
 def _foot(logs: Logs, zone: tzinfo | None) -> str:
-    lost = f"; {len(logs.lost):,} lines could not be read" if logs.lost else ""
+    lost_note = f"; {len(logs.lost):,} lines could not be read" if logs.lost else ""
     made = datetime.now(zone).strftime("%Y-%m-%d %H:%M")
-    return f"<footer>{len(logs.files):,} files, {logs.size / 1e6:,.1f} MB{lost}. Made {made}.</footer>\n"
+    return f"<footer>{len(logs.files):,} files, {logs.size / 1e6:,.1f} MB{lost_note}. Made {made}.</footer>\n"

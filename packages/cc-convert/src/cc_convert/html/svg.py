@@ -61,14 +61,14 @@ def nice_ceiling(value: float) -> float:
     )
 
 
-def axis(top: float, before: str = "", after: str = "") -> list[str]:
+def axis(top: float, prefix: str = "", suffix: str = "") -> list[str]:
     """Return four lines across the plot, with their values between two texts."""
     x0, y0, x1, y1 = PLOT
     parts: list[str] = []
     for number in range(5):
         y = y1 - (y1 - y0) * number / 4
         parts.append(line(x0, y, x1, y, "grid"))
-        parts.append(label(x0 - 6, y + 4, f"{before}{spell(top * number / 4)}{after}", "end"))
+        parts.append(label(x0 - 6, y + 4, f"{prefix}{spell(top * number / 4)}{suffix}", "end"))
     return parts
 
 

@@ -23,15 +23,17 @@ class _Scale:
 
     def __init__(self, times: Iterable[float]) -> None:
         self.times = sorted(set(times))
-        self._at = list(accumulate((min(now - before, _PAUSE) for before, now in pairwise(self.times)), initial=0.0))
-        self.pauses = [now for before, now in pairwise(self.times) if now - before > _PAUSE]
+        self._at = list(
+            accumulate((min(time - earlier, _PAUSE) for earlier, time in pairwise(self.times)), initial=0.0)
+        )
+        self.pauses = [time for earlier, time in pairwise(self.times) if time - earlier > _PAUSE]
 
     def __call__(self, time: float) -> float:
         x0, _, x1, _ = PLOT
-        after = bisect_right(self.times, time)
-        place = self._at[max(0, after - 1)]
-        if 0 < after < len(self.times):
-            place += min(time - self.times[after - 1], _PAUSE)
+        index = bisect_right(self.times, time)
+        place = self._at[max(0, index - 1)]
+        if 0 < index < len(self.times):
+            place += min(time - self.times[index - 1], _PAUSE)
         return x0 + (x1 - x0) * (place / self._at[-1] if self._at[-1] else 0.5)
 
 
@@ -85,12 +87,12 @@ def _times(scale: _Scale, y: float, zone: tzinfo | None) -> list[str]:
     step, span = max(1, len(scale.times) // 6), scale.times[-1] - scale.times[0]
     form = "%H:%M:%S.%f" if span < _MINUTE else "%H:%M:%S" if span < _DAY else "%m-%d %H:%M"
     parts: list[str] = []
-    last = -_LABEL
+    label_at = -_LABEL
     for time in scale.times[::step]:
         at = scale(time)
-        if at - last >= _LABEL and at < WIDTH - _LABEL:
+        if at - label_at >= _LABEL and at < WIDTH - _LABEL:
             parts.append(label(at, y, datetime.fromtimestamp(time, zone).strftime(form)[:11]))
-            last = at
+            label_at = at
     return parts
 
 

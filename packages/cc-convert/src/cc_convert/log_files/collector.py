@@ -59,7 +59,7 @@ class Collector:
         self._parent: str = next(reversed(earlier_scan.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
         self._tool_ids, self._answering = dict.fromkeys(earlier_scan.tool_ids), dict(earlier_scan.answering)
-        self._last = earlier_scan.rows[-1] if earlier_scan.rows else None
+        self._last_row = earlier_scan.rows[-1] if earlier_scan.rows else None
 
     def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
         """Return the collected result."""
@@ -70,9 +70,9 @@ class Collector:
             tuple(self._tool_ids)[-_MOST_TOOL_IDS:], self._set_back, self._is_sdk_fork,
         )  # fmt: skip
 
-    def report(self, offset: int, reason: str, *, lost: bool) -> None:
+    def report(self, offset: int, reason: str, *, is_lost: bool) -> None:
         """Report a line's defect."""
-        self.problems.append(Problem(self.path, offset, reason, lost))
+        self.problems.append(Problem(self.path, offset, reason, is_lost))
 
     def take(self, record: Record) -> Taken:
         """Take a checked record if it is a request or the CLI total; return the outcome."""
@@ -96,7 +96,7 @@ class Collector:
             if not self._take_request(checked) and _has_usage(checked):
                 self._take_nameless(checked, offset)
             if odd:
-                self.report(offset, f"{odd} is not a count", lost=False)
+                self.report(offset, f"{odd} is not a count", is_lost=False)
         elif kind == "system":
             self.project = checked.get("cwd") or self.project
             # A stream names it once, at the start; a transcript in each record.
@@ -116,15 +116,15 @@ class Collector:
         elif kind == "progress":
             self._take_progress(record, offset)
         elif kind != "user" and _has_usage(checked):
-            self.report(offset, f"usage in a record of the unknown type {kind[:40]!r}", lost=True)
+            self.report(offset, f"usage in a record of the unknown type {kind[:40]!r}", is_lost=True)
 
     def note_time(self, timestamp: str | None) -> None:
         """Note a record's time, for totals that have none."""
         if timestamp:
             self._began = self._began or timestamp
             # The CLI writes all times in one format, which sorts by time.
-            if timestamp < self._time and (last := time_of(self._time)) and (time := time_of(timestamp)):
-                self._set_back = self._set_back or time < last - _DISORDER
+            if timestamp < self._time and (earlier_time := time_of(self._time)) and (time := time_of(timestamp)):
+                self._set_back = self._set_back or time < earlier_time - _DISORDER
             self._time = timestamp
 
     def _place(self) -> int:
@@ -133,7 +133,7 @@ class Collector:
     def _take_archived(self, record: Record, offset: int) -> None:
         row = from_archive(record)
         if row is None:
-            self.report(offset, "a row of an archive that cannot be read", lost=True)
+            self.report(offset, "a row of an archive that cannot be read", is_lost=True)
         else:
             self.rows[row.key] = row
 
@@ -143,17 +143,19 @@ class Collector:
         inner = cast("Record", data).get("message") if isinstance(data, dict) else None
         if isinstance(inner, dict) and cast("Record", inner).get("type") == "assistant":
             agent = cast("Record", data).get("agentId") or record.get("parentToolUseID")
-            own = {name: record[name] for name in ("sessionId", "cwd", "gitBranch", "version") if name in record}
-            self.take_whole({"agentId": agent, **own, **cast("Record", inner)}, offset)
+            head_fields = {
+                name: record[name] for name in ("sessionId", "cwd", "gitBranch", "version") if name in record
+            }
+            self.take_whole({"agentId": agent, **head_fields, **cast("Record", inner)}, offset)
 
     # --- requests
 
     def add_tool(self, identity: str, name: str) -> None:
         """Add a tool call in the last answer."""
-        row = self._last
+        row = self._last_row
         if row is not None and (not identity or identity not in self._tool_ids):
             self._tool_ids[identity] = None
-            self.rows[row.key] = self._last = make_row((*row[:_TOOLS], (*row.tools, name), *row[_TOOLS + 1 :]))
+            self.rows[row.key] = self._last_row = make_row((*row[:_TOOLS], (*row.tools, name), *row[_TOOLS + 1 :]))
 
     def _take_request(self, record: Record) -> bool:
         row = request_row(record, self.project, self._parent)
@@ -176,17 +178,23 @@ class Collector:
                 self._close_states(session_of(record), row.time)
         if len(record["message"]["usage"].get("iterations") or ()) > 1:
             self.rows |= {part.key: part for part in parts_beside(record, row)}
-        self.rows[row.key] = self._last = row if earlier is None else _with_block(earlier, row)
+        self.rows[row.key] = self._last_row = row if earlier is None else _with_block(earlier, row)
         return True
 
     def _identified(self, row: Row, earlier: Row | None, parent: str | None) -> tuple[Row, Row | None]:
         """Return a row with its key in this file, and the row of the answer's earlier records."""
         if earlier is None:
-            last = self._last
+            prior = self._last_row
             # Without any id, a block follows the block before it, whose `uuid` the row has.
-            if last and parent and parent == last.uuid and not last.message_id and counts_of(last) == counts_of(row):
+            if (
+                prior
+                and parent
+                and parent == prior.uuid
+                and not prior.message_id
+                and counts_of(prior) == counts_of(row)
+            ):
                 if not (row.message_id or row.request_id):
-                    return row._replace(key=last.key), last._replace(uuid=row.uuid)
+                    return row._replace(key=prior.key), prior._replace(uuid=row.uuid)
         elif not is_same_answer(earlier, row):
             key = key_beside(row)
             earlier = self._latest(row.message_id, row) or self.rows.get(key)
@@ -205,7 +213,7 @@ class Collector:
         has_position = "sessionId" in record
         if has_position:
             self._take_request(record | {"uuid": f"{self.path}:{offset}"})
-        self.report(offset, "a request without an id", lost=not has_position)
+        self.report(offset, "a request without an id", is_lost=not has_position)
 
     def _new_tools(self, message: Record) -> tuple[str, ...]:
         calls = [call for call in tool_calls(message) if not call[0] or call[0] not in self._tool_ids]
@@ -243,18 +251,20 @@ class Collector:
     # --- the CLI totals
 
     def _take_result(self, checked: Record, record: Record, offset: int) -> None:
-        exact: object = record.get("model_usage_since_last_result")
-        has_exact = isinstance(exact, dict)
+        exact_usage: object = record.get("model_usage_since_last_result")
+        has_exact = isinstance(exact_usage, dict)
         if not has_exact and "modelUsage" not in record:
             return  # of an agent, in a workflow's journal
-        totals, splits = model_totals(checked_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
+        totals, splits = model_totals(
+            checked_totals(cast("object", exact_usage) if has_exact else record.get("modelUsage"))
+        )
         self.ledgers.append(
             Ledger(
                 "delta" if has_exact else "sum",
                 checked.get("uuid") or f"{self.path}:{offset}",
                 session_of(checked),
                 self.project,
-                time_of(checked.get("timestamp")) or (self._last.time if self._last else None),
+                time_of(checked.get("timestamp")) or (self._last_row.time if self._last_row else None),
                 None,
                 totals,
                 self._place(),
@@ -275,7 +285,7 @@ class Collector:
                 f"{session}:{record.get('totalDuration')}:{record.get('totalCostUSD')}",
                 session,
                 self.project,
-                self._last.time if self._last else None,
+                self._last_row.time if self._last_row else None,
                 None,
                 totals,
                 self._place(),
@@ -292,7 +302,7 @@ class Collector:
         self._set_back = False
 
     def _traits(self) -> Traits:
-        return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")
+        return (self._last_row.tier, self._last_row.geo, self._last_row.speed) if self._last_row else ("", "", "")
 
 
 def _seconds(milliseconds: object) -> float | None:
@@ -313,14 +323,14 @@ def _stated_traits(usage: object) -> Traits:
 def better(known_row: Row, new_row: Row) -> Row:
     """Return the more reliable record for a request: final counts first, then more tokens, then the older record."""
     if known_row.final != new_row.final:
-        chosen, other = (known_row, new_row) if known_row.final else (new_row, known_row)
+        chosen, spare = (known_row, new_row) if known_row.final else (new_row, known_row)
     else:
-        chosen, other = (new_row, known_row) if new_row.tokens > known_row.tokens else (known_row, new_row)
-    more = {name: getattr(chosen, name) or getattr(other, name) for name in _FILLED}
+        chosen, spare = (new_row, known_row) if new_row.tokens > known_row.tokens else (known_row, new_row)
+    more = {name: getattr(chosen, name) or getattr(spare, name) for name in _FILLED}
     return chosen._replace(
         time=min((time for time in (known_row.time, new_row.time) if time is not None), default=None),
-        tools=max(chosen.tools, other.tools, key=len),
-        logged_cost=other.logged_cost if chosen.logged_cost is None else chosen.logged_cost,
+        tools=max(chosen.tools, spare.tools, key=len),
+        logged_cost=spare.logged_cost if chosen.logged_cost is None else chosen.logged_cost,
         **more,
     )
 

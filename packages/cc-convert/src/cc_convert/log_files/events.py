@@ -117,8 +117,10 @@ def events_of(record: Record, checked: Record | None = None) -> Iterator[Event]:
             yield from _from_attachment(record, Event("attachment", time, session, agent, ""))
         case "system" if checked.get("subtype") == "compact_boundary":
             facts = record.get("compactMetadata") or record.get("compact_metadata")
-            before = _number(facts, "preTokens", "pre_tokens")
-            yield Event("compaction", time, session, agent, "", tokens=before, identity=checked.get("uuid") or "")
+            tokens_before = _number(facts, "preTokens", "pre_tokens")
+            yield Event(
+                "compaction", time, session, agent, "", tokens=tokens_before, identity=checked.get("uuid") or ""
+            )
         case _:
             pass
 

@@ -13,29 +13,29 @@ from .rows import ADVICE, DECLINED, FileScan, Row
 _MOST_SIMILAR = 50
 
 
-def is_same_answer(first: Row, second: Row) -> bool:
+def is_same_answer(row: Row, candidate: Row) -> bool:
     """Return true if two records with the same message id are about one answer.
 
     A record is copied with its `uuid`, and a request id decides, but for a sub-agent's file, which repeats a parent
     answer under another request id. Without a request id, the input of an answer decides, or that a stream grew.
     """
-    if first.uuid and first.uuid == second.uuid:
+    if row.uuid and row.uuid == candidate.uuid:
         return True
-    if first.request_id and second.request_id:
-        is_replay = first.agent != second.agent and _input_of(first) == _input_of(second)
-        return first.request_id == second.request_id or is_replay
-    if first.session != second.session:
+    if row.request_id and candidate.request_id:
+        is_replay = row.agent != candidate.agent and _input_of(row) == _input_of(candidate)
+        return row.request_id == candidate.request_id or is_replay
+    if row.session != candidate.session:
         return False
-    return _input_of(first) == _input_of(second) or (not (first.final and second.final) and _grew(first, second))
+    return _input_of(row) == _input_of(candidate) or (not (row.final and candidate.final) and _grew(row, candidate))
 
 
 def _input_of(row: Row) -> tuple[int, int, int]:
     return row.input, row.cache_read, row.cache_write_5m + row.cache_write_1h
 
 
-def _grew(first: Row, second: Row) -> bool:
-    small, large = sorted((first, second), key=lambda row: row.tokens)
-    return all(less <= more for less, more in zip(_input_of(small), _input_of(large), strict=True))
+def _grew(row: Row, candidate: Row) -> bool:
+    smaller, larger = sorted((row, candidate), key=lambda row: row.tokens)
+    return all(less <= more for less, more in zip(_input_of(smaller), _input_of(larger), strict=True))
 
 
 def key_beside(row: Row) -> str:
@@ -82,19 +82,19 @@ class _Groups:
     def __init__(self) -> None:
         self._groups: list[list[Row]] = []
         self._by_id: dict[tuple[str, str], int] = {}
-        self._similar: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        self._numbers_by_input: dict[tuple[object, ...], list[int]] = defaultdict(list)
 
     def add(self, row: Row) -> None:
         """Add a row to the group with its answer."""
-        similar = self._similar[row.message_id, row.session, _input_of(row)]
+        numbers = self._numbers_by_input[row.message_id, row.session, _input_of(row)]
         number = self._number_of(row)
         if number is None:
             number = next(
-                (one for one in similar[:_MOST_SIMILAR] if is_same_answer(self._groups[one][0], row)), len(self._groups)
+                (one for one in numbers[:_MOST_SIMILAR] if is_same_answer(self._groups[one][0], row)), len(self._groups)
             )
         if number == len(self._groups):
             self._groups.append([])
-            similar.append(number)
+            numbers.append(number)
         self._groups[number].append(row)
         for identity in (row.uuid, row.request_id):
             if identity:

@@ -126,17 +126,17 @@ def with_counts(row: Row, counts: Counts) -> Row:
     return make_row((*row[:9], *counts, *row[16:]))._replace(final=True)
 
 
-def add_counts(first: Counts, second: Counts) -> Counts:
+def add_counts(counts: Counts, part: Counts) -> Counts:
     """Return the sum, count by count."""
-    a, b, c, d, e, f, g = first
-    h, i, j, k, m, n, o = second
+    a, b, c, d, e, f, g = counts
+    h, i, j, k, m, n, o = part
     return (a + h, b + i, c + j, d + k, e + m, f + n, g + o)
 
 
-def subtract_counts(first: Counts, second: Counts) -> Counts:
+def subtract_counts(counts: Counts, part: Counts) -> Counts:
     """Return the first minus the second, count by count; nothing below zero."""
-    a, b, c, d, e, f, g = first
-    h, i, j, k, m, n, o = second
+    a, b, c, d, e, f, g = counts
+    h, i, j, k, m, n, o = part
     return (
         a - h if a > h else 0, b - i if b > i else 0, c - j if c > j else 0, d - k if d > k else 0,
         e - m if e > m else 0, f - n if f > n else 0, g - o if g > o else 0,

@@ -115,8 +115,8 @@ def _whole_usage(data: bytearray, start: int, stop: int) -> bytes:
     usage = bytes(data[start : data.find(b'"}', start, stop) + 2])
     if usage.count(b"{") == usage.count(b"}") and b"\\" not in usage and data[start + len(usage)] in b",}":
         return usage
-    whole = _WHOLE_USAGE.match(data, start, stop)
-    return whole[0] if whole else b""
+    usage_match = _WHOLE_USAGE.match(data, start, stop)
+    return usage_match[0] if usage_match else b""
 
 
 class _Scanner:
@@ -162,7 +162,7 @@ class _Scanner:
             try:
                 return stream.readinto(view[carry : carry + _PIECE]) or 0
             except DamagedLogError as error:
-                self._collector.report(self._base, str(error), lost=True)
+                self._collector.report(self._base, str(error), is_lost=True)
                 return 0
 
     def _make_room(self, data: bytearray) -> int:
@@ -171,7 +171,7 @@ class _Scanner:
         if carry < LONGEST_LINE:
             data *= 2
             return carry
-        self._collector.report(self._base, f"longer than {LONGEST_LINE} bytes", lost=True)
+        self._collector.report(self._base, f"longer than {LONGEST_LINE} bytes", is_lost=True)
         self._skipping = True
         return self._skip(data, carry)
 
@@ -205,24 +205,24 @@ class _Scanner:
         position = prompt_at = answer_at = 0
         while position < end:
             stop = newline(b"\n", position, end)
-            whole = data[position] == _OPEN and data[stop - 1] in _ENDS
+            is_whole = data[position] == _OPEN and data[stop - 1] in _ENDS
             # Text that distinguishes prompts and answers is mostly at the same position as in the line before.
             if startswith(_PROMPT, position + prompt_at, stop):
-                quiet = whole
+                quiet = is_whole
             elif startswith(_ANSWERS, position + answer_at, stop):
                 quiet = False
             elif startswith(_NAMED, position):
-                quiet = whole and not startswith(_COUNTING, position)
+                quiet = is_whole and not startswith(_COUNTING, position)
                 if startswith(_NOTE, position):
                     self._note_time(data, find(_TIME, position, min(stop, position + _HEAD)))
             else:
                 head = min(stop, position + _HEAD)
                 if (at := find(_PROMPT, position, head)) >= 0:
-                    quiet, prompt_at = whole, at - position
+                    quiet, prompt_at = is_whole, at - position
                 elif (at := find(_MESSAGE, position, head)) >= 0:
                     quiet, answer_at = False, at - position
                 else:
-                    quiet = whole and find(_ATTACHMENT, position, head) >= 0
+                    quiet = is_whole and find(_ATTACHMENT, position, head) >= 0
             # Prompts, tool results and the CLI notes are the bulk in a log, and have no usage. If one was cut off,
             # another record may follow it.
             if quiet:
@@ -232,7 +232,7 @@ class _Scanner:
             # From the end, since usage follows the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, find, position, stop, marker)
-            elif not whole or _may_count(find, position, stop):
+            elif not is_whole or _may_count(find, position, stop):
                 self._note_time(data, rfind(_TIME, max(0, position - _NEAR), position))
                 self._line(data[position:stop], self._base + position)
             position = stop + 1
@@ -290,9 +290,9 @@ class _Scanner:
         return taken
 
     def _patiently(self, line: bytes, offset: int) -> None:
-        records, problem, lost = decode_line(line)
+        records, problem, is_lost = decode_line(line)
         if problem:
-            self._collector.report(offset, problem, lost=lost)
+            self._collector.report(offset, problem, is_lost=is_lost)
         for record in records:
             self._collector.take_whole(record, offset)
 
@@ -300,9 +300,9 @@ class _Scanner:
 
     def _is_document(self, data: bytearray, end: int) -> bool:
         """Return true if the first lines begin an indented JSON value. The first line in a log may be cut to `{`."""
-        first, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+        first_line, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
         second = second.lstrip().split(b"\n")[0].strip()
-        return first.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
+        return first_line.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
 
     def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:
         """Read indented results."""
@@ -319,7 +319,7 @@ class _Scanner:
             try:
                 value, stop = decoder.raw_decode(string, position)
             except (ValueError, RecursionError):
-                self._collector.report(len(string[:position].encode()), "not JSON, and no lines of JSON", lost=True)
+                self._collector.report(len(string[:position].encode()), "not JSON, and no lines of JSON", is_lost=True)
                 break
             self._patiently(json.dumps(value).encode(), position)
             position = stop

@@ -58,7 +58,7 @@ def _desktop_folders(config: str) -> list[str]:
     else:
         places = ["~/Library/Application Support" if sys.platform == "darwin" else config]
     sessions = [os.path.join(place, "Claude", "local-agent-mode-sessions", "*", "*") for place in places if place]
-    patterns = [os.path.join(place, *below, "local_*", ".claude") for place in sessions for below in ((), ("agent",))]
+    patterns = [os.path.join(place, *levels, "local_*", ".claude") for place in sessions for levels in ((), ("agent",))]
     return [folder for pattern in patterns for folder in sorted(glob(os.path.expanduser(pattern)))]
 
 
@@ -168,8 +168,8 @@ def workflow_of(path: str) -> str:
     `SESSION/workflows/scripts/NAME-RUN.js`.
     """
     folder, run = os.path.split(os.path.dirname(path))
-    session, below = folder[: -len(_AGENTS)], folder[-len(_AGENTS) :]
-    if below != _AGENTS:
+    session, suffix = folder[: -len(_AGENTS)], folder[-len(_AGENTS) :]
+    if suffix != _AGENTS:
         return ""
     ending = f"-{run}.js"
     scripts = glob(os.path.join(escape(session), "workflows", "scripts", f"*{escape(ending)}"))

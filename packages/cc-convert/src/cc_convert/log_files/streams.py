@@ -108,10 +108,10 @@ def lines_with_offsets(stream: Readable, offset: int = 0) -> Iterator[tuple[int,
             came, damage = 0, error
         if not came:
             break
-        first, *more = bytes(memoryview(buffer)[:came]).split(b"\n")
+        first_part, *more = bytes(memoryview(buffer)[:came]).split(b"\n")
         if length < _LONGEST:
-            parts.append(first)
-        length += len(first)
+            parts.append(first_part)
+        length += len(first_part)
         if more:
             yield offset, b"".join(parts)
             offset += length + 1

@@ -96,7 +96,11 @@ def answering_model(iterations: Sequence[object]) -> str:
 def _steps(iterations: Sequence[object], counts: Counts, model: str) -> Steps:
     """Return the counts in each sampling by a model, if they add up to the request counts."""
     name = canonical_model(model)
-    samplings = [record for other, record in samplings_in(iterations) if not other or canonical_model(other) == name]
+    samplings = [
+        record
+        for model_name, record in samplings_in(iterations)
+        if not model_name or canonical_model(model_name) == name
+    ]
     steps = [counts_in(checked_usage(sampling)[0])[:5] for sampling in samplings]
     if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(counts[:3]):
         return ()

@@ -63,7 +63,7 @@ class Filter(NamedTuple):
             if not Filter()._replace(**{name: text}).select(rows, lambda _: None):
                 matches = {getattr(row, name) for row in rows}
                 if name in ("project", "model"):
-                    matches |= {part for whole in matches for part in re.split(r"[/\\-]", whole) if len(part) > 2}
+                    matches |= {part for path in matches for part in re.split(r"[/\\-]", path) if len(part) > 2}
                 yield name, text, matches - {""}
 
     def _passes(self, row: _Filtered, time: float | None) -> bool:
@@ -96,7 +96,7 @@ def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
         raise FilterError(f"{text!r} is not a day or a time: write 2026-11-20 or 2026-11-20T14:00") from None
 
 
-def last_days(text: str, zone: tzinfo | None, now: datetime) -> float:
+def last_days(text: str, zone: tzinfo | None, current_time: datetime) -> float:
     """Return the start of a span such as `7d`, `2w` or `36h`. Days and weeks count whole days, including today.
 
     Any other text raises `FilterError`.
@@ -105,7 +105,7 @@ def last_days(text: str, zone: tzinfo | None, now: datetime) -> float:
     if not number.isdecimal() or unit not in "hdw" or not 0 < int(number) < 10_000:
         raise FilterError(f"{text!r} is not a span: write a number and h, d or w, such as 7d")
     if unit == "h":
-        return (now - timedelta(hours=int(number))).timestamp()
+        return (current_time - timedelta(hours=int(number))).timestamp()
     days = int(number) * (7 if unit == "w" else 1)
-    today = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
+    today = current_time.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
     return (today - timedelta(days=days - 1)).timestamp()

@@ -48,23 +48,28 @@ def newest_uses(uses: Iterable[WindowUse]) -> list[WindowUse]:
     return list(newest.values())
 
 
-def forecast(uses: Iterable[WindowUse], newest: WindowUse, now: float) -> Forecast | None:
+def forecast(uses: Iterable[WindowUse], newest: WindowUse, current_time: float) -> Forecast | None:
     """Return the forecast for a window from its newest and all other observations; `None` with too few data.
 
     These are less than three observations, less than ten minutes between them (four hours for windows that are longer
     than five hours), an older newest observation, or growth below two percent of the limit.
     """
     resets, span = newest.resets, _SPANS.get(newest.kind, _DAY)
-    if resets is None or resets <= now or newest.used >= 1:
+    if resets is None or resets <= current_time or newest.used >= 1:
         return None
-    same = (use for use in uses if use.kind == newest.kind and newest.time - span <= use.time <= newest.time)
-    recent = [use for use in same if use.resets is not None and abs(use.resets - resets) <= _SAME_RESET]
+    window_uses = (use for use in uses if use.kind == newest.kind and newest.time - span <= use.time <= newest.time)
+    recent = [use for use in window_uses if use.resets is not None and abs(use.resets - resets) <= _SAME_RESET]
     oldest = min(recent, key=lambda use: use.time, default=newest)
     elapsed, growth = newest.time - oldest.time, newest.used - oldest.used
     least = span / _LEAST_PART
     # Percents as floats: 0.12 - 0.10 is less than 0.02.
-    if len(recent) < _LEAST_COUNT or elapsed < least or now - newest.time > least or round(growth, 6) < _LEAST_GROWTH:
+    if (
+        len(recent) < _LEAST_COUNT
+        or elapsed < least
+        or current_time - newest.time > least
+        or round(growth, 6) < _LEAST_GROWTH
+    ):
         return None
     pace = growth / elapsed
-    full = newest.time + (1 - newest.used) / pace
-    return Forecast(full if full < resets else None, newest.used + pace * (resets - newest.time), elapsed)
+    full_at = newest.time + (1 - newest.used) / pace
+    return Forecast(full_at if full_at < resets else None, newest.used + pace * (resets - newest.time), elapsed)

@@ -69,15 +69,15 @@ class Line:
         all_input = self.input + self.cache_write_5m + self.cache_write_1h + self.cache_read
         return self.cache_read / all_input if all_input else None
 
-    def add(self, other: "Bucket | Line") -> None:
+    def add(self, addend: "Bucket | Line") -> None:
         """Add a bucket, or another line."""
-        for model, cost in other.models.items():
+        for model, cost in addend.models.items():
             self.models[model] = self.models.get(model, 0.0) + cost
         for name in _ADDED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        if other.first:
-            self.first = min(self.first or other.first, other.first)
-            self.last = max(self.last, other.last)
+            setattr(self, name, getattr(self, name) + getattr(addend, name))
+        if addend.first:
+            self.first = min(self.first or addend.first, addend.first)
+            self.last = max(self.last, addend.last)
 
 
 _ADDED = tuple(Line.__dataclass_fields__)[1:13]  # from `requests` to `unlogged_cost`
@@ -126,10 +126,10 @@ def _add_labels(line: Line, bucket: Bucket) -> None:
 
 def total(lines: Iterable[Line]) -> Line:
     """Return the sum over lines."""
-    whole = Line("total")
+    total_line = Line("total")
     for line in lines:
-        whole.add(line)
-    return whole
+        total_line.add(line)
+    return total_line
 
 
 def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket], str]:
@@ -162,43 +162,48 @@ def _period(zone: tzinfo | None, name: Callable[[date], str]) -> Callable[[Bucke
     return key
 
 
-def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float | None = None) -> list[Line]:
-    """Cut time into blocks, without buckets that have no time; the block around `now` is marked as `active`.
+def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, current_time: float | None = None) -> list[Line]:
+    """Cut time into blocks, without buckets that have no time; the block around `current_time` is marked as `active`.
 
     A block starts at the full UTC hour of its first request. It ends five hours later, or with its last request if
     a gap longer than five hours follows; the gap has a separate line.
     """
     lines: list[Line] = []
     starts: list[tuple[float, Line]] = []
-    start = last = 0.0
+    start = end_time = 0.0
     for bucket in sorted((bucket for bucket in buckets if bucket.quarter is not None), key=lambda bucket: bucket.first):
-        if not lines or bucket.first >= start + BLOCK or bucket.first - last > BLOCK:
-            if lines and bucket.first - last > BLOCK:
-                lines.append(_line(last, bucket.first, GAP, zone))
-                lines[-1].first, lines[-1].last = last, bucket.first
+        if not lines or bucket.first >= start + BLOCK or bucket.first - end_time > BLOCK:
+            if lines and bucket.first - end_time > BLOCK:
+                lines.append(_line(end_time, bucket.first, GAP, zone))
+                lines[-1].first, lines[-1].last = end_time, bucket.first
             start = float(bucket.first // _HOUR * _HOUR)
             lines.append(_line(start, start + BLOCK, "block", zone))
             starts.append((start, lines[-1]))
-            last = 0.0
+            end_time = 0.0
         lines[-1].add(bucket)
-        last = max(last, bucket.last)
+        end_time = max(end_time, bucket.last)
     for start, line in starts:
-        if now is not None and start <= now + AHEAD and now < start + BLOCK and now - line.last <= BLOCK:
+        if (
+            current_time is not None
+            and start <= current_time + AHEAD
+            and current_time < start + BLOCK
+            and current_time - line.last <= BLOCK
+        ):
             line.about["kind"] = "active"
     return lines
 
 
-def without_future(buckets: Iterable[Bucket], now: float) -> tuple[list[Bucket], str]:
+def without_future(buckets: Iterable[Bucket], current_time: float) -> tuple[list[Bucket], str]:
     """Return the buckets up to now, and a note about those of a clock that is ahead; empty if there are none."""
     all_buckets = list(buckets)
-    past = [bucket for bucket in all_buckets if bucket.quarter is None or bucket.first <= now + AHEAD]
+    past = [bucket for bucket in all_buckets if bucket.quarter is None or bucket.first <= current_time + AHEAD]
     future = sum(bucket.requests for bucket in all_buckets) - sum(bucket.requests for bucket in past)
     return past, f"note: {future:,} requests have times in the future, by a clock that was ahead" if future else ""
 
 
-def burn_rate(line: Line, now: float) -> tuple[float, float] | None:
+def burn_rate(line: Line, current_time: float) -> tuple[float, float] | None:
     """Return a block's tokens and US dollars per hour so far; `None` in its first ten minutes, which say too little."""
-    seconds = now - line.first
+    seconds = current_time - line.first
     return None if seconds < _LEAST_SPAN else (line.tokens * _HOUR / seconds, line.cost * _HOUR / seconds)
 
 

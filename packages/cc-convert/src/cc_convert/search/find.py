@@ -50,10 +50,10 @@ class Query:
             raise QueryError(f"{text!r} is not a regular expression: {error}") from None
         self.small = b"" if regex else small_letters(text)
         # Cached texts are in lower case. A pattern in lower case finds the same without IGNORECASE, four times as fast.
-        same = text.encode("utf-8", "replace") == small_letters(text) and not re.search(r"\\[xu0-9]", text)
+        is_literal = text.encode("utf-8", "replace") == small_letters(text) and not re.search(r"\\[xu0-9]", text)
         # The cached texts have accents apart from their letters.
         apart = text if text.isascii() else unicodedata.normalize("NFD", text)
-        options = re.MULTILINE if same else re.MULTILINE | re.IGNORECASE
+        options = re.MULTILINE if is_literal else re.MULTILINE | re.IGNORECASE
         self.pattern_of_small = re.compile(apart, options) if regex else self.pattern
         self.chosen, self.roles = chosen or Filter(), frozenset(ROLES.index(role) for role in roles)
 
@@ -107,14 +107,14 @@ def find_passages(
     earlier_ids: set[int] = set()
     newest: list[tuple[float, int, _Place]] = []
     failed: list[str] = []
-    lost = total = 0
+    lost_count = total = 0
     for path, host in logs.items():
         try:
             text = texts.read(path) if texts else read_text(path)
         except OSError as error:
             failed.append(f"{path}: {error.strerror or type(error).__name__}")
             continue
-        lost += text.head.lost
+        lost_count += text.head.lost
         numbers = list(text.find(query.small)) if query.small else range(len(text.table.starts))
         if not numbers:
             continue
@@ -130,7 +130,7 @@ def find_passages(
         total += len(new_numbers)
         newest += [(text.table.times[number], number, place) for number in new_numbers.values()]
         newest = sorted(newest, key=itemgetter(0), reverse=True)[:limit]
-    return SearchResult([place.match(number) for _, number, place in newest], total, lost, failed)
+    return SearchResult([place.match(number) for _, number, place in newest], total, lost_count, failed)
 
 
 def passage_of(match: Match) -> Passage | None:
@@ -165,7 +165,11 @@ class _Place:
     def match(self, number: int) -> Match:
         table, context = self._table, self._contexts[self._table.contexts[number]]
         # A session may go on in other folders, but it is resumed in the first folder.
-        folders = (other.project for other in self._contexts if other.session == context.session and other.project)
+        folders = (
+            candidate.project
+            for candidate in self._contexts
+            if candidate.session == context.session and candidate.project
+        )
         role = ROLES[table.roles[number]]
         return Match(
             table.times[number], self._path, table.lines[number], table.ordinals[number], role, context,

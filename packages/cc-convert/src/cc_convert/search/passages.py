@@ -65,8 +65,8 @@ def passages_of(line: bytes) -> list[Passage]:
     except ValueError:
         records = []
     if not records or type(records[0]) is not dict:
-        records, _, lost = decode_line(line)
-        if lost and not records:
+        records, _, is_lost = decode_line(line)
+        if is_lost and not records:
             return [Passage("unreadable", str(line, "utf-8", "replace"), None, None, "")]
     return [passage for record in records for passage in _of_record(record)]
 

@@ -110,7 +110,7 @@ class _Builder:
         contexts = [Context(*values) for values in self._table.distinct_contexts]
         self._numbers = {context: number for number, context in enumerate(contexts)}
         self._latest = {context.session: context for context in contexts}
-        self._last = contexts[self._table.contexts[-1]] if self._table.contexts else Context(*[""] * 8)
+        self._last_context = contexts[self._table.contexts[-1]] if self._table.contexts else Context(*[""] * 8)
         self._time = self._table.times[-1] if self._table.times else 0.0
 
     def add(self, line: bytes, offset: int, passages: list[Passage]) -> None:
@@ -134,11 +134,11 @@ class _Builder:
     def _whole(self, context: Context | None) -> Context:
         """Complete a context from the lines before: stream-json names the folder only once."""
         if context is None:
-            return self._last._replace(model="")
+            return self._last_context._replace(model="")
         latest = self._latest.get(context.session)
         if not context.project and latest:
             context = latest._replace(agent=context.agent, model=context.model)
-        self._latest[context.session] = self._last = context
+        self._latest[context.session] = self._last_context = context
         return context
 
     def entry(self, path: str, identity: Identity, offset: int) -> bytes:

@@ -85,7 +85,7 @@ def first_base(state: State, lineages: Lineages, pool: list[Row], *, doubtful: b
     """Return the base for a session's first process: nothing, or the forked session total."""
     ledger = state.ledger
     total = sums(ledger.totals)
-    others = [
+    candidates = [
         (relative, spent)
         for relative in possible_parents(state, lineages, doubtful=doubtful)
         if relative.ledger.session != ledger.session
@@ -93,15 +93,15 @@ def first_base(state: State, lineages: Lineages, pool: list[Row], *, doubtful: b
         and (spent := difference(total, sums(relative.ledger.totals))) is not None
         and (spent or _was_first(relative, state))
     ]
-    others.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
+    candidates.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
     scan = state.file.scan
     copied = tuple(row for row in scan.rows if row.key in scan.origins and not scan.is_sdk_fork)
-    own = sums_of(pool) if others or copied else {}
-    if own == total:
+    own_sums = sums_of(pool) if candidates or copied else {}
+    if own_sums == total:
         return Base({}, 0.0)
-    forked = [item for item in others if _was_copied(item[0], state)]
-    for other, _ in [item for item in (*forked, *others) if own and item[1] == own] or forked:
-        return Base(other.ledger.totals, other.ledger.duration)
+    forked = [item for item in candidates if _was_copied(item[0], state)]
+    for candidate, _ in [item for item in (*forked, *candidates) if own_sums and item[1] == own_sums] or forked:
+        return Base(candidate.ledger.totals, candidate.ledger.duration)
     has_parents = all(parent in lineages for parent in scan.origins.values())
     if difference(total, sums_of(copied)) is None or _is_younger(state, copied, has_parents):
         copied = ()
@@ -114,9 +114,9 @@ def _is_younger(state: State, copied: Iterable[Row], has_parents: bool) -> bool:
     Then it took over no total: the parent was killed, or still ran. If the clock was behind at the fork, the start
     does not tell, and a total would be in the parents' logs.
     """
-    start, first = state.ledger.start, _first_own_time(state)
+    start, first_time = state.ledger.start, _first_own_time(state)
     times = [row.time for row in copied if row.time is not None]
-    is_behind = first is not None and any(time > first for time in times)
+    is_behind = first_time is not None and any(time > first_time for time in times)
     return any(time < start for time in times if start is not None) or (is_behind and has_parents)
 
 
@@ -125,10 +125,10 @@ def _may_be_taken_over(parent: Ledger, fork: State) -> bool:
 
     Then it kept the start, or put it as long before its own start as the lineage had run, if the clock was behind.
     """
-    ledger, first = fork.ledger, _first_own_time(fork)
+    ledger, first_time = fork.ledger, _first_own_time(fork)
     if ledger.start is None or ledger.start == parent.start:
         return True
-    return first is None or ledger.start + (parent.duration or 0.0) <= first
+    return first_time is None or ledger.start + (parent.duration or 0.0) <= first_time
 
 
 def _was_first(parent: State, fork: State) -> bool:
@@ -140,11 +140,11 @@ def _was_first(parent: State, fork: State) -> bool:
         return True
     if fork.ledger.session in parent.file.scan.origins.values():
         return False
-    first, second = [
+    parent_rank, fork_rank = [
         (len(file.scan.rows) == len(file.scan.origins), ledger.duration or 0.0, ledger.session)
         for ledger, file in (parent, fork)
     ]
-    return first < second
+    return parent_rank < fork_rank
 
 
 def _first_own_time(fork: State) -> float | None:
@@ -152,12 +152,12 @@ def _first_own_time(fork: State) -> float | None:
     ledger, file = fork.ledger, fork.file
     rows = (row for row in file.scan.rows if row.key not in file.scan.origins)
     places = ((row.time, file.positions.get(row.key, ledger.place)) for row in rows)
-    own = (time for time, place in places if time is not None and place < ledger.place)
-    return next(own, ledger.written)
+    own_times = (time for time, place in places if time is not None and place < ledger.place)
+    return next(own_times, ledger.written)
 
 
 def _was_copied(state: State, fork: State) -> bool:
     """Return true if a fork copied the last request or compaction before another session's total."""
     positions, copies = state.file.positions, fork.file.positions
-    last = max((place for key, place in positions.items() if key in copies), default=-1)
-    return last >= 0 and not any(last < place < state.ledger.place for place in positions.values())
+    last_place = max((place for key, place in positions.items() if key in copies), default=-1)
+    return last_place >= 0 and not any(last_place < place < state.ledger.place for place in positions.values())

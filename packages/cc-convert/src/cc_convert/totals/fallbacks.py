@@ -31,15 +31,15 @@ def bill_requests(scans: Iterable[FileScan], rows: dict[str, Row]) -> None:
                 elif sum(counts) >= sum(earlier[0]):
                     session[model] = (counts, cost)
     names = {(row.session, row.model, row.requested) for row in rows.values()}
-    others = {
+    session_ids = {
         session
         for session, model, requested in names
         if session in stated and canonical_model(requested or model) not in stated[session]
     }
     # Rows by the model in the totals, by session.
-    grouped: dict[str, dict[str, list[Row]]] = {session: defaultdict(list) for session in others}
-    for row in rows.values() if others else ():
-        if row.session in others and row.kind in ("request", "advice"):
+    grouped: dict[str, dict[str, list[Row]]] = {session: defaultdict(list) for session in session_ids}
+    for row in rows.values() if session_ids else ():
+        if row.session in session_ids and row.kind in ("request", "advice"):
             grouped[row.session][billed_model(row)].append(row)
     for session, groups in grouped.items():
         rows |= {row.key: row for row in _billed(groups, stated[session])}
@@ -83,12 +83,12 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
     for row in requests:
         old_model, new_model = requested.get(row.key), canonical_model(row.model)
         counts, cost = totals.get(old_model or "", NOTHING)
-        same = [other for other in requests if canonical_model(other.model) == new_model]
+        same_model = [request for request in requests if canonical_model(request.model) == new_model]
         under_new = sums({new_model: totals.get(new_model, NOTHING)})
-        if old_model is None or difference(under_new, sums_of(same)) is not None:
+        if old_model is None or difference(under_new, sums_of(same_model)) is not None:
             continue
         # Without this request, as if a killed process made it.
-        under_old = [other for other in requests if canonical_model(other.model) == old_model]
+        under_old = [request for request in requests if canonical_model(request.model) == old_model]
         if find_addends(under_old, sums({old_model: (counts, cost)}), FEW_STEPS) is not None:
             continue
         part = counts_of(row)

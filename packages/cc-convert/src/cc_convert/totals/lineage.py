@@ -36,15 +36,15 @@ def assign_sessions(scans: list[FileScan]) -> list[FileScan]:
 def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
     """Return for each request, among the sessions that claim it in their own files, the session that began first."""
     ranks = _ranks(scans)
-    own: dict[str, set[str]] = {}
+    sessions_by_key: dict[str, set[str]] = {}
     named: dict[str, str] = {}
     for scan in scans:
         for row in scan.rows:
             if row.key in disputed and row.key in scan.origins:
                 named[row.key] = row.session
             elif row.key in disputed:
-                own.setdefault(row.key, set()).add(row.session)
-    return named | {key: min(sessions, key=lambda session: ranks[session]) for key, sessions in own.items()}
+                sessions_by_key.setdefault(row.key, set()).add(row.session)
+    return named | {key: min(sessions, key=lambda session: ranks[session]) for key, sessions in sessions_by_key.items()}
 
 
 def _ranks(scans: list[FileScan]) -> dict[str, tuple[str, float, str]]:

@@ -147,13 +147,13 @@ def _is_interleaved(scan: FileScan) -> bool:
 
 def _result_total(ledgers: list[Ledger]) -> SessionTotal:
     """Return a session's total without a transcript, from results: exact differences, or the largest sum."""
-    exact = [ledger.totals for ledger in ledgers if ledger.kind == "delta"]
-    spent = add_all(exact) if exact else max((ledger.totals for ledger in ledgers), key=size_of)
+    deltas = [ledger.totals for ledger in ledgers if ledger.kind == "delta"]
+    spent = add_all(deltas) if deltas else max((ledger.totals for ledger in ledgers), key=size_of)
     return SessionTotal(spent, None, all(ledger.splits for ledger in ledgers))
 
 
 def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
-    exact = [ledger for ledger in ledgers if ledger.kind == "delta"]
+    deltas = [ledger for ledger in ledgers if ledger.kind == "delta"]
     sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
     missing_rows: list[Row] = []
     counted: Totals = {}
@@ -161,16 +161,16 @@ def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     for row in rows.values():
         if row.kind == "advice":
             advice[row.key.partition(ADVICE)[0]].append(row.key)
-    for ledger in [*exact, *sums]:
+    for ledger in [*deltas, *sums]:
         keys = [key for request in ledger.keys for key in (request, *advice.get(request, ()))]
         requests = [row for key in keys if (row := rows.get(key)) and row.session == ledger.session]
         spent = count_rows(requests)
         for model, (stated, cost) in ledger.totals.items():
             logged = spent.get(model, NO_COUNTS)
-            before, before_cost = counted.get(model, NOTHING) if ledger.kind == "sum" else NOTHING
+            earlier_counts, before_cost = counted.get(model, NOTHING) if ledger.kind == "sum" else NOTHING
             if not ledger.splits:
-                stated, logged, before = map(with_all_writes, (stated, logged, before))
-            more = subtract_counts(stated, add_counts(logged, before))
+                stated, logged, earlier_counts = map(with_all_writes, (stated, logged, earlier_counts))
+            more = subtract_counts(stated, add_counts(logged, earlier_counts))
             done = counted.get(model, NOTHING)
             counted[model] = (add_counts(done[0], add_counts(logged, more)), max(done[1], cost))
             if any(more) and not _complete_partial_row(ledger, model, more, rows):
@@ -196,17 +196,17 @@ def _complete_partial_row(ledger: Ledger, model: str, more: Counts, rows: dict[s
 # --- rows
 
 
-def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
+def _split(row: Row, ledger: Ledger, cost: float, neighbours: Iterable[Row]) -> Row:
     """Split a row's cache writes if the total does not: one-hour writes cost more.
 
     The cost, in US dollars, includes the requests beside the row.
     """
     price = Prices().cost
-    short, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))
-    if ledger.splits or short is None or hour is None or hour <= short:
+    short_cost, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))
+    if ledger.splits or short_cost is None or hour is None or hour <= short_cost:
         return row
-    others = sum(price(other) or 0.0 for other in beside if billed_model(other) == row.model)
-    part = min(1.0, max(0.0, (cost - others - short) / (hour - short)))
+    neighbour_cost = sum(price(neighbour) or 0.0 for neighbour in neighbours if billed_model(neighbour) == row.model)
+    part = min(1.0, max(0.0, (cost - neighbour_cost - short_cost) / (hour - short_cost)))
     written = round(part * row.cache_write_5m)
     return row._replace(cache_write_5m=row.cache_write_5m - written, cache_write_1h=written)
 

@@ -84,8 +84,8 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
 def _logged_parents(scans: list[FileScan]) -> set[str]:
     """Return the sessions that others were forked from, and whose own logs are there."""
     parents = {parent for scan in scans for parent in scan.origins.values()}
-    own = (row for scan in scans if parents for row in scan.rows if row.key not in scan.origins)
-    return {row.session for row in own if row.session in parents}
+    own_rows = (row for scan in scans if parents for row in scan.rows if row.key not in scan.origins)
+    return {row.session for row in own_rows if row.session in parents}
 
 
 def _with_answering_models(state: State, requests: list[Row], requested: Mapping[str, str]) -> State:
@@ -136,19 +136,21 @@ def _session_totals(states: list[State], lineages: Lineages, requests: list[Row]
     # By position, so that requests after a total need no check; sub-agents' requests have no position.
     remaining = sorted(requests, key=lambda row: positions.get(row.key, -1))
     totals: list[ProcessTotal] = []
-    previous: list[Base] = []
+    earlier_bases: list[Base] = []
     for state in states:
         stop = bisect_left(remaining, state.ledger.place, key=lambda row: positions.get(row.key, -1))
         stop = len(remaining) if moved else stop
         pool = _Pool(state, [row for row in remaining[:stop] if doubtful or _may_cover(state, row)], doubtful)
-        bases = [base for base in previous if base.start == state.ledger.start][:_MOST_BASES]
+        bases = [base for base in earlier_bases if base.start == state.ledger.start][:_MOST_BASES]
         alone = not bases and not shared
         if doubtful or not bases:
-            others = [base for base in previous if base.start != state.ledger.start][:_MOST_BASES]
+            other_bases = [base for base in earlier_bases if base.start != state.ledger.start][:_MOST_BASES]
             inherited = first_base(state, lineages, pool.rows, doubtful=doubtful)
-            bases += [*others, inherited] if doubtful else [inherited, *others]
+            bases += [*other_bases, inherited] if doubtful else [inherited, *other_bases]
         base, covered = _choose_moved(bases, pool) if moved else _choose(bases, pool, shared=not alone)
-        previous.insert(0, Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
+        earlier_bases.insert(
+            0, Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place)
+        )
         taken = {row.key for row in covered}
         remaining = [row for row in remaining if row.key not in taken]
         uncovered = [row for row in (pool.rows if moved else pool.later(base)) if row.key not in taken]
@@ -165,37 +167,37 @@ def _has_moved_lines(states: list[State], lineages: Lineages, requests: list[Row
     set back, but no time falls.
     """
     parents = possible_parents(states[0], lineages, doubtful=True)
-    others = [parent.ledger for parent in parents if parent.ledger.session != states[0].ledger.session]
-    place, totals = 0, [{}, *(sums(other.totals) for other in others)]
-    for end, group in groupby(states, key=lambda state: state.ledger.place):
-        ended = list(group)
-        if len(ended) == 1 or not _ran_at_once(totals, ended, requests, place):
-            before = place
-            for ledger, file in ended:
-                total, own = sums(ledger.totals), file.own_places
-                if total not in totals and bisect_left(own, before) == bisect_left(own, end):
+    parent_ledgers = [parent.ledger for parent in parents if parent.ledger.session != states[0].ledger.session]
+    place, totals = 0, [{}, *(sums(parent_ledger.totals) for parent_ledger in parent_ledgers)]
+    for end, entries in groupby(states, key=lambda state: state.ledger.place):
+        group = list(entries)
+        if len(group) == 1 or not _ran_at_once(totals, group, requests, place):
+            start_place = place
+            for ledger, file in group:
+                total, own_places = sums(ledger.totals), file.own_places
+                if total not in totals and bisect_left(own_places, start_place) == bisect_left(own_places, end):
                     return True
-                before, totals = end, [total]
-        place, totals = end, [sums(ended[-1].ledger.totals)]
+                start_place, totals = end, [total]
+        place, totals = end, [sums(group[-1].ledger.totals)]
     if not _is_doubtful(states) or any(ledger.set_back for ledger, _ in states):
         return False
     positions = states[-1].file.positions
     times = [row.time for row in sorted(requests, key=lambda row: positions.get(row.key, -1)) if row.key in positions]
-    return all(first <= second for first, second in pairwise(time for time in times if time is not None))
+    return all(earlier <= following for earlier, following in pairwise(time for time in times if time is not None))
 
 
-def _ran_at_once(bases: Iterable[Sums], ended: list[State], requests: list[Row], place: int) -> bool:
+def _ran_at_once(bases: Iterable[Sums], group: list[State], requests: list[Row], place: int) -> bool:
     """Return true if processes that began from the same total made exactly the requests since a place in the file.
 
     Without a compaction in the file, sums that are sought as for moved lines are right, too, and more often exact.
     """
-    ledger, file = ended[-1]
+    ledger, file = group[-1]
     if not file.scan.compactions:
         return False
     made = sums_of(row for row in requests if place <= file.positions.get(row.key, -1) < ledger.place)
     for base in bases:
         rest: Sums | None = made
-        for state in ended:
+        for state in group:
             spent = difference(sums(state.ledger.totals), base)
             rest = None if rest is None or spent is None else difference(rest, spent)
         if rest == {}:
@@ -205,19 +207,19 @@ def _ran_at_once(bases: Iterable[Sums], ended: list[State], requests: list[Row],
 
 def _is_doubtful(states: list[State]) -> bool:
     """Return true if the clock was set back, so that times do not tell which process made a request."""
-    before: Ledger | None = None
+    earlier_ledger: Ledger | None = None
     for ledger, file in states:
         # A fork begins with older times, from copies.
-        if ledger.set_back and (before or not file.scan.origins):
+        if ledger.set_back and (earlier_ledger or not file.scan.origins):
             return True
         if ledger.start is not None:
             if ledger.written is not None and ledger.written < ledger.start:
                 return True
-            if before and before.start is not None and ledger.start < before.start:
+            if earlier_ledger and earlier_ledger.start is not None and ledger.start < earlier_ledger.start:
                 return True
-        if ledger.duration is not None and ledger.duration == (before.duration if before else 0):
+        if ledger.duration is not None and ledger.duration == (earlier_ledger.duration if earlier_ledger else 0):
             return True
-        before = ledger
+        earlier_ledger = ledger
     return False
 
 

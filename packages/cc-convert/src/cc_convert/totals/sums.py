@@ -26,11 +26,11 @@ def add_to(totals: Totals, model: str, counts: Counts, cost: float) -> None:
 
 def add_all(parts: Iterable[Totals]) -> Totals:
     """Return the sum of totals."""
-    whole: Totals = {}
+    totals: Totals = {}
     for part in parts:
         for model, (counts, cost) in part.items():
-            add_to(whole, model, counts, cost)
-    return whole
+            add_to(totals, model, counts, cost)
+    return totals
 
 
 def size_of(totals: Totals) -> int:
@@ -120,7 +120,7 @@ def difference(total: Sums, part: Sums) -> Sums | None:
         return None
     remaining = dict(total)
     for model, counts in part.items():
-        numbers = tuple(whole - taken for whole, taken in zip(total[model], counts, strict=True))
+        numbers = tuple(total_count - taken for total_count, taken in zip(total[model], counts, strict=True))
         if min(numbers) < 0:
             return None
         remaining[model] = numbers

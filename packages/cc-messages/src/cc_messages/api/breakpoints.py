@@ -28,20 +28,20 @@ def with_breakpoints(fields: Block, *, at_prompt: bool = True) -> Block:
         if fields.get(name):
             changed[name] = _marked_at_end(fields[name])
             break
-    if messages and isinstance(last := messages[-1], dict) and last.get("role") == "user":
-        changed["messages"] = [*messages[:-1], {**last, "content": _marked_at_end(last.get("content"))}]
+    if messages and isinstance(last_message := messages[-1], dict) and last_message.get("role") == "user":
+        changed["messages"] = [*messages[:-1], {**last_message, "content": _marked_at_end(last_message.get("content"))}]
     return changed
 
 
 def _marked_at_end(content: JsonValue) -> JsonValue:
     """Return blocks or tools with a breakpoint at the last, if it can carry a breakpoint."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content.strip() else content
-    if not isinstance(blocks, list) or not blocks or not isinstance(last := blocks[-1], dict):
+    if not isinstance(blocks, list) or not blocks or not isinstance(last_block := blocks[-1], dict):
         return content
-    is_empty = last.get("type") == "text" and not str(last.get("text")).strip()
-    if is_empty or not ("input_schema" in last or last.get("type") in _CACHEABLE):
+    is_empty = last_block.get("type") == "text" and not str(last_block.get("text")).strip()
+    if is_empty or not ("input_schema" in last_block or last_block.get("type") in _CACHEABLE):
         return content
-    return cast(JsonValue, [*blocks[:-1], {**last, "cache_control": _BREAKPOINT}])
+    return cast(JsonValue, [*blocks[:-1], {**last_block, "cache_control": _BREAKPOINT}])
 
 
 def _is_marked_in(content: JsonValue) -> bool:

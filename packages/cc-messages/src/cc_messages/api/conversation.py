@@ -43,10 +43,10 @@ def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
 
 def without_cache_control(block: Block) -> Block:
     """Return a block without cache breakpoints, also in nested blocks; tool data and tool schemas are unchanged."""
-    bare = {name: item for name, item in block.items() if name != "cache_control"}
+    kept = {name: item for name, item in block.items() if name != "cache_control"}
     for name in _NESTING:
-        if isinstance(nested := bare.get(name), dict):
-            bare[name] = without_cache_control(nested)
+        if isinstance(nested := kept.get(name), dict):
+            kept[name] = without_cache_control(nested)
         elif isinstance(nested, list):
-            bare[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in nested]
-    return bare
+            kept[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in nested]
+    return kept

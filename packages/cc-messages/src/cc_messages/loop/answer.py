@@ -228,11 +228,15 @@ def _sum(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
     total: dict[str, JsonValue] = {}
     for usage in usages:
         for name, value in usage.items():
-            before = total.get(name)
-            if isinstance(value, dict) and isinstance(before, dict):
-                total[name] = _sum([before, value])
-            elif isinstance(value, (int, float)) and isinstance(before, (int, float)) and not isinstance(value, bool):
-                total[name] = before + value
+            earlier_value = total.get(name)
+            if isinstance(value, dict) and isinstance(earlier_value, dict):
+                total[name] = _sum([earlier_value, value])
+            elif (
+                isinstance(value, (int, float))
+                and isinstance(earlier_value, (int, float))
+                and not isinstance(value, bool)
+            ):
+                total[name] = earlier_value + value
             elif value is not None or name not in total:
                 total[name] = value
     return total

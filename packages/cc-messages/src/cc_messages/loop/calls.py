@@ -281,18 +281,18 @@ def _error(message: str) -> CallToolResult:
 
 
 def _mcp_tool(schema: ToolSchema) -> Tool:
-    same = {name: schema.get(name) for name in ("name", "description", "annotations", "_meta")}
-    return Tool.model_validate({**same, "inputSchema": {"type": "object", **schema["input_schema"]}})
+    kept = {name: schema.get(name) for name in ("name", "description", "annotations", "_meta")}
+    return Tool.model_validate({**kept, "inputSchema": {"type": "object", **schema["input_schema"]}})
 
 
 class Approvals:
     """A request's calls that `policy` asks about; an approval in the last message is good for one call."""
 
     def __init__(self, policy: Policy, messages: Iterable[HistoryMessage]) -> None:
-        *history, last = messages
+        *history, last_message = messages
         blocks = [block for message in history for block in message.content]
         calls = {block.get("id"): block for block in blocks if block["type"] == "tool_use"}
-        results = [block for block in last.content if block["type"] == "tool_result" and block.get("content")]
+        results = [block for block in last_message.content if block["type"] == "tool_result" and block.get("content")]
         approved = [calls.get(result.get("tool_use_id")) for result in results if _text(result) == APPROVED]
         self._policy = policy
         self._approved = Counter((str(call["name"]), _canonical(call["input"])) for call in approved if call)

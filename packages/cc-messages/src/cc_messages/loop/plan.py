@@ -114,8 +114,8 @@ class LoopPlan(RequestPlan):
         try:
             if key is not None:
                 server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
-                others = cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {})
-                settings = {**settings, "mcp_servers": {**others, key.name: await server.start()}}
+                other_servers = cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {})
+                settings = {**settings, "mcp_servers": {**other_servers, key.name: await server.start()}}
             if not await worker.apply(settings):
                 await worker.ping()
             elif key is not None and key.transport == "stdio":
@@ -208,8 +208,8 @@ class LoopPlan(RequestPlan):
 def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
     """Return the launch for `request`."""
     server, own_tools = request.tool_server, request.context.claude_code_tools
-    plain: Mapping[str, str] = PLAIN_NAMES_ENV if server is not None and server.is_plain else {}
-    options = builder.sealed(request, {**_LOOP_ENV, **plain})
+    names_env: Mapping[str, str] = PLAIN_NAMES_ENV if server is not None and server.is_plain else {}
+    options = builder.sealed(request, {**_LOOP_ENV, **names_env})
     if own_tools is None:
         options = logged(options)
     else:  # not logged: programs that its tools start would have the variables, too

@@ -218,19 +218,19 @@ class RequestProcess(Worker):
         if self._request is not None and self._request.context is not None:
             self._request.context.on_end = stream.give_up
         try:
-            early: list[Message] = []
+            early_messages: list[Message] = []
             async for message in stream:
                 events = self.reading.feed(message)
                 if not self.reading.has_begun:
                     continue
                 self._note_facts(message)
-                early.append(message)
+                early_messages.append(message)
                 # A turn stopped before its API call is not reported.
                 has_ended = self.reading.result is not None and not self.reading.was_blocked
                 if self.reading.answer.has_begun or has_ended:
-                    for earlier in early:
+                    for earlier in early_messages:
                         self._deliver(earlier)
-                    early.clear()
+                    early_messages.clear()
                 for event in events:
                     yield event
                 if (step := self.reading.take_step()) is not None and self._request and self._request.context:

@@ -72,8 +72,8 @@ class McpControl:
         deadline = time.monotonic() + self._connection.timeouts.mcp
         async with self._lock:
             if self._texts is not None:
-                if others := self._texts.others(servers.configs):
-                    raise kept_texts(others)
+                if server_names := self._texts.others(servers.configs):
+                    raise kept_texts(server_names)
                 self._texts.add(servers.configs)
             replaced = {name for name, server in self._in_process.items() if servers.in_process.get(name) is not server}
             await self._remove(replaced, servers.configs)

@@ -78,8 +78,8 @@ def is_known_tool(name: str) -> bool:
         return True
     if similar_name := _BY_LOWER_CASE.get(name.lower()):
         raise ValueError(f"{name!r} would match no call: the tool is called {similar_name!r}")
-    if name not in _OTHERS and (similar := get_close_matches(name, _KNOWN, n=1, cutoff=0.7)):
-        raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {similar[0]!r}?")
+    if name not in _OTHERS and (matches := get_close_matches(name, _KNOWN, n=1, cutoff=0.7)):
+        raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {matches[0]!r}?")
     return False
 
 
@@ -305,8 +305,8 @@ _NOT_EVEN_BELOW = frozenset({".git", ".claude"})
 
 def _may_write(folder: Path, field: str) -> Predicate:
     def predicate(input: Mapping[str, Any]) -> bool:
-        below = _below(folder, input[field])
-        return below is not None and not _NOT_EVEN_BELOW.intersection(part.lower() for part in below.parts)
+        inner_path = _below(folder, input[field])
+        return inner_path is not None and not _NOT_EVEN_BELOW.intersection(part.lower() for part in inner_path.parts)
 
     return predicate
 

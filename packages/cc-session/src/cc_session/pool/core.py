@@ -92,7 +92,7 @@ class PoolCore:
         waits, failures = False, 0
         lease.queue_length = len(self._waiting)
         while True:
-            self._enqueue(lease, first=failures > 0)
+            self._enqueue(lease, at_front=failures > 0)
             waits |= not lease.coming.done()
             worker = await self._wait_for(lease)
             lease.wait_seconds = time.monotonic() - lease.asked_at
@@ -204,12 +204,12 @@ class PoolCore:
 
     # Leases.
 
-    def _enqueue(self, lease: Lease, *, first: bool) -> None:
+    def _enqueue(self, lease: Lease, *, at_front: bool) -> None:
         self._check_open()
         if lease.is_over:  # returned before it began
             raise asyncio.CancelledError
         lease.coming = asyncio.get_running_loop().create_future()
-        self._waiting.insert(0 if first else len(self._waiting), lease)
+        self._waiting.insert(0 if at_front else len(self._waiting), lease)
         self._decide()
 
     async def _wait_for(self, lease: Lease) -> Worker:

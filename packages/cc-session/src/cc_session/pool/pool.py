@@ -48,8 +48,8 @@ class PoolOwner:
 
     def renew(self) -> PoolCore:
         """Make a new core, and return the previous core, which the caller must close."""
-        before, self.core = self.core, self._make()
-        return before
+        previous_core, self.core = self.core, self._make()
+        return previous_core
 
 
 class SessionPool:
@@ -95,9 +95,9 @@ class SessionPool:
         require_mcp: bool = True,
         questions: Questions | None = None,
         timeouts: Timeouts | None = None,
-        **others: Never,
+        **keywords: Never,
     ) -> None:
-        refuse_keywords("SessionPool()", others, "limits")
+        refuse_keywords("SessionPool()", keywords, "limits")
         self._limits = limits or PoolLimits()
         if options is not None:
             check_paths(options.cwd, options.cli_path)
@@ -114,8 +114,8 @@ class SessionPool:
             )
         )
 
-        def launch(other: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
-            return Launch.of(other or options, values | overrides, require_mcp=require_mcp)
+        def launch(lease_options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
+            return Launch.of(lease_options or options, values | overrides, require_mcp=require_mcp)
 
         self._launch = launch
         self._owner = PoolOwner(self, functools.partial(PoolCore, lambda: launch(None, {}), self._limits))

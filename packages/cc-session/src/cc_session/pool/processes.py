@@ -54,11 +54,11 @@ class Processes:
 
     def waits(self, lease_seconds: float, start_seconds: float) -> dict[Hashable, list[float]]:
         """Return heaps by key: for each process that starts or is in use, the seconds until it is probably clean."""
-        waits, now = defaultdict[Hashable, list[float]](list), time.monotonic()
+        waits, current_time = defaultdict[Hashable, list[float]](list), time.monotonic()
         for key in self.starting.values():
             heappush(waits[key], start_seconds)
         for worker in self.workers:
-            elapsed = now - worker.since
+            elapsed = current_time - worker.since
             # A lease may take as long again as so far; a reset takes milliseconds, or hangs.
             if worker.state != "idle":
                 rest = lease_seconds - elapsed if worker.state == "busy" else 0.0
@@ -78,8 +78,11 @@ class Processes:
         """Return the idle processes that must end so that another may start; None if it may not."""
         if len(self.starting) >= min(self._limits.start_limit, os.cpu_count() or 1):
             return None
-        idle = self.idle if may_evict else []
-        return next((idle[:count] for count in range(len(idle) + 1) if self._has_room_without(idle[:count])), None)
+        candidates = self.idle if may_evict else []
+        return next(
+            (candidates[:count] for count in range(len(candidates) + 1) if self._has_room_without(candidates[:count])),
+            None,
+        )
 
     def unfit(self) -> list[tuple[Worker, str]]:
         """Return the idle processes that can serve no lease any more, each with the reason."""

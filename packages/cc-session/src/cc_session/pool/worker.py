@@ -117,10 +117,10 @@ class Worker:
 
     def enter(self, state: WorkerState) -> None:
         """Change the state; only its pool may do so."""
-        now = time.monotonic()
+        current_time = time.monotonic()
         if self.state == "idle":
-            self.was_idle_for = now - self.since
-        self.state, self.since = state, now
+            self.was_idle_for = current_time - self.since
+        self.state, self.since = state, current_time
 
     @property
     def is_alive(self) -> bool:

@@ -46,14 +46,14 @@ class PrivateFolder:
         """Return `options` for the command line, with the folder in use."""
         hosts = dict.fromkeys(filter(OF_A_HOST.match, os.environ), "")
         default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp")), **hosts}
-        own = {MARK: str(self.path)}
+        own_env = {MARK: str(self.path)}
         if _CACHE is not None:
-            own[_CACHE] = str(self._folder("cache"))
+            own_env[_CACHE] = str(self._folder("cache"))
         if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION):
             # The login is not in the user's configuration, so the process does not need it. The CLI would also send a
             # key in it to a gateway.
             default["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
-        env = {**default, **options.env, **own}
+        env = {**default, **options.env, **own_env}
         if NO_RESULT_FILES_ENV.items() <= env.items():
             # A file in the place of the folder with files of results, which can outlive the process. CLI 2.1.329.
             place = config_folder(env) / "projects" / "".join(NO_RESULT_FILES_ENV.values())
@@ -154,13 +154,13 @@ class PrivateFolder:
 
 def _for_the_cli(servers: Mapping[str, Any]) -> dict[str, Any]:
     """Return MCP servers without the objects that the SDK runs. Programs get only the logins in their own `env`."""
-    plain: dict[str, Any] = {}
+    plain_servers: dict[str, Any] = {}
     for name, server in servers.items():
-        plain[name] = {key: value for key, value in server.items() if key != "instance"}
+        plain_servers[name] = {key: value for key, value in server.items() if key != "instance"}
         env: object = server.get("env") or {}
         if server.get("type", "stdio") == "stdio" and isinstance(env, Mapping):
-            plain[name]["env"] = without_login(cast("Mapping[str, str]", env))
-    return plain
+            plain_servers[name]["env"] = without_login(cast("Mapping[str, str]", env))
+    return plain_servers
 
 
 def _user_cache(env: Mapping[str, str]) -> str:

@@ -87,10 +87,10 @@ def descendants(pid: int | None, folder: Path) -> list[psutil.Process]:
         if pid is not None:
             processes = {child.pid: child for child in psutil.Process(pid).children(recursive=True)}
     # Not `process_iter`, whose cache can hold data about an earlier process with the same id.
-    for other in psutil.pids():
+    for candidate in psutil.pids():
         with suppress(psutil.Error, OSError):
-            if other not in processes and _is_marked(process := psutil.Process(other), str(folder), limit):
-                processes[other] = process
+            if candidate not in processes and _is_marked(process := psutil.Process(candidate), str(folder), limit):
+                processes[candidate] = process
     return [process for process in processes.values() if process.pid not in {pid, os.getpid()} and _is_running(process)]
 
 

@@ -344,10 +344,10 @@ class Settings:
         """Record a control request that is about to be written."""
         values = owned(values_in(request))
         self.unknown |= values.keys()
-        for other in self._requests.values():
+        for earlier_values in self._requests.values():
             # With two requests at the same time, neither answer proves the value of a setting that both change.
-            for name in values.keys() & other.keys():
-                del values[name], other[name]
+            for name in values.keys() & earlier_values.keys():
+                del values[name], earlier_values[name]
         self._requests[request_id] = values
 
     def answered(self, request_id: str, *, is_success: bool) -> None:

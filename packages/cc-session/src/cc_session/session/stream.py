@@ -191,7 +191,7 @@ class TurnStream(AsyncIterator[Message]):
 
     async def _watch_cost(self, limit: float) -> None:
         """Interrupt the turn when it costs too much. Asks the CLI after each API call: no message has the cost."""
-        sent, before, count = self._sent, self._core.ledger.total_usd, 0
+        sent, cost_before, count = self._sent, self._core.ledger.total_usd, 0
 
         def has_news() -> bool:
             return len(sent.messages) > count
@@ -201,7 +201,7 @@ class TurnStream(AsyncIterator[Message]):
                 await sent.wait_until(has_news)
                 news = sent.messages[count:]
                 count += len(news)
-                if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
+                if any(map(_ends_api_call, news)) and await self._cost() - cost_before > limit:
                     await self._core.interrupt_turn(sent)
         except Exception as error:
             # The reader gets the same error.
