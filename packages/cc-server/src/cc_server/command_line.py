@@ -28,6 +28,9 @@ _MEGABYTE = 1024 * 1024
 # The answer takes a fifth of a second.
 _LOGIN_SECONDS = 10.0
 
+# Two threads with event loops answer each request. With Python's 5 ms, 30 at once take 7 % longer.
+_SWITCH_SECONDS = 0.0003
+
 _DESCRIPTION = """\
 Serve the Anthropic Messages API, answered by Claude Code with its login or with ANTHROPIC_API_KEY, until Ctrl-C.
 
@@ -120,6 +123,7 @@ def _serve(options: argparse.Namespace) -> int:
         if transport.uses_subscription and not app.state.needs_logins:
             _check_login(find_cli(options.cli_path and str(options.cli_path)))
         _announce(listener, app.state.token if token is None else None)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         asyncio.run(run(listener))
     return 0
 
