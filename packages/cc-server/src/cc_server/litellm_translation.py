@@ -31,6 +31,9 @@ _RESPONSES_FIELDS = frozenset((
 # file `.env` of the working folder, which could bring a login.
 _OFFLINE = {"LITELLM_OFFLINE_MODE": "true", "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0", "LITELLM_MODE": "PRODUCTION"}
 
+# LiteLLM's errors quote the conversation.
+_REASON_CHARACTERS = 500
+
 
 class StreamError(Exception):
     """An error that ends a stream.
@@ -70,8 +73,8 @@ class Translation:
             chat = self._fields if is_chat else library.chat_fields(self._model, self._fields)
             self.request: dict[str, Any] = library.request(self._model, chat, headers, self._parameters)
         except Exception as error:  # of any type, by what the client sent
-            message = f"LiteLLM cannot translate this request: {getattr(error, 'message', None) or repr(error)}"
-            raise APIError(status=400, message=message) from error
+            reason = str(getattr(error, "message", None) or repr(error))[:_REASON_CHARACTERS]
+            raise APIError(status=400, message=f"LiteLLM cannot translate this request: {reason}") from error
         if chat.get("reasoning_effort", "none") != "none" and not {"thinking", "output_config"} & self.request.keys():
             message = f"LiteLLM knows no effort for {self._model!r}: name the model by its id, not by an alias"
             raise APIError(status=400, message=message)
