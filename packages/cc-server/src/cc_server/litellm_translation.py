@@ -78,7 +78,7 @@ class Translation:
         if chat.get("reasoning_effort", "none") != "none" and not {"thinking", "output_config"} & self.request.keys():
             message = f"LiteLLM knows no effort for {self._model!r}: name the model by its id, not by an alias"
             raise APIError(status=400, message=message)
-        self.beta = headers.get("anthropic-beta", "")
+        self.beta: str = headers.get("anthropic-beta", "")
 
     def response(self, content: bytes) -> Any:
         """Return the answer (a model of pydantic) for a whole answer in the Messages API."""
@@ -214,5 +214,7 @@ class _Library:
         )  # fmt: skip
 
 
-load = cache(_Library)
-"""Import LiteLLM. The first call takes seconds."""
+@cache
+def load() -> _Library:
+    """Import LiteLLM. The first call takes seconds."""
+    return _Library()
