@@ -217,7 +217,7 @@ def _checked(content: bytes, conversation: str) -> dict[str, Any]:
     if not isinstance(tools, list) or not all(map(_is_function, cast("list[object]", tools))):
         raise APIError(status=400, message="tools: only functions are supported")
     for part in _objects(cast("object", items)):
-        if (kind := part.get("type")) in _REFUSED_PARTS:
+        if isinstance(kind := part.get("type"), str) and kind in _REFUSED_PARTS:
             raise APIError(status=400, message=f"{conversation}: {kind} is not in the Messages API")
         for name in _ADDRESSES & part.keys():
             address = part[name]
