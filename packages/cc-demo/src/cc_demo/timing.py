@@ -27,7 +27,7 @@ class Timing:
     wait: float
     """Time to the answer's first event."""
     total: float
-    """Time to the answer end."""
+    """Time to the end of the answer."""
 
 
 class TimedModel(WrapperModel):

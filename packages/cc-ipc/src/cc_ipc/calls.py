@@ -19,7 +19,7 @@ class CurrentCall:
     name: str
     """Tool name."""
     tool_use_id: str | None
-    """The model id for the call, or `None` if the host sent none."""
+    """The id of the call, from the model, or `None` if the host sent none."""
 
 
 _current: ContextVar[CurrentCall | None] = ContextVar("cc_ipc_current_call", default=None)

@@ -52,7 +52,7 @@ class CallToolParams(TypedDict):
     arguments: dict[str, JsonValue]
     """Arguments that conform to the input schema."""
     tool_use_id: NotRequired[str]
-    """The model id for the call, if the host sent it."""
+    """The id of the call, from the model, if the host sent it."""
 
 
 class IPCRequest(TypedDict):

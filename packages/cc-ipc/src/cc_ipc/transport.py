@@ -18,7 +18,7 @@ DEFAULT_TRANSPORT: Final[TransportType] = "auto"
 """The default transport."""
 
 # Since these versions the SDK's in-process server is lossless: it passes on every kind of content, the call's `_meta`
-# (with the model id for the call), and cancellation. Earlier versions converted messages by hand.
+# (with the call id from the model), and cancellation. Earlier versions converted messages by hand.
 _SDK_SINCE = (0, 2, 140)
 _MCP_SINCE = (2,)
 

@@ -137,7 +137,7 @@ class CLICall:
     name: str
     """The tool name, as in the request body."""
     arguments: dict[str, JsonValue]
-    """The model arguments, unchecked."""
+    """The arguments from the model, unchecked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ class RequestContext:
     on_end: Callable[[LoopEndedError], object] | None = field(default=None, init=False)
     """Ends the current request; set on the background loop while there is one."""
     report: RequestReport | None = field(default=None, init=False)
-    """The last request report; None before its process was ready."""
+    """The report on the last request; None before its process was ready."""
     model: str = field(default="", init=False)
     """The model that the last request names; empty before its body was parsed."""
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop, init=False)
@@ -375,7 +375,7 @@ class LimitWatch:
                     loop.call_soon_threadsafe(_call, callback, window, limits)
 
     def note_login(self, expires_at: datetime | None) -> None:
-        """Store the login end, None for another kind of login."""
+        """Store the end of the login, None for another kind of login."""
         self.login_expires_at = expires_at
 
     def _passes(self, window: LimitWindow) -> bool:

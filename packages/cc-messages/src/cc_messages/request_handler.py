@@ -242,7 +242,7 @@ async def answer(
 
 
 def _report(lease: RequestLease, watch: LimitWatch, loop: asyncio.AbstractEventLoop) -> None:
-    """Report the handling to the caller, and limits and the login end to the transport, as soon as known."""
+    """Report the handling to the caller, and limits and the end of the login to the transport, as soon as known."""
     process, context = lease.process, lease.request.context
     report = RequestReport(
         process_started=process.uses == 0 and process.started_at > lease.asked_at,
@@ -301,7 +301,7 @@ async def _answer(core: PoolCore, lease: RequestLease, response: ResponseStream)
 
 
 def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
-    """Send an error as the API would: as a status, as an event after the answer start, or as a connection error.
+    """Send an error as the API would: as a status, as an event after the answer has begun, or as a connection error.
 
     A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.
     The same holds for an error that its status calls temporary although it is not, such as a used-up plan window.

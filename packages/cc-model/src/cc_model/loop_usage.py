@@ -1,7 +1,7 @@
 """The usage of a request in the CLI loop, counted and limited by API call as in pydantic-ai's own loop.
 
 pydantic-ai counts a response as one request, with the response usage. So the API calls before the last one are
-counted here, when they are over; before the answer end their tokens are taken back, because the response has them.
+counted here, when they are over; before the end of the answer their tokens are taken back, since the response has them.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class LoopUsage:
             limits.check_before_request(usage)
 
     def take_counts(self, message: Mapping[str, JsonValue]) -> None:
-        """Take the API counts, in any thread: at the answer end, pydantic-ai counts the whole response."""
+        """Take the API counts, in any thread: at the end of the answer, pydantic-ai counts the whole response."""
         usage = message.get("usage")
         steps = usage.get("iterations") if isinstance(usage, dict) else None
         if message.get("stop_reason") is None or not isinstance(steps, list) or not steps:
@@ -66,7 +66,7 @@ class LoopUsage:
             self._loop.call_soon_threadsafe(self._take_back)
 
     def mark(self, response: ModelResponse | StreamedResponse) -> None:
-        """Note in the response how long the last API call context was: its usage is the sum of all calls."""
+        """Note in the response how long the context of the last API call was: its usage is the sum of all calls."""
         if self._last_input is not None:
             mark_context_input_tokens(response, self._last_input)
 

@@ -262,7 +262,7 @@ class ClaudeCodeModel(AnthropicModel):
     ) -> RequestUsage:
         """Return the API token count for a request, without Claude Code additions.
 
-        A process is used only to find an alias id, once.
+        A process is used only to find the id for an alias, once.
 
         Raises:
             ModelHTTPError: There is no API key or gateway's token (status 404), or the API refuses.

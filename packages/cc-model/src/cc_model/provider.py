@@ -48,7 +48,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         timeouts: Limits for the wait for a process (`queue`), a request (`turn`), silence (`silence`), and more.
         cache_breakpoints: True if a request whose settings ask for no caching gets cache breakpoints where Claude Code
             has them: after the system prompt, or else after the tools, and after the user's last message.
-        max_retries: The client number of retries after an error that may be temporary.
+        max_retries: Most retries by the client after an error that may be temporary.
         max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it
             (`retry-after`). Such a wait is logged; a longer wait is an error at once. None for no limit.
         on_limit: Called with a `cc_types.LimitWindow` and the `cc_types.RateLimits` around it when a window passes a
@@ -113,7 +113,7 @@ class ClaudeCodeProvider(AnthropicProvider):
 
         Args:
             transport: Transport; it ends the processes when the provider would.
-            max_retries: The client number of retries after an error that may be temporary.
+            max_retries: Most retries by the client after an error that may be temporary.
             max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it.
             log: File that gets a line for each model request; or a `RequestLog` with its options.
         """

@@ -14,7 +14,7 @@ class PermissionDenial(WireModel):
     tool_name: str
     """The tool name."""
     tool_use_id: str
-    """The model id for the call."""
+    """The id of the call, from the model."""
     tool_input: JsonObject = Field(default_factory=dict[str, JsonValue])
     """The call arguments."""
 
@@ -23,7 +23,7 @@ class DeferredToolUse(WireModel):
     """A tool call that a hook deferred; the run stopped before it."""
 
     id: str
-    """The model id for the call."""
+    """The id of the call, from the model."""
     name: str
     """The tool name."""
     input: JsonObject = Field(default_factory=dict[str, JsonValue])
@@ -44,13 +44,13 @@ class CLIResponse(WireModel):
     is_error: bool
     """True if the turn failed."""
     duration_ms: Count = 0
-    """The turn wall-clock time, in milliseconds."""
+    """Wall-clock time of the turn, in milliseconds."""
     duration_api_ms: Count = 0
     """Time spent in API requests, in milliseconds."""
     num_turns: Count = 0
     """Number of requests to the model; 0 for a message that needed none."""
     session_id: str | None = None
-    """The turn session."""
+    """The id of the session."""
     result: Annotated[str, null_as(""), Whole] = ""
     """Final text; empty if the CLI reports none."""
     stop_reason: str | None = None

@@ -142,14 +142,14 @@ class RequestProcess(Worker):
         )
 
     def _note_limits(self) -> RateLimits | None:
-        """Report the last response limits, if any, and return them."""
+        """Report the limits in the last response, if any, and return them."""
         limits = RateLimits.from_headers(self.log.headers) if self._has_log else self._reported_limits
         if limits is not None and self.on_limits is not None:
             self.on_limits(limits)
         return limits
 
     def _note_facts(self, message: Message) -> None:
-        """Read the login end from a result, and the limits from a CLI message, sent when they have changed."""
+        """Read the end of the login from a result, and the limits from a CLI message, sent when they have changed."""
         if isinstance(message, ResultMessage) and self.on_login is not None:
             is_login = isinstance(message, LoginResult)
             self.on_login(convert_sdk_messages_to_cli_response([message]).credential_expires_at if is_login else None)
