@@ -258,7 +258,7 @@ async def test_a_stream_that_breaks_off_ends_with_the_apis_error(client: Client,
     [
         ({"messages": ["Hello."]}, "messages: a list of objects is required"),
         ({"input": "Hello.", "reasoning": {"effort": "low"}, "model": "sonnet"}, "no effort for 'sonnet'"),
-        ({"messages": [{"role": "robot", "content": [{"type": []}]}]}, "LiteLLM cannot translate this request"),
+        ({"messages": [{"role": "robot", "content": [{"type": ["text"]}]}]}, "LiteLLM cannot translate this request"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input_audio is not in the"),
         ({"messages": HELLO, "functions": [CHAT_TOOL["function"]]}, "functions: not supported"),
         ({"messages": HELLO, "n": 2}, "n: the Messages API gives one answer"),
