@@ -47,7 +47,7 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
 
 
 async def _result_frame(handler: ToolHandler, params: CallToolParams, seconds: float | None) -> bytes:
-    # Only the tool owner knows how long it may take, so there is no limit by default.
+    # No time limit by default: the tool sets it.
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

@@ -381,13 +381,13 @@ class LimitWatch:
     def _passes(self, window: LimitWindow) -> bool:
         """Return true if the window has just passed a new threshold."""
         used = 1.0 if window.status == "rejected" else window.utilization or 0.0
-        reached = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
-        resets_at, known = self._passed.get(window.kind, (None, 0.0))
+        threshold_passed = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
+        resets_at, highest_passed = self._passed.get(window.kind, (None, 0.0))
         if window.resets_at != resets_at:
-            known = 0.0
+            highest_passed = 0.0
         # Responses to parallel requests may arrive in any order, so values never decrease within a window.
-        self._passed[window.kind] = (window.resets_at, max(reached, known))
-        return reached > known
+        self._passed[window.kind] = (window.resets_at, max(threshold_passed, highest_passed))
+        return threshold_passed > highest_passed
 
 
 def _call(callback: LimitCallback, window: LimitWindow, limits: RateLimits) -> None:

@@ -125,7 +125,7 @@ def _is_empty(delta: Any) -> bool:
     return not any(delta.model_dump(exclude_none=True).values())
 
 
-class _Stream:
+class _Chunks:
     """Chunks in the form that LiteLLM streams."""
 
     logging_obj = None
@@ -209,7 +209,7 @@ class _Library:
     def response_events(self, model: str, fields: dict[str, Any], chunks: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield a response's events for the chunks of a chat completion."""
         return self._events.LiteLLMCompletionStreamingIterator(
-            model=model, litellm_custom_stream_wrapper=_Stream(chunks), request_input=fields["input"],
+            model=model, litellm_custom_stream_wrapper=_Chunks(chunks), request_input=fields["input"],
             responses_api_request=fields, custom_llm_provider="anthropic",
         )  # fmt: skip
 

@@ -78,7 +78,7 @@ BEDROCK_TYPES = {
     "throttlingException": "rate_limit_error",
     "validationException": "invalid_request_error",
 }
-"""The API names for exceptions that Amazon Bedrock sends within a stream, where there is no status."""
+"""API error names for exceptions in streams from Amazon Bedrock, which have no status."""
 BY_CLI_NAME = {name: failure for failure in FAILURES for name in failure.cli_names}
 BY_KIND = {failure.kind: failure for failure in reversed(FAILURES)}
 """By kind: the first row of the kind, whose `is_retryable` and advice hold for all turns of the kind."""

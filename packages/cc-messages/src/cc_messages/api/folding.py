@@ -34,7 +34,7 @@ def unfolded_messages(messages: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def unfolded(message: HistoryMessage) -> list[HistoryMessage]:
-    """Return the loop messages folded into a model message; the message itself if there is no loop in it."""
+    """Return the messages of a folded loop, or the model message alone if it is not folded."""
     if message.role != "assistant" or not any(map(_is_folded, message.content)):
         return [message]
     messages: list[HistoryMessage] = []
