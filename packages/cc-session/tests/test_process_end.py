@@ -96,7 +96,7 @@ sys.exit(3)
         pid = session.pid
     assert (raised.value.exit_code, raised.value.stderr_tail) == (3, "The reason.")
     records = [(record.name, record.getMessage()) for record in caplog.records if record.levelname != "DEBUG"]
-    assert records == [("cc_session.process.connection", f"Process {pid}: Claude Code exited with code 3 during turn")]
+    assert records == [("cc_session.process.link", f"Process {pid}: Claude Code exited with code 3 during turn")]
 
 
 async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeAgentOptions) -> None:

@@ -21,8 +21,8 @@ from mcp.server.mcpserver import MCPServer
 import cc_session
 from cc_session import Session
 from cc_session.process.cli_process import CLIProcess
-from cc_session.process.connection import translated
-from cc_session.process.transport import QUESTIONS
+from cc_session.process.sdk_errors import translated
+from cc_session.process.sdk_messages import QUESTIONS
 from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 from .conftest import FakeCLI
@@ -70,7 +70,7 @@ def test_the_cli_process_hides_no_part_of_the_transport_that_it_extends() -> Non
 
 
 def test_the_transport_the_client_and_the_options_have_the_expected_parts() -> None:
-    """So `ControlTransport` sees all frames."""
+    """So `Link` sees all frames."""
     assert issubclass(SubprocessCLITransport, Transport)
     assert [*inspect.signature(SubprocessCLITransport).parameters] == ["prompt", "options"]
     assert [*inspect.signature(ClaudeSDKClient).parameters] == ["options", "transport"]
@@ -88,7 +88,7 @@ def test_the_parser_s_error_is_in_its_private_module() -> None:
 
 
 def test_an_answer_of_the_sdk_begins_with_the_id_of_the_request() -> None:
-    """So that `process/transport.py` recognizes it."""
+    """So that `process/observer.py` recognizes it."""
     source = inspect.getsource(query.Query)
     assert '"type": "control_response",\n                "response": {\n' in source
     assert source.count('"request_id": request_id,') >= 3
@@ -133,7 +133,7 @@ async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> N
 
 async def test_the_client_calls_a_hook_by_its_id_in_a_public_table(own_session: Session) -> None:
     """So `add_hook()` adds the hook that answers questions."""
-    sdk_client = own_session._core.connection.client  # pyright: ignore[reportPrivateUsage]
+    sdk_client = own_session._core.link.client  # pyright: ignore[reportPrivateUsage]
     sdk_query = sdk_client._query  # pyright: ignore[reportPrivateUsage]
     assert sdk_query is not None
     assert QUESTIONS in sdk_query.hook_callbacks

@@ -123,7 +123,7 @@ async def test_a_hook_a_permission_a_tool_and_a_server_may_be_silent(
     async def waiting_for(name: str) -> None:
         waited.append(name)
         await asyncio.sleep(0.05)
-        assert session._core.connection.transport.observer.silent_for() == 0  # pyright: ignore[reportPrivateUsage] - compared with the limit
+        assert session._core.link.observer.silent_for() == 0  # pyright: ignore[reportPrivateUsage] - compared with the limit
 
     server.respond = model
     options = replace(

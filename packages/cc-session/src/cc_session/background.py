@@ -6,7 +6,7 @@ here. Sessions are unknown here: `at_exit` registers work for the end of the loo
 (with `abandon_on_cancel`, if the caller need not wait): Python 3.12.0 and 3.12.1 cannot end asyncio threads at exit.
 
 A forked child has no such loop, and all CLI processes belong to its parent. Each module with such state drops it in the
-child by `in_forked_child`: this module, and in `process/` `connection.py`, `cli_process.py` and `process_tree.py`.
+child by `in_forked_child`: this module, and in `process/` `link.py`, `cli_process.py` and `process_tree.py`.
 `pool/pool.py` lets a pool go on in the child with new processes.
 """
 

@@ -12,9 +12,9 @@ from .pool.pool import PoolOwner
 from .pool.worker import PooledSession, Worker
 from .process.address import api_address, api_origin, api_url
 from .process.cli_path import bundled_cli, check_paths, find_cli
-from .process.connection import LoginResult
 from .process.login import CLOUD_VARIABLES, Login, config_folder, login_advice, login_of, without_login
 from .process.network import unreachable
+from .process.sdk_messages import LoginResult
 from .process.sealed import NO_RESULT_FILES_ENV
 from .process.settings import SettingValues, variable
 

@@ -25,7 +25,7 @@ from .servers import WireServers
 from .tool_texts import ToolTexts, kept_texts
 
 if TYPE_CHECKING:
-    from ..process.connection import CLIConnection
+    from ..process.link import Link
 
 # First and longest wait between status requests; a starting program takes some hundred milliseconds.
 _POLL_SECONDS = 0.01
@@ -42,10 +42,8 @@ _REASONS: Mapping[str, str] = {
 class McpControl:
     """Control of one CLI's MCP servers: `initial` in-process servers in the options, and others, which it replaces."""
 
-    def __init__(
-        self, connection: "CLIConnection", *, initial: Iterable[str], allows_tools: bool, texts: ToolTexts | None
-    ) -> None:
-        self._connection, self._texts = connection, texts
+    def __init__(self, link: "Link", *, initial: Iterable[str], allows_tools: bool, texts: ToolTexts | None) -> None:
+        self._link, self._texts = link, texts
         # The CLI would drop them with the replaced set, but not the programs and URLs that it began with.
         self._initial: dict[str, dict[str, JsonValue]] = {name: {"type": "sdk", "name": name} for name in initial}
         self._allows_tools = allows_tools
@@ -69,7 +67,7 @@ class McpControl:
         return statuses
 
     async def _replace(self, servers: WireServers, loop: asyncio.AbstractEventLoop | None) -> list[McpServerStatus]:
-        deadline = time.monotonic() + self._connection.timeouts.mcp
+        deadline = time.monotonic() + self._link.timeouts.mcp
         async with self._lock:
             if self._texts is not None:
                 if server_names := self._texts.others(servers.configs):
@@ -110,7 +108,7 @@ class McpControl:
         deadline = time.monotonic() + seconds
         pause = _POLL_SECONDS
         while True:
-            patience = max(deadline - time.monotonic(), self._connection.timeouts.control)
+            patience = max(deadline - time.monotonic(), self._link.timeouts.control)
             statuses = _selected(await self.status(patience), names)
             if time.monotonic() >= deadline or all(status["status"] != "pending" for status in statuses):
                 break
@@ -122,7 +120,7 @@ class McpControl:
 
     async def status(self, seconds: float | None = None) -> list[McpServerStatus]:
         """Return the status of each server that the CLI has."""
-        answer = await self._connection.request("mcp_status", {}, seconds)
+        answer = await self._link.request("mcp_status", {}, seconds)
         return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
 
     async def change(self, subtype: str, name: str, **fields: JsonValue) -> None:
@@ -135,7 +133,7 @@ class McpControl:
     @property
     def _bridges(self) -> dict[str, SdkMcpBridge]:
         """The client's in-process servers, to which it forwards the CLI messages."""
-        return mcp_bridges(self._connection.client)
+        return mcp_bridges(self._link.client)
 
     async def _send(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
         # The answer failures are in the status as well.
@@ -153,8 +151,8 @@ class McpControl:
 
     async def _request(self, subtype: str, **fields: JsonValue) -> dict[str, JsonValue]:
         # Until servers are connected, or have failed, the CLI answers no other request.
-        timeouts = self._connection.timeouts
-        return await self._connection.request(subtype, fields, timeouts.mcp + timeouts.control)
+        timeouts = self._link.timeouts
+        return await self._link.request(subtype, fields, timeouts.mcp + timeouts.control)
 
 
 def _retrieve(task: "asyncio.Task[object]") -> None:

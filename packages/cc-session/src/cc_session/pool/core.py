@@ -20,7 +20,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, P
 from ..background import time_limit
 from ..errors import McpServerFailedError, QueueTimeoutError
 from ..limits import PoolLimits
-from ..process.connection import wait_until_closed
+from ..process.link import wait_until_closed
 from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch

@@ -40,7 +40,7 @@ class PooledSession(Session):
 
     def __init__(self, core: SessionCore) -> None:
         super().__init__(core)
-        self.side_effects = core.connection.transport.observer.side_effects
+        self.side_effects = core.link.observer.side_effects
         """Side effects on the process that a rewind does not undo."""
         self.settings: Settings = core.settings
 
@@ -51,7 +51,7 @@ class PooledSession(Session):
     async def ping(self, seconds: float) -> None:
         """Raise if the process does not answer within `seconds`."""
         with suppress(ControlRequestError):  # an answer all the same
-            await self._core.connection.request("mcp_status", {}, seconds)
+            await self._core.link.request("mcp_status", {}, seconds)
 
     async def drop_messages(self) -> None:
         """Drop the conversation from the first user message on."""

@@ -21,7 +21,7 @@ from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, 
 from ..background import caller_loop, time_limit
 from ..errors import CLIConnectionError, SessionBusyError
 from ..mcp.servers import McpServer
-from ..process.connection import CLIConnection
+from ..process.link import Link
 from ..process.settings import SettingValues, apply
 from .continuation import Continuation
 from .extensions import Extensions
@@ -38,16 +38,16 @@ class SessionCore:
     def __init__(self, extensions: Extensions, transport: Transport | None) -> None:
         self.extensions = extensions
         self.timeouts = extensions.timeouts
-        self.connection = CLIConnection(
+        self.link = Link(
             extensions.options,
             extensions.timeouts,
             transport,
             client_options=extensions.client_options,
             on_message=self._take,
             on_end=self._end,
+            dialogs=extensions.desk.dialogs,
         )
-        self.connection.transport.dialogs = extensions.desk.dialogs
-        self.settings = self.connection.transport.settings
+        self.settings = self.link.settings
         self.history = History(is_resumed=extensions.is_resumed)
         self._continuation = Continuation(extensions.options)
         self.ledger = CostLedger()
@@ -62,7 +62,7 @@ class SessionCore:
     async def open(cls, extensions: Extensions, transport: Transport | None = None) -> Self:
         """Start a process and wait until it is ready; leave nothing behind on failure."""
         core = cls(extensions, transport)
-        await core.connection.open(core._prepare)
+        await core.link.open(core._prepare)
         return core
 
     async def add_user(self, content: Content) -> str:
@@ -72,7 +72,7 @@ class SessionCore:
             await self.begin(sent)
             # A frame written before the CLI result of no turns may overtake this one.
             await sent.has_ended.wait()
-            self.connection.check()
+            self.link.check()
         return sent.uuid
 
     async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
@@ -82,7 +82,7 @@ class SessionCore:
         async with self._within_control_timeout("assistant message"):
             await self._vacate()
             self.history.add_assistant()
-            await self.connection.write(line)
+            await self.link.send(line)
         return uuid
 
     async def begin(self, sent: SentMessage, *, is_turn: bool = False) -> None:
@@ -95,12 +95,12 @@ class SessionCore:
         self.sent = sent
         self.extensions.callback_runner.begin(caller_loop.get())
         if sent.asks:
-            self.connection.set_phase("turn")
+            self.link.set_phase("turn")
             self.turns += is_turn
             sent.messages.extend(self._between)
             self._between.clear()
         self.history.add_user(sent.uuid, is_command=sent.is_command)
-        await self.connection.write(sent.line)
+        await self.link.send(sent.line)
 
     def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
         """Interrupt a turn that its reader abandons, or whose reader gets `error`."""
@@ -128,7 +128,7 @@ class SessionCore:
             "interrupt_if_running": True,
             "allow_assistant_target": True,
         }
-        answer = await self.connection.request("rewind_conversation", fields)
+        answer = await self.link.request("rewind_conversation", fields)
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
             self._between.clear()
@@ -138,7 +138,7 @@ class SessionCore:
 
     async def reset(self) -> None:
         """Return to an exactly empty conversation."""
-        self.connection.check()
+        self.link.check()
         self.history.check_can_be_emptied()
         await self.drop_messages()
 
@@ -172,20 +172,20 @@ class SessionCore:
 
     async def interrupt(self) -> None:
         """End the running turn, if any."""
-        self.connection.check()
+        self.link.check()
         sent = self.sent
         if sent is None or not sent.asks or sent.state is TurnState.OVER:
             # The CLI may have begun a turn by itself.
-            await self.connection.request("interrupt", {})
+            await self.link.request("interrupt", {})
             return
         async with self._within_control_timeout("interrupt"):
             await self.interrupt_turn(sent)
-        self.connection.check()
+        self.link.check()
 
     async def interrupt_turn(self, sent: SentMessage) -> None:
         """End only this turn, and return when it has ended."""
         while not sent.has_ended.is_set():
-            queued = (await self.connection.request("interrupt", {})).get("still_queued")
+            queued = (await self.link.request("interrupt", {})).get("still_queued")
             is_lost = isinstance(queued, list) and sent.uuid in queued
             with suppress(TimeoutError):
                 async with asyncio.timeout(_QUEUED_SECONDS if is_lost else _INTERRUPT_AGAIN_SECONDS):
@@ -196,12 +196,12 @@ class SessionCore:
 
         Requests from callers that have left come first: their order with later requests would be uncertain.
         """
-        await self.connection.transport.wait_for_answers()
+        await self.link.wait_for_answers()
         return await apply(self, target_values)
 
     async def request(self, subtype: str, fields: dict[str, JsonValue]) -> object:
         """Send a control request for a setting."""
-        return await self.connection.request(subtype, fields)
+        return await self.link.request(subtype, fields)
 
     async def serve(self, servers: Mapping[str, McpServer]) -> None:
         """Replace the MCP servers; in-process servers run on the background loop."""
@@ -221,7 +221,7 @@ class SessionCore:
             await self.add_user("The working folder changes.")
             trusted = await anyio.to_thread.run_sync(os.path.realpath, folder, abandon_on_cancel=True)
             fields: dict[str, JsonValue] = {"path": folder, "trust_accepted": True, "trusted_directory": trusted}
-            answer = await self.connection.request("set_cwd", fields)
+            answer = await self.link.request("set_cwd", fields)
             if answer.get("status") != "ok":
                 message = answer.get("message", "no reason given")
                 raise CLIConnectionError(reason=f"Claude Code did not change to the folder {folder}: {message}")
@@ -231,11 +231,11 @@ class SessionCore:
         """Return the spending that the CLI reports, also during a turn; empty if it reports none."""
         with suppress(ControlRequestError):
             # Without the field the CLI would read all transcripts from the last week.
-            return await self.connection.request("get_usage", {"skip_behaviors": True})
+            return await self.link.request("get_usage", {"skip_behaviors": True})
         return {}
 
-    async def _prepare(self, connection: CLIConnection) -> None:
-        await self.extensions.unpack(connection)
+    async def _prepare(self, link: Link) -> None:
+        await self.extensions.unpack(link)
         if self.extensions.is_resumed:
             self.ledger.begin_at(await self.usage())
 
@@ -251,7 +251,7 @@ class SessionCore:
             return
         sent.put(message, self.ledger.last)
         if sent.has_ended.is_set():
-            self.connection.set_phase(None)
+            self.link.set_phase(None)
 
     def _end(self, error: Exception) -> None:
         self._continuation.end()
@@ -263,17 +263,17 @@ class SessionCore:
             async with asyncio.timeout(self.timeouts.close):
                 await self.interrupt_turn(sent)
         except (TimeoutError, ClaudeCodeError):
-            self.connection.discard("An abandoned turn did not end in time, so the process was discarded")
+            self.link.discard("An abandoned turn did not end in time, so the process was discarded")
 
     async def _vacate(self) -> None:
         """Wait until the CLI has finished the last message; raise if a caller still has to read the answer to it."""
-        self.connection.check()
+        self.link.check()
         while (sent := self.sent) is not None:
             if sent.asks and sent.state in (TurnState.RUNNING, TurnState.ENDED):
                 raise SessionBusyError()
             async with self._within_control_timeout("user message"):
                 await sent.has_ended.wait()
-            self.connection.check()
+            self.link.check()
             if self.sent is sent:
                 self.sent = None
 

@@ -37,7 +37,7 @@ from ..policy.gate import PolicyGate, in_memory_only
 from ..policy.policy import Policy
 from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
 from ..policy.sandbox import check_sandbox, sandbox_settings
-from ..process.connection import CLIConnection
+from ..process.link import Link
 from ..process.sealed import is_sealed
 
 # This variable makes the CLI run bare, without hooks, wherever it is set: options, environment, or a settings file.
@@ -71,12 +71,12 @@ def _check_together(options: ClaudeAgentOptions, policy: Policy | None, question
         raise ValueError("the policy's `ask` and can_use_tool answer the same requests: leave out either")
 
 
-async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None:
+async def _turn_hooks_on(link: Link, *, has_policy: bool) -> None:
     """Ensure that hooks run; with a policy, that no hooks from settings files run."""
     settings: dict[str, JsonValue] = {"env": {_BARE: "0"}, **(_POLICY_SETTINGS if has_policy else {})}
     try:
-        await connection.request("apply_flag_settings", {"settings": settings})
-        listing = await connection.request("get_hooks_listing", {})
+        await link.request("apply_flag_settings", {"settings": settings})
+        listing = await link.request("get_hooks_listing", {})
     except ControlRequestError as error:
         raise HooksDisabledError(f"the CLI cannot say whether it runs them: {error.message}") from error
     policy = listing.get("policy")
@@ -216,22 +216,22 @@ class Extensions:
         """Return true if the CLI may keep other texts of these MCP servers' tools."""
         return self.mcp.has_other_texts(wire_servers(servers, taken=frozenset()))
 
-    async def unpack(self, connection: CLIConnection) -> None:
+    async def unpack(self, link: Link) -> None:
         """Send the running CLI the settings that are not options."""
-        if connection.process is not None:
-            self.callback_runner.mark = connection.process.mark
-        connection.answer_questions(self.desk.control)
+        if link.process is not None:
+            self.callback_runner.mark = link.process.mark
+        link.answer_questions(self.desk.control)
         has_policy = self._setup.policy is not None
         allows_tools = self._breaks_seal and not has_policy
         in_process = [name for name, server in self._initial_servers.items() if server.get("type") == "sdk"]
         texts = ToolTexts(has_plain_names=PLAIN_NAMES_ENV.items() <= {**os.environ, **self.options.env}.items())
         kept = texts if self._setup.describes_tools else None
-        self.mcp = McpControl(connection, initial=in_process, allows_tools=allows_tools, texts=kept)
+        self.mcp = McpControl(link, initial=in_process, allows_tools=allows_tools, texts=kept)
         if self._has_hooks:
-            await _turn_hooks_on(connection, has_policy=has_policy)
-        self.settings = connection.transport.settings
+            await _turn_hooks_on(link, has_policy=has_policy)
+        self.settings = link.settings
         if self._setup.mcp_servers:
             await self.serve(self._setup.mcp_servers, loop=self.callback_runner.loop)
         # Initial state, not a change by a caller.
         self.settings.begin()
-        connection.transport.observer.side_effects.clear()
+        link.observer.side_effects.clear()

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from ..background import on_background
 from ..errors import CLIConnectionError
 
 P = ParamSpec("P")
@@ -35,15 +33,12 @@ class LeaseTerm:
             call.cancel()
 
     async def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await `function(*args, **kwargs)` on the background loop; raise if the lease ends or has ended."""
+        """Await `function(*args, **kwargs)`; raise if the lease ends or has ended. Runs on the background loop."""
         if not self._is_lease:
-            return await on_background(function, *args, **kwargs)
-        return await on_background(self._call, partial(function, *args, **kwargs))
-
-    async def _call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+            return await function(*args, **kwargs)
         if self.is_over:
             raise _lease_ended()
-        call = asyncio.ensure_future(function())
+        call = asyncio.ensure_future(function(*args, **kwargs))
         self.calls.add(call)
         call.add_done_callback(self.calls.discard)
         try:

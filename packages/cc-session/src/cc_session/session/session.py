@@ -102,7 +102,7 @@ class Session:
     @property
     def state(self) -> SessionState:
         """Current state."""
-        if self._term.is_over or self._core.connection.end is not None:
+        if self._term.is_over or self._core.link.end is not None:
             return "dead"
         sent = self._core.sent
         return SESSION_STATES[sent.state] if sent is not None and sent.asks else "idle"
@@ -116,7 +116,7 @@ class Session:
     @property
     def death(self) -> Exception | None:
         """Reason why the process ended by itself, or was discarded because it did not answer."""
-        return None if self._term.is_over else self._core.connection.death
+        return None if self._term.is_over else self._core.link.death
 
     @property
     def pid(self) -> int | None:
@@ -147,7 +147,7 @@ class Session:
     @property
     def info(self) -> Mapping[str, JsonValue]:
         """The CLI report at the start: commands, models, account, version and more."""
-        return self._core.connection.info
+        return self._core.link.info
 
     @property
     def stderr_tail(self) -> str:
@@ -157,7 +157,7 @@ class Session:
 
     @property
     def _process(self) -> CLIProcess | None:
-        return None if self._term.is_over else self._core.connection.process
+        return None if self._term.is_over else self._core.link.process
 
     async def run(
         self,
@@ -210,9 +210,9 @@ class Session:
                 message from this session; or the CLI refused.
         """
         if tools_changed:
-            await self._term.call(self._core.clear)
+            await on_background(self._term.call, self._core.clear)
             return "cleared"
-        await self._term.call(self._core.reset)
+        await on_background(self._term.call, self._core.reset)
         return "rewound"
 
     async def add_user(self, content: Content) -> str:
@@ -221,14 +221,14 @@ class Session:
         The CLI has `timeouts.control` seconds to accept it. It joins user messages that follow each other, with a line
         break after a text.
         """
-        return await self._term.call(self._core.add_user, content)
+        return await on_background(self._term.call, self._core.add_user, content)
 
     async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
         """Append an earlier assistant message; returns the uuid.
 
         The CLI takes `input_tokens` as the conversation length up to there; at 0 it estimates.
         """
-        return await self._term.call(self._core.add_assistant, content, model, input_tokens)
+        return await on_background(self._term.call, self._core.add_assistant, content, model, input_tokens)
 
     async def set_env(self, env: Mapping[str, str]) -> None:
         """Change environment variables that the CLI reads for each request, such as `CLAUDE_CODE_EXTRA_BODY`."""
@@ -240,11 +240,11 @@ class Session:
         The target is a user message without tool results, or the first part of an assistant message that follows tool
         results. Returns true if the CLI did it; if not, nothing changed except that the turn may have ended.
         """
-        return (await self._term.call(self._core.rewind, target_uuid)).get("rewound") is True
+        return (await on_background(self._term.call, self._core.rewind, target_uuid)).get("rewound") is True
 
     async def interrupt(self) -> None:
         """End the running turn, if any, within `timeouts.control` seconds. The result still has to be read."""
-        await self._term.call(self._core.interrupt)
+        await on_background(self._term.call, self._core.interrupt)
 
     async def set_model(self, model: str | None) -> None:
         """Change the model for later turns; None is the CLI default model.
@@ -283,7 +283,7 @@ class Session:
         """
         if timeout is not None:
             checked_seconds(timeout, "control")
-        return await self._term.call(self._core.connection.request, subtype, fields, timeout)
+        return await on_background(self._term.call, self._core.link.request, subtype, fields, timeout)
 
     async def wait_mcp(
         self,
@@ -304,11 +304,13 @@ class Session:
             ValueError: The session has no server with that name.
         """
         seconds = checked_seconds(timeout, "wait_mcp")
-        return await self._term.call(self._core.extensions.mcp.wait, names, seconds=seconds, require=require)
+        return await on_background(
+            self._term.call, self._core.extensions.mcp.wait, names, seconds=seconds, require=require
+        )
 
     async def mcp_status(self) -> list[McpServerStatus]:
         """Return all MCP servers with state and tools. A killed server is connected until the next call to it."""
-        return await self._term.call(self._core.extensions.mcp.status)
+        return await on_background(self._term.call, self._core.extensions.mcp.status)
 
     async def set_mcp_servers(self, servers: Mapping[str, McpServer], *, require: bool = True) -> list[McpServerStatus]:
         """Replace the MCP servers given to `open()` or set here before, and wait until the new servers are ready.
@@ -323,7 +325,7 @@ class Session:
             TypeError: An object is not a server.
         """
         loop = asyncio.get_running_loop()
-        return await self._term.call(self._core.extensions.serve, servers, require=require, loop=loop)
+        return await on_background(self._term.call, self._core.extensions.serve, servers, require=require, loop=loop)
 
     async def reconnect_mcp(self, name: str) -> None:
         """Reconnect an MCP server.
@@ -331,7 +333,7 @@ class Session:
         Raises:
             McpServerFailedError: It failed, or no server has that name.
         """
-        await self._term.call(self._core.extensions.mcp.change, "mcp_reconnect", name)
+        await on_background(self._term.call, self._core.extensions.mcp.change, "mcp_reconnect", name)
 
     async def toggle_mcp(self, name: str, enabled: bool) -> None:
         """Switch an MCP server on or off. The next request lists its tools, or does not.
@@ -339,12 +341,12 @@ class Session:
         Raises:
             McpServerFailedError: It could not be connected, or no server has that name.
         """
-        await self._term.call(self._core.extensions.mcp.change, "mcp_toggle", name, enabled=enabled)
+        await on_background(self._term.call, self._core.extensions.mcp.change, "mcp_toggle", name, enabled=enabled)
 
     async def close(self) -> None:
         """End the process and delete the private folder, within a few times `timeouts.close`. Idempotent."""
         if not self._term.is_over:
-            await self._term.call(self._core.connection.close)
+            await on_background(self._term.call, self._core.link.shut_down)
 
     async def __aenter__(self) -> Self:
         return self

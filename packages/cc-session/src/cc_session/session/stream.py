@@ -79,7 +79,7 @@ class TurnStream(AsyncIterator[Message]):
         """Send the prompt, unless already sent, skip the messages, and return the turn. Raises as `Session.run()`."""
         with self._span if self._sent.state is TurnState.NEW else nullcontext():
             try:
-                return await self._term.call(self._run)
+                return await on_background(self._term.call, self._run)
             except asyncio.CancelledError:
                 self._leave_soon()
                 raise
@@ -89,7 +89,7 @@ class TurnStream(AsyncIterator[Message]):
         with ExitStack() as stack:
             stack.enter_context(self._span)
             try:
-                await self._term.call(self._begin)
+                await on_background(self._term.call, self._begin)
             except asyncio.CancelledError:
                 self._leave_soon()
                 raise
@@ -177,7 +177,7 @@ class TurnStream(AsyncIterator[Message]):
         while True:
             waits = [] if deadline is None else [deadline - loop.time()]
             if silence is not None:
-                waits.append(silence - self._core.connection.transport.observer.silent_for())
+                waits.append(silence - self._core.link.observer.silent_for())
             if min(waits) <= 0:
                 break
             try:
