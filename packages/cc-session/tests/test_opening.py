@@ -212,14 +212,18 @@ class Scripted(Transport):
     """A caller's transport with special errors."""
 
     def __init__(self, *, hangs_in: str = "") -> None:
-        self._hangs_in = hangs_in
+        self.hangs_in = hangs_in
         self.breaks = False
         self._written: asyncio.Queue[str] = asyncio.Queue()
         self.is_closed = False
+        self.is_hanging = True
 
     async def _come_to(self, place: str) -> None:
-        if place == self._hangs_in:
-            await asyncio.Event().wait()
+        if place == self.hangs_in:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.is_hanging = False
 
     @override
     async def connect(self) -> None:
@@ -254,6 +258,12 @@ class Scripted(Transport):
         self.is_closed = True
 
 
+@pytest.fixture
+def reason_comes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cc_session.process.link._REASON_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("reason_comes_soon")
 async def test_a_caller_s_transport_replaces_the_process_until_a_write_fails() -> None:
     """SES-19, SES-35: nobody knows how much of it arrived, and so the session is dead."""
     transport = Scripted()
@@ -266,6 +276,23 @@ async def test_a_caller_s_transport_replaces_the_process_until_a_write_fails() -
                 await session.run("Hello.")
         assert session.state == "dead"
     assert transport.is_closed
+
+
+@pytest.mark.usefixtures("reason_comes_soon")
+async def test_a_control_request_that_cannot_be_written_fails_in_time_and_alone() -> None:
+    """SES-29."""
+    transport = Scripted()
+    async with await Session.open(transport=transport, timeouts=CLOSED_SOON) as session:
+        transport.breaks = True
+        with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="It broke"):
+            await session.control("anything")
+        transport.breaks = False
+        assert await session.control("anything") == {}
+        transport.hangs_in = "write"
+        with anyio.fail_after(10), pytest.raises(ControlTimeoutError, match=r"'anything' within 0\.05 seconds"):
+            await session.control("anything", timeout=0.05)
+        assert (session.state, transport.is_hanging) == ("idle", True)
+    assert not transport.is_hanging
 
 
 async def test_options_that_cannot_be_written_down_leave_nothing(options: ClaudeAgentOptions) -> None:
