@@ -18,16 +18,16 @@ PLACES = (
 
 _SUBJECTS = "ARCH|SES|SDK|IPC|MSG|MODEL|LOOP|LOG|LANG"
 _BEGINNING = rf"(?:{_SUBJECTS})-(?:[A-Z]+\d*-)*[A-Z]*"
-# A requirement has the status in the cell after the id, a decision record in the line after the title.
+# A requirement has the status in the text after the id, a decision record in the line after the title.
 _DEFINITION = re.compile(
-    rf"\*\*({_BEGINNING}\d+)\*\*(?: \| (?P<cell>superseded)|[^*|]*\*\*Status:\*\* (?P<line>superseded))?"
+    rf"\*\*({_BEGINNING}\d+)\*\*(?:(?::| \|) (?P<entry>superseded)|[^*|]*\*\*Status:\*\* (?P<line>superseded))?"
 )
 _CITATION = re.compile(rf"\b({_BEGINNING})(\d+)(?: to (?:\1)?(\d+))?\b")
 
 
 def defined(text: str) -> list[tuple[str, bool]]:
     """Return the ids that a specification defines, each with true if it is in force."""
-    return [(match[1], not (match["cell"] or match["line"])) for match in _DEFINITION.finditer(text)]
+    return [(match[1], not (match["entry"] or match["line"])) for match in _DEFINITION.finditer(text)]
 
 
 def cited(text: str) -> set[str]:
@@ -63,7 +63,7 @@ def test_a_range_cites_each_id_and_a_definition_shows_its_status() -> None:
     assert cited("ID-07 to ID-09, ID-11, ID-E1 to 2".replace("ID", "LOOP")) == {
         f"LOOP-{number}" for number in ("07", "08", "09", "11", "E1", "E2")
     }
-    assert defined("**LOOP-07** | superseded by it |\n**LOOP-08** | It was superseded. |") == [
+    assert defined("**LOOP-07**: superseded by it\n**LOOP-08**: It was superseded.") == [
         ("LOOP-07", False),
         ("LOOP-08", True),
     ]
