@@ -51,7 +51,7 @@ async def test_an_error_of_the_api_has_its_status_its_class_and_advice(
     loopback: LoopbackServer,
     model: ClaudeCodeModel,
 ) -> None:
-    """MODEL-48, MODEL-49, ARCH-15, MSG-35"""
+    """MODEL-48, MODEL-49, MSG-20, MSG-35"""
     loopback.fail_next(status, message="made-up failure")
     with pytest.raises(error_class) as caught:
         if streamed:

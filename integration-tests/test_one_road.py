@@ -27,7 +27,7 @@ def instructions_and_prompt(body: dict[str, Any]) -> str:
 async def test_instructions_and_models_change_on_one_process(
     loopback: LoopbackServer, own_provider: ClaudeCodeProvider
 ) -> None:
-    """MSG-02, MSG-13, ARCH-14"""
+    """MSG-02, MSG-13"""
     loopback.respond = instructions_and_prompt
     for number in range(20):
         for name in MODELS:
@@ -102,7 +102,7 @@ async def test_in_the_clis_loop_warm_and_new_processes_send_the_same(
 
 @pytest.mark.slow
 async def test_many_agents_at_a_time_share_the_processes_of_a_pool(loopback: LoopbackServer) -> None:
-    """MSG-13, ARCH-14, ARCH-30"""
+    """MSG-13, MSG-02, ARCH-30"""
     loopback.respond = instructions_and_prompt
     async with ClaudeCodeProvider(env=loopback.env(), pool=4, max_retries=0) as provider:
         await provider.warm(4)
@@ -118,7 +118,7 @@ async def test_many_agents_at_a_time_share_the_processes_of_a_pool(loopback: Loo
 
 
 async def test_a_provider_that_is_warm_starts_nothing_for_a_run(loopback: LoopbackServer) -> None:
-    """MSG-78"""
+    """SES-94"""
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
         await provider.warm(2)
         assert (await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")).output

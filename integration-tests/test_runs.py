@@ -42,7 +42,7 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, m
 async def test_run_stream_yields_text_before_the_answer_is_complete(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-43, ARCH-15"""
+    """MODEL-43, MSG-20"""
     slow_api.respond = steps(MANY_WORDS)
     async with Agent(ClaudeCodeModel(provider=slow_provider)).run_stream("Hello.") as stream:
         async for piece in stream.stream_text(delta=True, debounce_by=None):

@@ -84,7 +84,7 @@ def test_a_span_names_the_address_that_is_asked(
 
 @pytest.mark.worlds
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
-    """MODEL-71, MODEL-85: also for the process's next request; the API gets the trace headers."""
+    """MODEL-71, MSG-67: also for the process's next request; the API gets the trace headers."""
     exporter, instrumentation = exporting()
     with receiving() as receiver:
         async with ClaudeCodeProvider(env={**loopback.env(), **receiver.env()}, max_retries=0) as provider:
@@ -106,7 +106,7 @@ async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackSe
 async def test_without_telemetry_of_the_cli_a_span_costs_nothing(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-85"""
+    """MSG-67"""
     with TracerProvider().get_tracer("t").start_as_current_span("outer"):
         await Agent(model).run("Hello.")
     assert "traceparent" not in loopback.calls[-1].headers

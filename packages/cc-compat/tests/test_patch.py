@@ -70,7 +70,7 @@ def test_status_tells_whether_the_sdk_raises_or_skips(
     ],
 )
 def test_an_unexpected_sdk_is_left_unchanged(odd_sdk: OddSDK, parser: str | None, reason: str) -> None:
-    """SDK-EC-4, SDK-ADD-10, SDK-DP-3"""
+    """SDK-EC-4, SDK-ADD-10"""
     files = {} if parser is None else {"message_parser": parser}
 
     status = apply(odd_sdk(**files))
@@ -83,7 +83,7 @@ def test_an_unexpected_sdk_is_left_unchanged(odd_sdk: OddSDK, parser: str | None
 
 
 def test_a_missing_sdk_does_not_raise() -> None:
-    """SDK-DP-3"""
+    """SDK-EC-4"""
     status = apply("no_such_sdk")
 
     assert not status.applied
@@ -98,7 +98,7 @@ def test_a_module_that_is_none_is_skipped(odd_sdk: OddSDK, monkeypatch: pytest.M
 
 
 def test_applying_twice_wraps_once(odd_sdk: OddSDK) -> None:
-    """SDK-FR-007"""
+    """SDK-US3-3"""
     package = odd_sdk(message_parser=RAISES)
 
     assert apply(package) == apply(package)
@@ -109,7 +109,7 @@ def test_applying_twice_wraps_once(odd_sdk: OddSDK) -> None:
 
 
 def test_threads_that_apply_at_once_wrap_once(odd_sdk: OddSDK) -> None:
-    """SDK-FR-007, SDK-ADD-09"""
+    """SDK-US3-3, SDK-ADD-09"""
     package = odd_sdk(message_parser=RAISES)
     start = Barrier(16)
 

@@ -54,7 +54,7 @@ def test_no_module_of_the_sdk_holds_the_bare_parser() -> None:
 
 
 def test_the_installed_sdk_is_patched_and_skips_by_itself() -> None:
-    """SDK-ADD-10, SDK-FR-007, ARCH-32"""
+    """SDK-ADD-10, SDK-US3-3, ARCH-32"""
     status = cc_compat.status()
 
     assert status.applied
@@ -67,7 +67,7 @@ def test_the_installed_sdk_is_patched_and_skips_by_itself() -> None:
 
 
 def test_a_second_import_has_the_same_status() -> None:
-    """SDK-FR-007"""
+    """SDK-US3-3"""
     before = cc_compat.status()
 
     importlib.reload(importlib.import_module("cc_compat.patch"))
@@ -77,7 +77,7 @@ def test_a_second_import_has_the_same_status() -> None:
 
 
 def test_importing_survives_an_sdk_whose_import_fails(tmp_path: Path) -> None:
-    """SDK-DP-3"""
+    """SDK-EC-4"""
     (tmp_path / "claude_agent_sdk.py").write_text("raise ImportError('no such machine')", "utf-8")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cc_compat; print(cc_compat.status().reason)"
 

@@ -48,7 +48,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_an_unknown_message_in_the_middle_does_not_cost_the_result(
     transport: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SDK-SC-003, SDK-US3-1, SDK-FR-005, SDK-ADD-11"""
+    """SDK-US3-1, SDK-ADD-11"""
     assert await results_of(transport(ASSISTANT, UNKNOWN, RESULT)) == ["Sunny."]
     assert warnings_in(caplog) == [
         "Skipped a message of the unknown type 'weather_event': {'sky': 'blue', 'type': 'weather_event'}"
@@ -56,7 +56,7 @@ async def test_an_unknown_message_in_the_middle_does_not_cost_the_result(
 
 
 async def test_the_client_reads_on_too(transport: Scripted, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-SC-003: the client imports the parser on each read, and gets the wrapper."""
+    """SDK-US3-1: the client imports the parser on each read, and gets the wrapper."""
     messages: list[object] = []
     async with ClaudeSDKClient(ClaudeAgentOptions(), transport(UNKNOWN, RESULT)) as client:
         with anyio.fail_after(20):
@@ -68,7 +68,7 @@ async def test_the_client_reads_on_too(transport: Scripted, caplog: pytest.LogCa
 
 
 async def test_a_malformed_message_still_ends_the_query(transport: Scripted) -> None:
-    """SDK-US3-2, SDK-FR-006, SDK-SC-004"""
+    """SDK-US3-2"""
     with pytest.raises(Exception, match="Missing required field in assistant message") as caught:
         await results_of(transport(MALFORMED, RESULT))
 
@@ -78,7 +78,7 @@ async def test_a_malformed_message_still_ends_the_query(transport: Scripted) -> 
 async def test_two_hundred_queries_at_once_see_the_same_parser(
     transport: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SDK-US3-3, SDK-FR-007, SDK-ADD-11"""
+    """SDK-US3-3, SDK-ADD-11"""
     caplog.set_level(logging.WARNING)
     results: list[list[str | None]] = []
 

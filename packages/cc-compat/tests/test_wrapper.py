@@ -17,7 +17,7 @@ def raising(message: str) -> Any:
 
 
 def test_an_unknown_type_is_none_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-US3-1, SDK-FR-005: as SDK versions before 0.1.44 report it."""
+    """SDK-US3-1: as SDK versions before 0.1.44 report it."""
     parse = raising("Unknown message type: weather_event")
 
     assert parse({"type": "weather_event", "sky": "blue"}) is None
@@ -33,7 +33,7 @@ def test_an_unknown_type_is_none_with_one_warning(caplog: pytest.LogCaptureFixtu
     "message", ["Missing required field in user message: 'content'", "unknown message type: x", ""]
 )
 def test_every_other_parse_error_passes_untouched(message: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-US3-2, SDK-FR-006, SDK-SC-004, SDK-EC-4: also an unknown type, if it is worded in another way."""
+    """SDK-US3-2, SDK-EC-4: also an unknown type, if it is worded in another way."""
     with pytest.raises(MessageParseError) as caught:
         raising(message)({"type": "weather_event"})
 
@@ -42,7 +42,7 @@ def test_every_other_parse_error_passes_untouched(message: str, caplog: pytest.L
 
 
 def test_errors_of_other_kinds_pass_untouched() -> None:
-    """SDK-FR-006"""
+    """SDK-US3-2"""
 
     def parse_message(data: object) -> object:
         raise KeyError("Unknown message type: weather_event")

@@ -25,7 +25,7 @@ Form: TypeAlias = Callable[[Frame], object]
 def test_a_recorded_log_converts_as_plain_validation_reads_it(
     recorded: Log, name: str, text: str, tokens: int, caplog: pytest.LogCaptureFixture, *, succeeded: bool
 ) -> None:
-    """SDK-ADD-13, SDK-SC-001, SDK-FR-001"""
+    """SDK-ADD-13, SDK-US1-1, SDK-FR-001"""
     messages = recorded(name)
 
     response = convert_sdk_messages_to_cli_response(messages)

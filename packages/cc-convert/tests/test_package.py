@@ -15,7 +15,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def test_the_three_functions_are_public() -> None:
-    """SDK-FR-009, SDK-SC-006"""
+    """ARCH-28"""
     promised = {
         "convert_sdk_messages_to_cli_response",
         "convert_usage_dict_to_cli_usage",
@@ -27,7 +27,7 @@ def test_the_three_functions_are_public() -> None:
 
 
 def test_public_functions_are_annotated() -> None:
-    """SDK-SC-007, SDK-ADD-15: the strict checks for types and coverage run beside the tests."""
+    """SDK-ADD-15: the strict checks for types and coverage run beside the tests."""
     functions = [getattr(cc_convert, name) for name in cc_convert.__all__]
     functions = [function for function in functions if not isinstance(function, type)]
 
@@ -36,7 +36,7 @@ def test_public_functions_are_annotated() -> None:
 
 
 def test_importing_brings_no_sdk() -> None:
-    """SDK-ADD-13, SDK-DP-1, ARCH-09: conversion only translates, so it needs no dependency that could run a query."""
+    """SDK-ADD-13, SDK-ADD-05, ARCH-09: conversion only translates, so it needs no dependency that could run a query."""
     code = "import sys, cc_convert; print(*sys.modules)"
 
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()

@@ -76,7 +76,7 @@ def count(value: object) -> int:
 
 @given(usage=usages)
 def test_any_usage_converts_and_no_number_is_lost(usage: Frame) -> None:
-    """SDK-ADD-07, SDK-FR-008, SDK-SC-005"""
+    """SDK-ADD-07, SDK-EC-1"""
     converted = convert_usage_dict_to_cli_usage(usage)
 
     for name in COUNTS:
@@ -99,7 +99,7 @@ def test_a_converted_usage_survives_json(usage: Frame) -> None:
 
 @given(frame=results)
 def test_any_result_converts_or_says_what_is_missing(frame: Frame) -> None:
-    """SDK-DP-2, SDK-ADD-02: robust, and the result can be written and read."""
+    """SDK-EC-1, SDK-ADD-02: robust, and the result can be written and read."""
     try:
         response = convert_sdk_messages_to_cli_response([frame])
     except MessageParseError:

@@ -28,7 +28,7 @@ def assistant(*texts: str, parent: str | None = None) -> Frame:
 
 
 def test_the_text_the_metadata_and_the_usage_are_in_the_response(form: Form) -> None:
-    """SDK-US1-1, SDK-FR-001, SDK-FR-004, SDK-SC-001"""
+    """SDK-US1-1, SDK-FR-001"""
     plain = {"total_cost_usd": 0.25, "stop_reason": "end_turn", "terminal_reason": "completed", "uuid": "u1"}
     denial = {"tool_name": "Read", "tool_use_id": "t1", "tool_input": {"file_path": "x"}}
     deferred = {"id": "t2", "name": "Bash", "input": {"command": "ls"}}
@@ -80,7 +80,7 @@ ONE, NOTHING = result(result="one"), result(result=None)
     ids=["behind", "several", "empty", "of an earlier turn", "of no turn", "of a subagent", "gap"],
 )
 def test_a_result_without_text_takes_the_assistants_text(form: Form, messages: list[Frame | None], text: str) -> None:
-    """SDK-US1-2, SDK-US1-3, SDK-SC-003: messages after the last result do not matter, and an empty text is a text.
+    """SDK-US1-2, SDK-US1-3, SDK-US3-1: messages after the last result do not matter, and an empty text is a text.
 
     A gap is the parser's `None`, which the SDK yields for an unknown message before 0.1.44.
     """
@@ -105,7 +105,7 @@ def test_an_object_is_carried_as_structured_output(form: Form) -> None:
 def test_any_other_structured_output_is_left_out_with_a_warning(
     form: Form, output: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SDK-EC-5, SDK-DP-2"""
+    """SDK-EC-5, SDK-EC-1"""
     response = convert_sdk_messages_to_cli_response([form(result(structured_output=output))])
 
     assert response.structured_output is None
@@ -155,7 +155,7 @@ UNUSABLE: list[tuple[str, object, object]] = [
 def test_what_is_unusable_is_left_out_and_the_rest_is_kept(
     field: str, value: object, expected: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SDK-DP-2: robust, and never silent."""
+    """SDK-EC-1: robust, and never silent."""
     response = convert_sdk_messages_to_cli_response([result(result="kept", **{field: value})])
 
     assert getattr(response, "model_usage" if field == "modelUsage" else field) == expected
@@ -179,7 +179,7 @@ def test_a_warning_never_shows_the_value(caplog: pytest.LogCaptureFixture) -> No
 
 @pytest.mark.parametrize("field", ["subtype", "is_error"])
 def test_a_result_must_state_how_the_turn_ended(form: Form, field: str) -> None:
-    """SDK-DP-2: there is no safe value for these two."""
+    """SDK-EC-1: there is no safe value for these two."""
     with pytest.raises(MessageParseError, match=field) as caught:
         convert_sdk_messages_to_cli_response([form(result(**{field: None}))])
 

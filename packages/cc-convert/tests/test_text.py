@@ -26,7 +26,7 @@ TOOL_USE: Frame = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"te
 def test_texts_alone_are_taken_and_joined_with_newlines(
     form: Callable[[Frame], Any], content: list[Frame], text: str
 ) -> None:
-    """SDK-US4-1, SDK-US4-2, SDK-US4-3, SDK-FR-003"""
+    """SDK-US4-1, SDK-US4-2, SDK-US4-3"""
     message = form({"type": "assistant", "message": {"model": "m", "content": content}})
 
     assert extract_text_from_assistant_message(message) == text
@@ -43,5 +43,5 @@ def test_texts_alone_are_taken_and_joined_with_newlines(
     ids=["empty", "no message", "no list", "no blocks"],
 )
 def test_a_malformed_message_has_no_text(message: Mapping[str, object]) -> None:
-    """SDK-DP-2"""
+    """SDK-EC-1"""
     assert extract_text_from_assistant_message(message) == ""

@@ -22,7 +22,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 def test_every_count_is_converted_and_typed(caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-US2-1, SDK-US2-2, SDK-US2-3, SDK-FR-002, SDK-SC-002: of any mapping."""
+    """SDK-US2-1, SDK-US2-2, SDK-US2-3, SDK-FR-002: of any mapping."""
     usage = convert_usage_dict_to_cli_usage(MappingProxyType(FULL))
 
     assert usage.model_dump(exclude_unset=True) == FULL
@@ -44,7 +44,7 @@ def test_no_usage_is_no_tokens(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("value", ["12", [1], {"tokens": 1}, *map(float, ("nan", "inf", "-inf")), -1, -0.5], ids=repr)
 def test_what_is_no_count_is_zero_with_a_warning(value: object, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-EC-1, SDK-FR-008, SDK-SC-005, SDK-ADD-06"""
+    """SDK-EC-1, SDK-ADD-06"""
     usage = convert_usage_dict_to_cli_usage({"input_tokens": value, "output_tokens": 2})
 
     assert (usage.input_tokens, usage.output_tokens) == (0, 2)
@@ -86,7 +86,7 @@ NO_COUNT: dict[str, object] = {"cache_creation": {"ephemeral_1h_input_tokens": "
 def test_a_warning_names_place_and_type_and_other_values_stay(
     usage: dict[str, object], expected: CLIUsage, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SDK-EC-1, SDK-DP-2, SDK-ADD-07, SDK-ADD-08: of a fraction, the number itself is not lost."""
+    """SDK-EC-1, SDK-ADD-07, SDK-ADD-08: of a fraction, the number itself is not lost."""
     assert convert_usage_dict_to_cli_usage(usage) == expected
     assert warned(caplog) == [("WARNING", message)]
 

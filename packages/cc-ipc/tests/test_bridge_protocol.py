@@ -177,7 +177,7 @@ def test_random_lines_raise_nothing() -> None:
 
 
 def test_schemas_become_tools_with_all_their_fields_and_a_type() -> None:
-    """IPC-P-23, IPC-D-13."""
+    """IPC-D-18, IPC-D-13."""
     schema = {
         "name": "weather",
         "description": "Of a city.",

@@ -89,7 +89,7 @@ def test_a_socket_of_another_user_is_a_fault(fake_parent: StartParent, monkeypat
 def test_a_missing_parent_and_unencodable_arguments_are_a_fault(
     folder: Path, argument: str, kind: str, message: str
 ) -> None:
-    """IPC-P-E01, IPC-P-E02, IPC-P-15."""
+    """IPC-P-E01, IPC-P-E02, IPC-D-16."""
     with pytest.raises(RelayFault, match=message) as caught:
         Relay(str(folder / "nowhere")).call(PendingCall(), {"name": "a", "arguments": {"a": argument}})
     assert caught.value.kind == kind

@@ -24,7 +24,7 @@ async def answer_of(handler: ToolHandler, path: Path, connect: Connect) -> Any:
 async def test_an_exception_is_reported_by_class_and_message_without_the_traceback(
     tools: Tools, folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """IPC-P-E06, IPC-P-19, IPC-P-21."""
+    """IPC-P-E06, IPC-D-12, IPC-P-21."""
     response = await answer_of(tools.fail, folder / "s", raw_peer)
     assert response == {"error": {"message": "no such city", "type": "ValueError"}}
     assert "Traceback" in caplog.text

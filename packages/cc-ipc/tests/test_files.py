@@ -33,7 +33,7 @@ def dead_socket(path: Path) -> Path:
 
 
 def test_a_locked_file_is_private_under_any_umask(folder: Path) -> None:
-    """IPC-D-27, IPC-P-24."""
+    """IPC-D-27."""
     for mask in (0, 0o777):
         path = folder / f"f{mask}"
         before = os.umask(mask)

@@ -73,7 +73,7 @@ def test_a_payload_of_exactly_the_limit_passes_both_ways() -> None:
 
 
 def test_one_byte_more_than_the_limit_is_not_sent() -> None:
-    """IPC-P-03, IPC-P-15, IPC-P-E02: the sender raises `IPCMessageSizeError`, a local error."""
+    """IPC-P-03, IPC-D-16, IPC-P-E02: the sender raises `IPCMessageSizeError`, a local error."""
     with pytest.raises(LocalMessageSizeError) as caught:
         cc_ipc.encode_frame("a" * (cc_ipc.MAX_MESSAGE_SIZE - 1))
     assert isinstance(caught.value, cc_ipc.IPCMessageSizeError | cc_ipc.LocalProtocolError)

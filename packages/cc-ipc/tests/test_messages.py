@@ -57,7 +57,7 @@ def test_a_result_is_returned_with_all_of_its_fields() -> None:
 
 
 def test_an_error_is_raised_with_class_and_message() -> None:
-    """IPC-D-11, IPC-D-12, IPC-P-12, IPC-P-19."""
+    """IPC-D-11, IPC-D-12, IPC-P-12."""
     response: JsonValue = {"error": {"message": "no such city", "type": "ValueError"}}
     assert error_response("ValueError", "no such city") == response
     with pytest.raises(IPCToolExecutionError) as caught:

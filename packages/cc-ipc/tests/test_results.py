@@ -23,7 +23,7 @@ def test_every_kind_of_content_is_kept_unchanged() -> None:
 
 
 def test_is_error_is_false_when_left_out_and_survives_in_both_spellings() -> None:
-    """IPC-D-17, IPC-P-17."""
+    """IPC-D-17, IPC-D-08."""
     assert validate_result({"content": [TEXT]}).get("isError") is False
     assert validate_result({"content": [TEXT], "isError": True}).get("isError") is True
     assert validate_result({"content": [TEXT], "is_error": True}) == {"content": [TEXT], "isError": True}

@@ -71,7 +71,7 @@ UNKNOWN_TOOL = "The tool 'nope' is not known. Known tools: echo, fail, meet, wai
 async def test_an_invalid_request_is_answered_and_the_connection_stays_open(
     peer: RawPeer, payload: bytes, kind: str, message: str
 ) -> None:
-    """IPC-P-E03, IPC-P-E04, IPC-P-E05, IPC-P-13, IPC-P-18."""
+    """IPC-P-E03, IPC-P-E04, IPC-P-E05, IPC-D-06, IPC-P-18."""
     peer.send(payload)
     response = await peer.receive()
     assert response["error"]["type"] == kind

@@ -102,7 +102,7 @@ async def test_a_session_stopped_while_it_starts_stays_stopped(tools: Tools, fol
 
 
 async def test_both_files_are_private_and_one_is_an_array_of_the_schemas(tools: Tools, folder: Path) -> None:
-    """IPC-D-27, IPC-P-24, IPC-D-13, IPC-D-18, IPC-P-22, IPC-P-23, IPC-P-25, IPC-R-01."""
+    """IPC-D-27, IPC-D-13, IPC-D-18, IPC-P-22, IPC-P-25, IPC-R-01."""
     async with new_session(tools, folder) as session:
         for path in (session.socket_path, session.schema_path):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600

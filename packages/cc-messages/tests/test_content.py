@@ -98,7 +98,7 @@ def conversations() -> dict[str, list[Any]]:
 
 
 async def test_all_content_arrives_as_it_was_written(client: Client) -> None:
-    """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26, ARCH-25"""
+    """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26"""
     wrong: list[str] = []
     for name, contents in conversations().items():
         client.api.requests.clear()

@@ -148,7 +148,7 @@ BODIES: list[dict[str, Any]] = [
 
 
 async def test_one_process_sends_any_body_as_it_was_written(connect: Connect) -> None:
-    """MSG-01, MSG-02, MSG-03, MSG-07, MSG-14, MSG-16, MSG-70, MSG-R4, ARCH-13: everything from the caller is there."""
+    """MSG-01, MSG-02, MSG-03, MSG-07, SES-62, MSG-16, MSG-70, MSG-R4: everything from the caller is there."""
     client = connect(size=1)
     for fields in [*BODIES, *reversed(BODIES), *BODIES]:
         client.api.requests.clear()

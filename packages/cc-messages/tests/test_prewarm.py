@@ -13,7 +13,7 @@ from warm_clients.waiting import eventually
 
 @pytest.mark.worlds
 async def test_any_system_prompt_takes_the_process_that_is_ready(connect: Connect, shared_api: LoopbackServer) -> None:
-    """MSG-07, MSG-78"""
+    """MSG-07, SES-94"""
     client = connect(env=shared_api.env("oauth"), size=1, prewarm=1)
     await client.transport.warm()
     for prompt in ("Be brief.", "Be kind."):

@@ -89,7 +89,7 @@ def test_a_body_that_is_not_an_object_is_refused() -> None:
 
 
 def test_a_body_is_passed_on_as_it_is() -> None:
-    """MSG-01, MSG-02, MSG-03, ARCH-13: right or wrong, the API sees it; the CLI sets `model` and `stream` itself."""
+    """MSG-01, MSG-02, MSG-03: right or wrong, the API sees it; the CLI sets `model` and `stream` itself."""
     odd: dict[str, Any] = {
         "max_tokens": "9",
         "temperature": None,

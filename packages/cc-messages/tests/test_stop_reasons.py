@@ -46,7 +46,7 @@ async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any],
 
 @HISTORIES
 async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Client) -> None:
-    """MSG-21, MSG-24, MSG-72, ARCH-03"""
+    """MSG-21, MSG-24, MSG-72"""
     for content in ([LATER], [THINKING, TEXT, LATER]):
         for reason in ("tool_use", "max_tokens", "refusal"):
             await answer(client, messages, {"content": content, "stop_reason": reason}, stream=False)

@@ -135,7 +135,7 @@ async def test_the_model_retries_a_call_and_retries_are_counted(model: ClaudeCod
 
 
 async def test_arguments_are_validated(model: ClaudeCodeModel, shared_api: LoopbackServer) -> None:
-    """IPC-P-14"""
+    """IPC-D-06"""
     ran: list[int] = []
 
     def half(x: int) -> float:

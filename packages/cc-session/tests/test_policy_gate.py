@@ -319,7 +319,7 @@ def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
 @pytest.mark.worlds
 @pytest.mark.parametrize("with_policy", [True, False])
 async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, with_policy: bool) -> None:
-    """SES-52, SES-F15: neither from the callback nor from a hook. They hold for the session."""
+    """SES-52: neither from the callback nor from a hook. They hold for the session."""
     calls: list[str] = []
     permitted: list[str] = []
 

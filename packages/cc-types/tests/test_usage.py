@@ -20,7 +20,7 @@ FULL = {
 
 
 def test_a_full_usage_is_typed_to_the_leaves() -> None:
-    """SDK-FR-002, SDK-SC-002, SDK-ADD-03"""
+    """SDK-FR-002, SDK-ADD-03"""
     usage = CLIUsage.model_validate(FULL)
 
     assert usage.server_tool_use == ServerToolUse(web_search_requests=5, web_fetch_requests=6)
