@@ -222,6 +222,16 @@ def module(rows: list[Row]) -> str:
     return "\n".join([MODULE, "TESTED_CLIS = (", *names, ")", ""])
 
 
+def grouped(rows: list[Row]) -> list[Row]:
+    """Return the rows with versions of equal outcomes in one row."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        version, sdk, *outcomes = row.values()
+        groups.setdefault(tuple(outcomes), []).append(f"{version} ({sdk})")
+    names = [*rows[0]][2:] if rows else []
+    return [{"CLI (SDK)": ", ".join(found), **dict(zip(names, key, strict=True))} for key, found in groups.items()]
+
+
 async def work(versions: list[str], write: bool) -> list[str]:
     """Check each version, newest last, and return the failures."""
     rows: list[Row] = []
@@ -233,7 +243,8 @@ async def work(versions: list[str], write: bool) -> list[str]:
             print(f"{version}: checked", flush=True)
         except CheckError as error:
             failed.append(f"{version}: {error}")
-    table = markdown_table(rows[0] if rows else (), *(row.values() for row in rows))
+    groups = grouped(rows)
+    table = markdown_table(groups[0] if groups else (), *(row.values() for row in groups))
     print(*table, sep="\n")
     if write:
         write_table(PAGE, table)

@@ -30,7 +30,7 @@ Packages in rows, with their folders (rooms) from the highest to the lowest:
 {picture}
 
 A package imports only packages in rows below, and a room only rooms after a `>`; `|` separates rooms that do not import
-each other. The picture and the tables are made from imports and docstrings by `scripts/draw_architecture.py`; a test
+each other. All on this page is made from imports and docstrings by `scripts/draw_architecture.py`; a test
 compares them.
 
 ## Rooms
@@ -107,12 +107,11 @@ def draw(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
 
 
 def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
-    contents: list[Sequence[str]] = []
+    contents: list[str] = []
     for part in chain.from_iterable(levels(packages)):
-        contents.append((f"**{part.name}**", part.text, ""))
-        for room in chain.from_iterable(levels(rooms[part.name])):
-            below = ", ".join(sorted(f"`{name.rpartition('.')[2]}`" for name in room.imports))
-            contents.append((f"`{room.name.replace('.', '/')}`", room.text, below))
+        contents.append(f"- **{part.name}**: {part.text}")
+        below = chain.from_iterable(levels(rooms[part.name]))
+        contents += [f"- `{room.name.replace('.', '/')}`: {room.text}" for room in below]
     states: list[Sequence[str]] = []
     for state in TurnState:
         following = (TRANSITIONS.get((state, event)) for event in TurnEvent)
@@ -120,7 +119,7 @@ def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
         states.append((f"**{state.value}**", *cells, f"`{SESSION_STATES[state]}`"))
     return _PAGE.format(
         picture=draw(packages, rooms),
-        rooms="\n".join(markdown_table(("Room", "Contents", "Imports the rooms"), *contents)),
+        rooms="\n".join(contents),
         states="\n".join(markdown_table(("State", *(event.value for event in TurnEvent), "`Session.state`"), *states)),
         meanings="\n".join(_meanings()),
     )

@@ -30,7 +30,7 @@ async def slow_echo(body: JsonObject) -> str:
 async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
     server: LoopbackServer, session: Session, slow_api: Any
 ) -> None:
-    """SES-10, SES-75, SES-F09."""
+    """SES-10, SES-75."""
     for milliseconds in (0, 1, 2, 3, 5, 10, 20, 100):
         server.respond = slow_api
         running = asyncio.ensure_future(session.run("Never mind."))
@@ -82,7 +82,7 @@ async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: Clau
 
 
 async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, session: Session, slow_api: Any) -> None:
-    """SES-18, SES-72, SES-F10."""
+    """SES-18, SES-72."""
     for milliseconds in (0, 1, 2, 3, 4, 5, 30):
         server.respond = slow_api
         with anyio.fail_after(10):
@@ -113,7 +113,7 @@ async def test_another_thread_interrupts_a_turn_but_a_refused_turn_does_not(sess
 async def test_random_cancels_and_interrupts_of_sessions_side_by_side_mix_nothing_up(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:
-    """SES-09, SES-10, SES-82, SES-F09: in small; `test_pool_chaos.py` does it with ten thousand callers."""
+    """SES-09, SES-10, SES-82: in small; `test_pool_chaos.py` does it with ten thousand callers."""
     server.respond = slow_echo
     wrong: list[str] = []
 

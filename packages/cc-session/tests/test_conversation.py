@@ -158,7 +158,7 @@ async def test_an_interrupt_shows_in_the_result_and_without_turn_does_nothing(
 
 
 async def test_a_second_question_is_refused_and_the_first_is_answered(server: LoopbackServer, session: Session) -> None:
-    """SES-08, SES-F11."""
+    """SES-08."""
     server.respond = echo
     first = ask(session, "One")
     await until(lambda: session.state == "busy", pause=0)

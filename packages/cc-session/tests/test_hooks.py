@@ -150,7 +150,7 @@ async def test_changed_input_changed_output_and_added_context_take_effect(
 async def test_a_hook_ends_the_turn_or_blocks_the_prompt_also_by_failing(
     shared: Shared, server: LoopbackServer
 ) -> None:
-    """SES-38, SES-40, SES-72, SES-F17: the CLI does not take that for an error, and the session goes on."""
+    """SES-38, SES-40, SES-72: the CLI does not take that for an error, and the session goes on."""
     enough, refuse = say(HookResult(stops=True, reason="Enough.")), say(HookResult.deny("No prompts."))
     cases: list[tuple[dict[str, Any], str, str | None, int]] = [
         ({"first": enough}, "hook_stopped", None, 1),
@@ -272,7 +272,7 @@ def noting(ran: list[str], name: str) -> Callable[[], None]:
 async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
     bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-39, SES-40, SES-41, SES-F13: beside a hook that allows it, in the mode that allows everything.
+    """SES-39, SES-40, SES-41: beside a hook that allows it, in the mode that allows everything.
 
     Exception: hooks that are declared to continue on errors.
     """

@@ -161,7 +161,7 @@ asyncio.run(main())
 async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
     run: Run, slow_api: Any, number: signal.Signals, temporary: Path
 ) -> None:
-    """SES-77, SES-F19: the CLI alone would end the turn first, which has no end here."""
+    """SES-77: the CLI alone would end the turn first, which has no end here."""
     script = await asyncio.to_thread(run, "session = asyncio.run(opened())\nasyncio.run(answer(session, 'Hello.'))")
     await slow_api.wait_for_prompt()
 
@@ -250,7 +250,7 @@ assert not psutil.Process().children()
 
 
 def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-74, SES-75, SES-F12: opened, used and closed in different threads, each time in a new `asyncio.run()`."""
+    """SES-74, SES-75, SES-76: opened, used and closed in different threads, each time in a new `asyncio.run()`."""
 
     def opened(_number: int) -> Session:
         return asyncio.run(Session.open(options))
@@ -346,7 +346,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("end", ["SIGKILL", *(pytest.param(end, marks=pytest.mark.slow) for end in [*ENDS][1:])])
 async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run: Run, end: str) -> None:
-    """SES-77, SES-F19: nor a tool that ignores signals, detached from the parents, or has another environment."""
+    """SES-77: nor a tool that ignores signals, detached from the parents, or has another environment."""
     words = ["idle", "turn", "tool", *(["stubborn", "clean", "stopped"] if end == "SIGKILL" else [])]
     in_turn = threading.Event()
 
@@ -434,7 +434,7 @@ async def in_tool(session: Session) -> "tuple[asyncio.Task[Any], list[psutil.Pro
 async def test_close_in_a_tool_is_quick_and_leaves_nothing(
     server: LoopbackServer, session: Session, calls_bash: CallsBash, command: str
 ) -> None:
-    """SES-23, SES-F20: and the model gets no message about it."""
+    """SES-23: and the model gets no message about it."""
     calls_bash(COMMANDS[command])
     running, processes = await in_tool(session)
 

@@ -60,7 +60,7 @@ def test_a_matcher_that_both_languages_read_alike_is_taken() -> None:
 def test_a_matcher_that_the_cli_would_ignore_is_an_error(
     event: str, matchers: list[str], error: type[Exception], words: str
 ) -> None:
-    """SES-37, SES-F13: in silence."""
+    """SES-37, SES-40: in silence."""
     for matcher in matchers:
         with pytest.raises(error, match=words or None):
             hook(event, matcher)

@@ -154,7 +154,7 @@ async def test_servers_of_all_kinds_are_ready_when_the_session_is(
 async def test_servers_that_do_not_start_are_an_error(
     options: ClaudeAgentOptions, server: LoopbackServer, temporary: Path
 ) -> None:
-    """SES-56, SES-F16: with the server's message, and nothing remains."""
+    """SES-56: with the server's message, and nothing remains."""
     failing: dict[str, tuple[McpServer, str]] = {
         "missing": (StdioServer("/nowhere/program"), "ENOENT"),
         "ends": (StdioServer(sys.executable, ["-c", ""]), "onnection closed"),
@@ -202,7 +202,7 @@ async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, se
 async def test_a_slow_server_is_awaited_and_a_late_server_is_an_error(
     options: ClaudeAgentOptions, server: LoopbackServer, tmp_path: Path
 ) -> None:
-    """SES-56, SES-57, SES-F16."""
+    """SES-56, SES-57."""
     slow = stdio("slow", UNTIL=str(tmp_path / "ready"))
     opening = asyncio.ensure_future(Session.open(options, mcp_servers={"slow": slow}))
     await until((tmp_path / "ready.waits").exists)
@@ -236,7 +236,7 @@ async def test_servers_of_the_options_can_be_waited_for(options: ClaudeAgentOpti
 
 @pytest.mark.deaths
 async def test_a_killed_server_is_connected_again_by_the_next_call(session: Session, server: LoopbackServer) -> None:
-    """SES-59, SES-F16."""
+    """SES-59, SES-56."""
     await session.set_mcp_servers({"a": stdio()})
     pids: list[int] = []
     for _ in range(2):

@@ -34,7 +34,7 @@ CLOSED_SOON = Timeouts(close=0.4)
 
 
 async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
-    """SES-70, SES-F01."""
+    """SES-70, SES-96."""
     missing = tmp_path / "no: such claude"
     with anyio.fail_after(10), pytest.raises(CLINotFoundError) as raised:
         await Session.open(ClaudeAgentOptions(cli_path=missing))
@@ -56,7 +56,7 @@ async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
 async def test_a_cli_that_cannot_be_executed_is_a_connection_error(
     tmp_path: Path, content: bytes, mode: int, message: str
 ) -> None:
-    """SES-70, SES-F01, SES-132: without the permission, or without being a program."""
+    """SES-70, SES-96, SES-132: without the permission, or without being a program."""
     program = tmp_path / "claude"
     program.write_bytes(content)
     program.chmod(mode)
@@ -75,7 +75,7 @@ async def test_a_folder_that_a_shell_would_take_is_explained(cwd: str, advice: s
 
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """SES-F01, SES-96: with its nearest neighbour."""
+    """SES-96: with its nearest neighbour."""
     (tmp_path / "somewhere").mkdir()
     with anyio.fail_after(10), pytest.raises(CLIConnectionError, match=r"cwd='.*somewher'.*somewhere'\?") as raised:
         await Session.open(ClaudeAgentOptions(cwd=tmp_path / "somewher"))
@@ -87,7 +87,7 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 async def test_a_cli_that_exits_early_is_reported_at_once_with_stderr(
     fake_cli: FakeCLI, before: str, code: int
 ) -> None:
-    """SES-20, SES-71, SES-F02: the time for closing is for existing processes."""
+    """SES-20, SES-71, SES-97: the time for closing is for existing processes."""
     options = fake_cli(f"{before}print('first\\nIt broke.', file=sys.stderr, end='')\nsys.exit({code})")
     with anyio.fail_after(10), pytest.raises(ProcessExitedError) as raised:
         await Session.open(options, timeouts=Timeouts(close=40))
@@ -99,7 +99,7 @@ async def test_a_cli_that_exits_early_is_reported_at_once_with_stderr(
 
 @pytest.mark.deaths
 async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI, children: Children) -> None:
-    """SES-29, SES-F03: also when it ignores signals."""
+    """SES-29: also when it ignores signals."""
     options = fake_cli("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)")
     began = time.monotonic()
     with pytest.raises(ControlTimeoutError) as raised:
@@ -139,7 +139,7 @@ sys.stdin.read()
 async def test_malformed_output_ends_the_session_with_a_typed_error(
     fake_cli: FakeCLI, output: str, expected: type[Exception]
 ) -> None:
-    """SES-21, SES-22, SES-35, SES-F06, SES-F07."""
+    """SES-21, SES-22, SES-35."""
     options = fake_cli(f"""
 initialize()
 frame = json.loads(sys.stdin.readline())

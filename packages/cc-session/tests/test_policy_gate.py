@@ -153,7 +153,7 @@ ASKED = [(kind, "Because.") for kind in KINDS]
 def test_the_policy_decides_on_every_kind_of_call_in_every_mode(
     gate: Gate, case: str, effects: set[str], asked: list[Any], words: str
 ) -> None:
-    """SES-47, SES-48, SES-53, SES-54, SES-F14: even if the CLI has a rule to allow it, or asks for no permission."""
+    """SES-47, SES-48, SES-53, SES-54: even if the CLI has a rule to allow it, or asks for no permission."""
     assert gate.effects(case) == effects
     assert sorted(gate.requests[case]) == asked
     assert all(words in result for result in gate.results_of(case))

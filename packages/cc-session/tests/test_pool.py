@@ -160,7 +160,7 @@ async def test_a_lease_cancelled_at_any_moment_is_given_back(one_process: Sessio
 
 
 async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> None:
-    """SES-F01, SES-96: a program that has gone since, a folder of the lease, and a path of the pool's own options."""
+    """SES-96: a program that has gone since, a folder of the lease, and a path of the pool's own options."""
     program = tmp_path / "no-such-claude"
     program.write_text("#!/bin/sh\n", "utf-8")
     program.chmod(0o700)
@@ -181,7 +181,7 @@ async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> N
 def test_many_threads_use_a_pool_at_once_with_and_without_loops(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:
-    """SES-74, SES-76, SES-F12: each gets the right answer."""
+    """SES-74, SES-76: each gets the right answer."""
 
     async def lease(text: str) -> str:
         async with shared_pool.lease() as session:
@@ -262,7 +262,7 @@ async def test_processes_are_measured(
 async def test_many_leases_stay_within_the_memory_and_leave_nothing(
     server: LoopbackServer, options: ClaudeAgentOptions, processes: Processes, leases: int
 ) -> None:
-    """SES-66, SES-F21."""
+    """SES-66."""
     async with await Session.open(options) as session:
         limit = psutil.Process(session.pid).memory_info().rss / 1e6 + 70  # hundreds of turns may pass it
     largest = 0.0

@@ -88,7 +88,7 @@ class Chaos:
 async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
     server: LoopbackServer, options: ClaudeAgentOptions, callers: int
 ) -> None:
-    """SES-82, SES-F09: at eight calls at once on four processes."""
+    """SES-82, SES-10: at eight calls at once on four processes."""
     server.respond = echo_sooner_or_later
     async with SessionPool(options, limits=PoolLimits(size=4, prewarm=1), timeouts=Timeouts(control=5)) as pool:
         await pool.warm(4)

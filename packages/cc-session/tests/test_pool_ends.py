@@ -37,7 +37,7 @@ Processes = Callable[[], list[psutil.Process]]
 
 
 async def test_a_process_that_died_while_idle_is_replaced(server: LoopbackServer, lone_pool: SessionPool) -> None:
-    """SES-67, SES-F04: also in the milliseconds before the pool knows it."""
+    """SES-67, SES-20: also in the milliseconds before the pool knows it."""
     processes: list[psutil.Process] = []
     for _ in range(2):
         async with lone_pool.lease() as session:
@@ -53,7 +53,7 @@ async def test_a_process_that_died_while_idle_is_replaced(server: LoopbackServer
 async def test_a_process_that_dies_fails_only_its_turn_unless_retried(
     server: LoopbackServer, lone_pool: SessionPool, slow_api: Any
 ) -> None:
-    """SES-20, SES-67, SES-73, SES-F04."""
+    """SES-20, SES-67, SES-73."""
     async with lone_pool.lease() as session:
         turn = await slow_api.during(session.run("Slow."))
         process_of(session).kill()
@@ -89,7 +89,7 @@ sys.exit(3)
 async def test_after_malformed_output_the_next_lease_gets_its_own_answer(
     options: ClaudeAgentOptions, fake_cli: FakeCLI, tmp_path: Path, output: str
 ) -> None:
-    """SES-67, SES-F06, SES-F07: the first process fails, the second does not."""
+    """SES-67, SES-21, SES-35: the first process fails, the second does not."""
     first = tmp_path / "was-here"
     fake = fake_cli(f"""
 import pathlib
@@ -113,7 +113,7 @@ for frame in frames():
 async def test_a_hanging_process_delays_no_lease(
     server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-67, SES-F05: where the reset hangs as well, another process is started meanwhile."""
+    """SES-67, SES-34: where the reset hangs as well, another process is started meanwhile."""
     monkeypatch.setattr("cc_session.pool.worker._PING_SECONDS", 1.0)
     async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0), timeouts=Timeouts(close=1)) as pool:
         async with pool.lease() as session:

@@ -28,7 +28,7 @@ if sys.platform == "win32":
 
 
 async def test_a_process_that_is_killed_while_idle_is_noticed(own_session: Session) -> None:
-    """SES-20, SES-F04."""
+    """SES-20."""
     process_of(own_session).kill()
 
     with anyio.fail_after(20):
@@ -63,7 +63,7 @@ async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(ow
 
 
 async def test_who_waits_hears_of_a_death_at_once(own_session: Session, slow_api: Any) -> None:
-    """SES-20, SES-71, SES-F04: in a turn, which alone would wait for minutes."""
+    """SES-20, SES-71: in a turn, which alone would wait for minutes."""
     asking = await slow_api.during(ask(own_session, "Hello."))
     process_of(own_session).kill()
 
@@ -100,7 +100,7 @@ sys.exit(3)
 
 
 async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeAgentOptions) -> None:
-    """SES-20, SES-30, SES-F04."""
+    """SES-20, SES-30."""
     async with await Session.open(options, timeouts=Timeouts(control=60)) as session:
         process_of(session).suspend()
         waiting = [asyncio.ensure_future(session.control("get_settings")) for _ in range(3)]
@@ -134,7 +134,7 @@ time.sleep(0.2)
 
 
 async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(options: ClaudeAgentOptions, slow_api: Any) -> None:
-    """SES-23, SES-29, SES-F05."""
+    """SES-23, SES-29, SES-34."""
     timeouts = Timeouts(control=0.3, close=0.4)
     session = await Session.open(options, timeouts=timeouts)
     asking = await slow_api.during(ask(session, "Hello."))
@@ -171,7 +171,7 @@ async def test_a_stopped_process_does_not_block_a_message_larger_than_the_pipe(o
 async def test_close_waits_for_no_timeout_whatever_the_session_does(
     options: ClaudeAgentOptions, slow_api: Any, children: Callable[[], list[psutil.Process]]
 ) -> None:
-    """SES-23, SES-F20."""
+    """SES-23."""
     for is_busy in (False, True):
         session = await Session.open(options, timeouts=Timeouts(close=60))
         asking = [await slow_api.during(ask(session, "Hello."))] if is_busy else []

@@ -84,7 +84,7 @@ async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
 
 
 async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> None:
-    """SES-F01: through the shared pool, which stays usable."""
+    """SES-96: through the shared pool, which stays usable."""
     options = ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude")
     await all_raise(CLINotFoundError, query("Hello.", options), query("Hello.", options))
 

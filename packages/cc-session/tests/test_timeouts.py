@@ -71,7 +71,7 @@ async def test_a_long_or_silent_turn_ends_in_time_and_the_session_continues(
 
 
 async def test_a_stopped_process_times_out_and_is_closed_in_time(options: ClaudeAgentOptions) -> None:
-    """SES-23, SES-F05: and discarded by itself."""
+    """SES-23, SES-34: and discarded by itself."""
     session = await Session.open(options, timeouts=Timeouts(turn=0.5, close=1))
     process_of(session).suspend()
 

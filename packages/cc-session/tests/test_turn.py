@@ -76,7 +76,7 @@ async def test_an_object_that_was_asked_for_is_in_the_turn(server: LoopbackServe
 async def test_costs_are_differences_that_add_up_across_conversation_changes(
     server: LoopbackServer, own_session: Session
 ) -> None:
-    """SES-04, SES-F18: the CLI's totals start again at a clear and not at a rewind; models have different prices."""
+    """SES-04: the CLI's totals start again at a clear and not at a rewind; models have different prices."""
     server.respond, session = costly, own_session
     turns = [await session.run("One"), await session.run("Two")]
     await session.reset()
@@ -260,7 +260,7 @@ sys.stdin.read()
 
 
 async def test_what_is_unknown_is_ignored_and_the_turn_goes_on(fake_cli: FakeCLI) -> None:
-    """SES-35, SES-F08."""
+    """SES-35, SES-28."""
     async with await Session.open(fake_cli(STRANGE)) as session:
         turn = await session.run("Hello?")
 

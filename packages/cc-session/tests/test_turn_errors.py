@@ -76,7 +76,7 @@ async def test_an_exhausted_plan_names_the_reset_and_the_turn_has_limits(
 async def test_an_api_error_has_a_kind_and_the_session_continues(
     server: LoopbackServer, session: Session, fault: Any, status: int | None, kind: str, is_retryable: bool
 ) -> None:
-    """SES-01, SES-69, SES-71, SES-72, SES-F17: the result's subtype is "success"."""
+    """SES-01, SES-69, SES-71, SES-72: the result's subtype is "success"."""
     server.fail_next(**fault)
 
     error = await failed(session)
@@ -133,7 +133,7 @@ async def test_without_a_login_the_turn_says_so(server: LoopbackServer) -> None:
 
 @pytest.mark.worlds
 async def test_too_many_turns(server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash) -> None:
-    """SES-72, SES-F17: the text is not lost."""
+    """SES-72: the text is not lost."""
     calls_bash("echo one")
     options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=1)
     async with await Session.open(options) as session:
@@ -148,7 +148,7 @@ PRICE = {"usage": {"input_tokens": 1000, "output_tokens": 100}}  # for an answer
 async def test_a_turn_ends_at_its_budget_and_the_next_has_another(
     server: LoopbackServer, bash_session: Session, calls_bash: CallsBash
 ) -> None:
-    """SES-05, SES-12, SES-72, SES-F17: tokens are counted from the messages, since the CLI's result has 0."""
+    """SES-05, SES-12, SES-72: tokens are counted from the messages, since the CLI's result has 0."""
     calls_bash("sleep 60", **PRICE)
     for text in ("I shall call a tool.", "Done."):  # the CLI tells the model with the next prompt that it was cut off
         error = await failed(bash_session, max_cost_usd=0.002)

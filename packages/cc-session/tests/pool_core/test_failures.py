@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(10)
 
 
 async def test_a_failed_start_fails_each_waiting_lease_and_the_next_tries_again(make: Make, starter: Starter) -> None:
-    """SES-F01, SES-56, SES-87: a start that fails by a timeout is not a queue timeout."""
+    """SES-96, SES-56, SES-87: a start that fails by a timeout is not a queue timeout."""
     pool = make()
     starter.hold()
     starter.error = ControlTimeoutError(subtype="initialize", seconds=1.0)

@@ -92,7 +92,7 @@ async def test_processes_are_replaced_the_next_day(make: Make, monkeypatch: pyte
 async def test_a_dead_process_is_replaced_and_its_lease_served_first(
     make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-66, SES-67, SES-F04: in a lease, while it is idle, and where only a request shows its end."""
+    """SES-66, SES-67, SES-20: in a lease, while it is idle, and where only a request shows its end."""
     pool = make()
     async with lent(pool) as session:
         await session.close()
@@ -153,7 +153,7 @@ async def test_a_lease_waits_for_a_reset_that_may_end_soon(make: Make, monkeypat
 async def test_a_lease_starts_a_process_rather_than_wait_for_a_long_reset(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-67, SES-F05."""
+    """SES-67, SES-34."""
     monkeypatch.setattr("cc_session.pool.core._MAX_WAIT_IN_STARTS", 0)
     pool = make(size=2)
     async with lent(pool) as slow:
@@ -165,7 +165,7 @@ async def test_a_lease_starts_a_process_rather_than_wait_for_a_long_reset(
 
 
 async def test_a_reset_without_an_end_is_given_up(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-67, SES-F05."""
+    """SES-67, SES-34."""
     monkeypatch.setattr("cc_session.pool.core._RESET_SECONDS", 0.01)
     pool = make()
     async with lent(pool) as slow:
