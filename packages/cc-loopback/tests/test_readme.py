@@ -9,8 +9,6 @@ from pathlib import Path
 import httpcore2
 import pytest
 
-from cc_loopback import LoopbackServer
-
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 pytest_plugins = ["pytester"]
 # See `test_cassette_marker.py`.
@@ -25,18 +23,6 @@ def example_in(language: str) -> str:
 def test_example_for_a_test_passes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(example_in("python"))
     pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(passed=1)
-
-
-def test_example_of_a_recording_records_and_replays(
-    pytester: pytest.Pytester, loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LOOP-60."""
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
-    pytester.makepyfile(example_in("py"))
-    for mode in ("once", "none"):
-        run = pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist", f"--record={mode}")
-        run.assert_outcomes(passed=1)
-    assert len(loopback.calls) == 1
 
 
 def test_example_for_the_shell_directs_a_program_to_the_server(tmp_path: Path) -> None:

@@ -39,14 +39,14 @@ class Prices:
         models: Mapping[str, Rates] = price_table.MODELS,
         *,
         fast: Mapping[str, Rates] = price_table.FAST,
-        long_context: Mapping[str, tuple[int, Rates]] = price_table.LONG,
+        long: Mapping[str, tuple[int, Rates]] = price_table.LONG,
         geo: Mapping[str, float] = price_table.GEO,
         tiers: Mapping[str, float] = price_table.TIERS,
         web_search: float = price_table.WEB_SEARCH,
         as_of: str = price_table.AS_OF,
     ) -> None:
         self.as_of = as_of
-        self._models, self._fast, self._long_context = models, fast, long_context
+        self._models, self._fast, self._long_context = models, fast, long
         self._geo, self._tiers, self._web_search = geo, tiers, web_search
 
     @classmethod
@@ -82,7 +82,7 @@ class Prices:
             return cls(
                 with_built_in(models, price_table.MODELS),
                 fast=with_built_in(_all_rates(fields.get("fast", {})), price_table.FAST),
-                long_context=with_built_in(long_context, price_table.LONG),
+                long=with_built_in(long_context, price_table.LONG),
                 geo=with_built_in(_factors(fields.get("geo", {})), price_table.GEO),
                 tiers=with_built_in(_factors(fields.get("tiers", {})), price_table.TIERS),
                 web_search=float(fields.get("web_search", price_table.WEB_SEARCH)),
