@@ -93,9 +93,10 @@ def test_a_page_shows_its_example_unchanged(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*SCRIPTS, "test_offline.py"])
-def test_the_readme_shows_an_example_unchanged(name: str) -> None:
+def test_a_readme_shows_an_example_unchanged(name: str) -> None:
     code = (ROOT / "examples" / name).read_text(encoding="utf-8").strip()
-    assert f"```python\n{code}\n```" in README
+    package = (ROOT / "packages" / "cc-model" / "README.md").read_text(encoding="utf-8")
+    assert f"```python\n{code}\n```" in README + package
 
 
 @pytest.mark.slow
