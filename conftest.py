@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -113,3 +115,13 @@ def _transport(api: LoopbackServer, size: int) -> Generator["ClaudeCodeTransport
 def pytest_xdist_auto_num_workers() -> int:
     """Return half as many again as processors: tests mostly wait for processes."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave modules out that have no test of the wanted rings: to import all takes each worker ten seconds."""
+    expression: str = config.option.markexpr
+    rings = {match[0] for match in re.finditer(r"(?<!not )\b(?:worlds|deaths|browser|slow)\b", expression)}
+    if not rings or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text("utf-8")
+    return None if any(f"mark.{ring}" in text for ring in rings) else True
