@@ -116,7 +116,7 @@ class LoopPlan(RequestPlan):
                 server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
                 other_servers = cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {})
                 settings = {**settings, "mcp_servers": {**other_servers, key.name: await server.start()}}
-            if not await worker.apply(settings):
+            if not await worker.session.apply(settings):
                 await worker.ping()
             elif key is not None and key.transport == "stdio":
                 await self._check_tools(key, worker.launch.timeouts.mcp)

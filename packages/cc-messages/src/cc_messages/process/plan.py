@@ -199,7 +199,7 @@ class RequestPlan:
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
         """Apply a request's settings, and write its conversation if the CLI needs it. Makes no API call."""
         self._allowed.begin(is_first_use=worker.uses == 0)
-        if not await worker.apply(settings):
+        if not await worker.session.apply(settings):
             await worker.ping()
 
     def prompt(self) -> Content:

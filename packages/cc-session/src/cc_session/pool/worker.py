@@ -45,7 +45,7 @@ class PooledSession(Session):
         self.settings: Settings = core.settings
 
     async def apply(self, target_values: SettingValues) -> bool:
-        """Set the settings that are not confirmed; return false if there are none."""
+        """Set the settings that are not confirmed; return false if there are none. Raise if the process cannot."""
         return await self._core.apply(target_values)
 
     async def ping(self, seconds: float) -> None:
@@ -156,12 +156,8 @@ class Worker:
     async def prepare(self, launch: Launch) -> None:
         """Check that the process answers, and apply the settings of `launch`."""
         await self.ping()
-        await self.apply(self._wanted(launch))
+        await self.session.apply(self._wanted(launch))
         self.session.side_effects.clear()
-
-    async def apply(self, target_values: SettingValues) -> bool:
-        """Set the settings that are not confirmed; return false if there are none. Raise if the process cannot."""
-        return await self.session.apply(target_values)
 
     def _wanted(self, launch: Launch) -> SettingValues:
         return {**self.session.settings.at_start(), **launch.settings}
@@ -224,7 +220,7 @@ class Worker:
             await asyncio.wait(self._term.calls)
         await self.session.vacate()
         await self.session.reset()
-        await self.apply(self._wanted(self.launch))
+        await self.session.apply(self._wanted(self.launch))
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
         self.session.side_effects.clear()
