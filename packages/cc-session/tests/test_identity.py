@@ -215,6 +215,8 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "model": st.sampled_from([None, "claude-sonnet-5", "claude-opus-4-8"]),
     "system_prompt": st.sampled_from([None, "Be.", {"type": "preset", "preset": "claude_code"}]),
     "permission_mode": st.sampled_from([None, "default", "acceptEdits", "plan"]),
+    "effort": st.sampled_from([None, "low", "high"]),
+    "thinking": st.sampled_from([None, {"type": "disabled"}, {"type": "adaptive"}]),
     "tools": st.sampled_from([[], ["Bash"], ["Bash", "Read"], ["Read", "Bash"]]),
     "max_turns": st.sampled_from([None, 1, 2]),
     "output_format": st.sampled_from([0, 1, True, False, 1.0]).map(
@@ -242,7 +244,8 @@ def test_launches_that_differ_in_anything_differ_in_their_keys_or_settings(
         launch = Launch.of(ClaudeAgentOptions(), cast(Any, values))
         return launch.key, identity(owned(launch.settings))
 
-    empty: dict[str, Any] = dict.fromkeys(("model", "system_prompt", "permission_mode", "max_turns", "cwd"))
+    names = ("model", "system_prompt", "permission_mode", "effort", "thinking", "max_turns", "cwd")
+    empty: dict[str, Any] = dict.fromkeys(names)
     empty["env"] = {}
     is_same = _seen({**empty, **dict(sorted(one.items()))}) == _seen({**empty, **dict(sorted(other.items()))})
     assert (key(one) == key(other)) == is_same

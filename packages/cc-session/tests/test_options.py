@@ -1,6 +1,7 @@
 """The sealed configuration, as the API sees it."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -122,3 +123,40 @@ def test_a_changed_login_or_address_needs_another_process(name: str, monkeypatch
     before = Launch(options=sealed_options()).key
     monkeypatch.setenv(name, "another")
     assert Launch(options=sealed_options()).key != before
+
+
+THINKS: Any = {"type": "enabled", "budget_tokens": 2048}
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "value"),
+    [
+        ({"effort": "low"}, "CLAUDE_CODE_EFFORT_LEVEL", ""),
+        ({"thinking": THINKS}, "CLAUDE_CODE_DISABLE_THINKING", "0"),
+        ({"max_thinking_tokens": 2048}, "CLAUDE_CODE_DISABLE_THINKING", "0"),
+        ({"enable_file_checkpointing": True}, "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING", "0"),
+    ],
+)
+def test_a_sealed_process_has_the_features_that_options_ask_for(asked: dict[str, Any], name: str, value: str) -> None:
+    """SES-139: unless the caller has set the variable."""
+
+    def env(options: ClaudeAgentOptions) -> dict[str, str]:
+        return Launch(options=replace(options, **asked)).options.env
+
+    assert env(sealed_options()) == {**sealed_options().env, name: value}
+    assert env(sealed_options(env={name: "mine"}))[name] == "mine"
+    assert name not in env(ClaudeAgentOptions())
+
+
+def test_launches_with_thinking_share_a_process_if_a_request_can_change_the_budget() -> None:
+    """SES-61, SES-139."""
+
+    def key(thinking: Any, options: ClaudeAgentOptions | None = None) -> object:
+        return Launch(options=replace(options or sealed_options(), thinking=thinking)).key
+
+    more: Any = {**THINKS, "budget_tokens": 4096}
+    assert key(THINKS) == key(more) == key({"type": "disabled"})
+    others = [None, {"type": "adaptive"}, {"type": "adaptive", "display": "omitted"}, {**THINKS, "display": "omitted"}]
+    assert len({key(THINKS), *map(key, others)}) == 5
+    for options in (ClaudeAgentOptions(), sealed_options(env={"MAX_THINKING_TOKENS": "9"})):
+        assert key(THINKS, options) != key(more, options)

@@ -62,9 +62,8 @@ def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
     """Claude Code with default options, except the machine's settings."""
     args: dict[str, str | None] = {"no-session-persistence": None}
-    env = {
-        name: value for name, value in options.env.items() if not name.startswith(("CLAUDE_CODE_DISABLE", "DISABLE"))
-    }
+    off = ("CLAUDE_CODE_DISABLE", "CLAUDE_CODE_EFFORT", "DISABLE")
+    env = {name: value for name, value in options.env.items() if not name.startswith(off)}
     return ClaudeAgentOptions(
         model=options.model, cwd=options.cwd, env=env, setting_sources=[], extra_args=args, permission_mode="dontAsk"
     )
@@ -338,20 +337,28 @@ async def test_a_process_is_reused_only_if_earlier_work_leaves_no_trace(
     assert is_same_process == is_used
 
 
-@pytest.mark.parametrize("change", [None, unsealed])
+CHANGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    *(({"model": model}, {}) for model in ("claude-opus-5-5", "haiku", None)),
+    ({"effort": "low"}, {"output_config": {"effort": "low"}}),
+    ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}),
+]
+
+
 @pytest.mark.parametrize(
-    "values",
+    ("values", "sent", "change"),
     [
-        *(pytest.param({"model": model}, marks=pytest.mark.slow) for model in ("claude-opus-5-5", "haiku", None)),
-        pytest.param({"effort": "low"}, marks=pytest.mark.worlds),
+        pytest.param(*case, change, marks=pytest.mark.worlds if case[1] else pytest.mark.slow)
+        for case in CHANGES
+        for change in (None, unsealed)
+        if change is None or "thinking" not in case[0]
     ],
-    ids=lambda values: str(*values.values()),
 )
 async def test_a_changed_setting_sends_the_requests_of_a_fresh_process(
-    bench: Bench, options: ClaudeAgentOptions, values: dict[str, Any], change: Any
+    bench: Bench, options: ClaudeAgentOptions, values: dict[str, Any], sent: dict[str, Any], change: Any
 ) -> None:
-    """SES-61, SES-62."""
-    options = replace(options if change is None else change(options), effort="high")
+    """SES-61, SES-62, SES-139: only a sealed process changes its thinking."""
+    thinks: Any = {"type": "enabled", "budget_tokens": 2048} if "thinking" in values else None
+    options = replace(options if change is None else change(options), effort="high", thinking=thinks)
     pool = bench.pool(options)
     async with pool.lease() as session:
         pid = session.pid
@@ -362,6 +369,7 @@ async def test_a_changed_setting_sends_the_requests_of_a_fresh_process(
         assert session.pid == pid
     requests = requests_of(bench.server)
 
+    assert all({name: body[name] for name in sent} == sent for body, _ in requests)
     assert requests == await bench.fresh(replace(options, **values))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, ThinkingConfig
 from claude_agent_sdk.types import EffortLevel, PermissionMode, SystemPromptFile, SystemPromptPreset, ToolsPreset
 from typing_extensions import override
 
@@ -48,6 +48,7 @@ class LeaseOverrides(TypedDict, total=False):
     """This and the following fields: as in `ClaudeAgentOptions`."""
     model: str | None
     effort: EffortLevel | None
+    thinking: ThinkingConfig | None
     permission_mode: PermissionMode | None
     env: Mapping[str, str]
     """Merged over the options' environment."""

@@ -6,6 +6,7 @@ one API call. The caller enables other features of Claude Code by name.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
@@ -41,6 +42,25 @@ _SEALED_ENV = {
 }  # fmt: skip
 
 
+# Options that a sealed process would ignore, each with the variable that turns its feature off, and the other value.
+_OFF_BY = {
+    "effort": ("CLAUDE_CODE_EFFORT_LEVEL", ""),
+    "enable_file_checkpointing": ("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING", "0"),
+    "max_thinking_tokens": ("CLAUDE_CODE_DISABLE_THINKING", "0"),
+    "thinking": ("CLAUDE_CODE_DISABLE_THINKING", "0"),
+}
+
+
+def with_asked_features(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    """Return the options, in a sealed process with the features on that they ask for by name."""
+    if not is_sealed(options):
+        return options
+    asked = dict(_OFF_BY[name] for name in _OFF_BY if getattr(options, name) not in (None, False))
+    # A caller's own values stay.
+    changes = {name: value for name, value in asked.items() if options.env[name] == _SEALED_ENV[name]}
+    return replace(options, env={**options.env, **changes}) if changes else options
+
+
 def is_sealed(options: ClaudeAgentOptions) -> bool:
     """Return true if `sealed_options()` made the options, even if they have changed since."""
     return _SEALED_ENV.keys() <= options.env.keys()
@@ -66,6 +86,8 @@ def sealed_options(
     With an API key or a cloud provider the process also runs `--bare`, which omits the CLI messages about the
     machine. `--bare` cannot use an OAuth login, so then it is not set. It cannot run hooks either: a session with hooks
     or a policy removes it. The built-in tools in it are `Bash`, `Edit` and `Read`, regardless of `tools`.
+
+    The options `effort`, `thinking` and `enable_file_checkpointing` turn their features on.
     """
     extra_args: dict[str, str | None] = {"no-session-persistence": None}
     if login_of(env or {}).is_in_environment:

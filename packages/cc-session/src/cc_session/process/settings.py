@@ -27,6 +27,7 @@ from ..identity import identity, owned
 from .cli_path import find_cli
 from .login import Login, login_of
 from .sealed import is_sealed
+from .thinking import fixed_thinking, thinking_budget, thinking_in
 
 logger = logging.getLogger(__name__)
 
@@ -181,6 +182,15 @@ async def _serve(process: Process, changes: SettingValues) -> None:
     await process.serve(cast("Mapping[str, Any] | None", changes["mcp_servers"]) or {})
 
 
+async def _set_thinking(process: Process, changes: SettingValues) -> None:
+    if not isinstance(budget := changes["thinking"], int):
+        raise CLIConnectionError(reason="The process cannot go back to the thinking with which it started")
+    try:
+        await process.request("set_max_thinking_tokens", {"max_thinking_tokens": budget})
+    except ControlRequestError as error:
+        raise process.settings.changeable.keeps("thinking") from error
+
+
 def _model_in(request: Request) -> dict[str, JsonValue]:
     is_change = request["subtype"] == "set_model" and request.get("only_if_model_is_current") is not True
     return {"model": request.get("model")} if is_change else {}
@@ -230,6 +240,7 @@ SETTINGS = (  # in the order in which they change
         change=_set_flags,
         flag="effortLevel",
     ),
+    Setting(name="thinking", asked=thinking_budget, fixed=fixed_thinking, change=_set_thinking, read=thinking_in),
     Setting(
         name=_VARIABLE,  # the beginning of the name of each variable
         change=_set_flags,

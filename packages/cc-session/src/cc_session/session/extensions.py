@@ -38,7 +38,7 @@ from ..policy.policy import Policy
 from ..policy.questions import QUESTION_TOOL, QuestionDesk, Questions
 from ..policy.sandbox import check_sandbox, sandbox_settings
 from ..process.link import Link
-from ..process.sealed import is_sealed
+from ..process.sealed import is_sealed, with_asked_features
 
 # This variable makes the CLI run bare, without hooks, wherever it is set: options, environment, or a settings file.
 _BARE = "CLAUDE_CODE_SIMPLE"
@@ -114,7 +114,7 @@ class SessionSetup:
 
     def __post_init__(self) -> None:
         # Copies, so that the caller's later changes have no effect.
-        object.__setattr__(self, "options", owned(self.options))
+        object.__setattr__(self, "options", with_asked_features(owned(self.options)))
         object.__setattr__(self, "hooks", tuple(self.hooks))
         object.__setattr__(self, "mcp_servers", owned(self.mcp_servers))
 
