@@ -50,7 +50,7 @@ def create(claude: Anthropic, **fields: Any) -> Message:
 
 
 def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback: LoopbackServer) -> None:
-    """MSG-09, MSG-46, MSG-72: it prefers a thread, and works without."""
+    """MSG-09, MSG-97, MSG-72: it prefers a thread, and works without."""
 
     @beta_tool
     def weather(city: str) -> str:
@@ -67,7 +67,7 @@ def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback
 
 
 async def test_the_async_client(server: MessagesServer, loopback: LoopbackServer) -> None:
-    """MSG-46: with a bearer token."""
+    """MSG-97: with a bearer token."""
     answers(loopback, "Good day.")
     async with AsyncAnthropic(base_url=server.url, auth_token=server.token) as claude:
         message = cast(Message, await claude.messages.create(**ASK))

@@ -71,7 +71,7 @@ def notes(tmp_path: Path) -> Path:
 def test_a_whole_turn_with_its_own_tools(
     loopback: LoopbackServer, messages_server: MessagesServer, notes: Path
 ) -> None:
-    """MSG-07, MSG-08, MSG-46: the API receives the same requests as without the server."""
+    """MSG-07, MSG-08, MSG-97: the API receives the same requests as without the server."""
     loopback.respond = reads_a_file(notes)
     direct = claude("Read notes.txt", loopback.env(), notes.parent)
     asked_directly = [*loopback.requests]

@@ -51,7 +51,7 @@ def model(
 
 
 def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-46"""
+    """MSG-97"""
     loopback.respond = steps("answer 1", "answer 3")
     history: list[Any] = [SystemMessage("Be brief."), HumanMessage("Hello.")]
     history += [model.invoke(history), HumanMessage("And?")]
@@ -66,7 +66,7 @@ def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 
 def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-20, MSG-46"""
+    """MSG-20, MSG-97"""
     loopback.respond = steps("one two three four five six")
     chunks = [chunk.text for chunk in model.stream("Count.")]
     assert "".join(chunks) == "one two three four five six"
@@ -74,7 +74,7 @@ def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 
 async def test_tools_called_and_answered(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-46, MSG-72"""
+    """MSG-97, MSG-72"""
     loopback.respond = steps([CALL], "It is sunny.")
     with_tools = cast("Runnable[Any, AIMessage]", model.bind_tools([weather]))  # pyright: ignore[reportUnknownMemberType]
     history: list[Any] = [HumanMessage("How is the weather in Paris?")]
@@ -91,7 +91,7 @@ async def test_tools_called_and_answered(model: ChatAnthropic, loopback: Loopbac
 
 
 def test_structured_output(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-46"""
+    """MSG-97"""
     values: dict[str, Any] = {"name": "Paris", "people": 2}
 
     def respond(body: dict[str, Any]) -> Any:

@@ -118,7 +118,7 @@ async def a_response_that_is_not_liked(model: ClaudeCodeModel) -> None:
 async def test_a_call_without_an_answer_keeps_no_process(
     leave: Callable[[ClaudeCodeModel], Awaitable[None]], loopback: LoopbackServer, single_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-51, MODEL-55, MSG-72, ARCH-16: the single process serves the next run."""
+    """MODEL-51, MODEL-55, MSG-72, SES-66: the single process serves the next run."""
     loopback.respond = calls_for_ever
     model = ClaudeCodeModel(provider=single_provider)
     await leave(model)

@@ -70,7 +70,7 @@ async def test_each_body_begins_with_the_one_before(loopback: LoopbackServer, mo
 
 
 async def test_a_request_is_the_same_on_warm_and_new_processes(loopback: LoopbackServer) -> None:
-    """MODEL-12, MODEL-25, ARCH-16: after tools, other settings and another conversation."""
+    """MODEL-12, MODEL-25, SES-66: after tools, other settings and another conversation."""
     loopback.respond = steps([thought("Hm."), call("number")], "Two.", "Three.")
     agent = Agent(tools=[number])
     async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:

@@ -59,7 +59,7 @@ async def a_type_alone_by_a_tool(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def native_with_function_tools(model: AnthropicModel) -> object:
-    """MODEL-32, MODEL-35, LOOP-23"""
+    """MODEL-32, MODEL-35, LOOP-22"""
 
     def count_people(city: str) -> int:
         """Count the people in a city."""
@@ -82,7 +82,7 @@ async def native_that_is_wrong_twice(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def a_tool(model: AnthropicModel) -> object:
-    """MODEL-33, LOOP-23"""
+    """MODEL-33, LOOP-22"""
     return await Agent(model, output_type=ToolOutput(City)).run("A city, please.")
 
 
@@ -156,7 +156,7 @@ async def a_function_that_takes_the_text(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def prompted(model: AnthropicModel) -> object:
-    """MODEL-34, LOOP-23"""
+    """MODEL-34, LOOP-22"""
     return await Agent(model, output_type=PromptedOutput(City)).run("A city, please.")
 
 

@@ -93,7 +93,7 @@ async def test_a_transport_that_is_forgotten_takes_its_processes_along(
 
 
 async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: Processes) -> None:
-    """MSG-19, MODEL-63, ARCH-16"""
+    """MSG-19, MODEL-63, SES-66"""
     client = connect(idle_seconds=0.1)
     assert (await client.ask("one")).status == 200
     await eventually(lambda: not client.transport.pids)

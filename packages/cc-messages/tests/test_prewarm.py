@@ -47,7 +47,7 @@ def test_a_start_of_no_processes_is_refused() -> None:
 
 @pytest.mark.worlds
 async def test_async_with_starts_the_processes() -> None:
-    """MSG-127"""
+    """MSG-84"""
     with LoopbackServer() as api:
         async with ClaudeCodeTransport(env=api.env(), pool=PoolLimits(size=2, prewarm=2)) as transport:
             await eventually(lambda: transport.stats().idle == 2)

@@ -16,7 +16,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 @pytest.mark.slow
 def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """MSG-46: the CLI gets the same as the server's CLI."""
+    """MSG-97: the CLI gets the same as the server's CLI."""
     loopback.respond = respond
     [script] = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
     cli = Path(claude_agent_sdk.__file__).parent / "_bundled"
