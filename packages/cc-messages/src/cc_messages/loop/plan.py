@@ -4,6 +4,7 @@ Claude Code finds skills in settings folders, and settings include the folder au
 variables and servers. So it gets a request's skills, by name, as a plugin: a folder with only links to them.
 """
 
+import asyncio
 import inspect
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any, cast
 from claude_agent_sdk import ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 from typing_extensions import override
 
-from cc_session import Ask, Content, McpServer, McpServerFailedError, Policy, Questions, Verdict
+from cc_session import Ask, Content, Hook, HookResult, McpServer, McpServerFailedError, Policy, Questions, Verdict
 from cc_session.internals import (
     NO_RESULT_FILES_ENV,
     PLAIN_NAMES_ENV,
@@ -52,6 +53,8 @@ _PLUGIN = "skills"
 
 _SHELLS = frozenset({"Bash", "PowerShell"})
 
+_SUBAGENT_EVENTS = ("SubagentStart", "SubagentStop", "PostToolBatch")
+
 
 class _Narrowed(Policy):
     """A policy that opens no more of a tool than its name with arguments does, such as `Bash(git *)`."""
@@ -82,9 +85,21 @@ class LoopPlan(RequestPlan):
     _reading: LoopReading | None = None
     _server: ToolServer | None = None
 
-    def __init__(self, key: ToolServerKey | None, own_tools: ClaudeCodeTools | None, abilities: Abilities) -> None:
+    def __init__(
+        self,
+        key: ToolServerKey | None,
+        own_tools: ClaudeCodeTools | None,
+        abilities: Abilities,
+        *,
+        notes_subagents: bool = False,
+    ) -> None:
         super().__init__(abilities)
-        self._key, self._own_tools = key, own_tools
+        self._key, self._own_tools, self._notes_subagents = key, own_tools, notes_subagents
+        self._subagents: set[str] = set()
+        """Ids of the sub-agents that run."""
+        self._body = ""
+        """Extra body that the process has now."""
+        self._changing_body = asyncio.Lock()
 
     @override
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
@@ -97,6 +112,9 @@ class LoopPlan(RequestPlan):
         if (own_tools := self._own_tools) is not None:
             questions = own_tools.questions and Questions(partial(self._there, own_tools.questions.answer))
             launch = replace(launch, policy=self._policy(own_tools), questions=questions)
+        if self._notes_subagents:
+            hooks = [Hook(event, self._note_subagent, runs_here=True) for event in _SUBAGENT_EVENTS]
+            launch = replace(launch, hooks=hooks)
         start = partial(Worker.open, launch)
         if self._own_tools is None:
             self._session = await self.abilities.open(start, options)
@@ -108,7 +126,8 @@ class LoopPlan(RequestPlan):
     @override
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
         assert isinstance(request, LoopRequest)  # noqa: S101  # the launch key has its tools
-        self._request = request
+        self._request, self._body = request, request.extra_body
+        self._subagents.clear()
         key, earlier, server = request.tool_server, self._server, None
         self._server = self.tool_server = None
         try:
@@ -156,6 +175,25 @@ class LoopPlan(RequestPlan):
         if self._server is not None:
             self._server.unbind()
         await self._session.reset()
+
+    async def _note_subagent(self, event: Mapping[str, Any]) -> HookResult:
+        """Change the extra body while sub-agents run. The CLI waits for this before it calls the API again."""
+        if self._reading is not None:
+            match event:
+                case {"hook_event_name": "SubagentStart", "agent_id": str(agent)}:
+                    self._subagents.add(agent)
+                case {"hook_event_name": "SubagentStop", "agent_id": str(agent)}:
+                    self._subagents.discard(agent)
+                case {"agent_id": _}:
+                    pass  # the calls of a sub-agent
+                case _:
+                    self._subagents.clear()  # all calls have ended, also of sub-agents that could not start
+            async with self._changing_body:
+                body = (self._request.subagent_body if self._subagents else None) or self._request.extra_body
+                if body != self._body:
+                    await self._session.set_env({"CLAUDE_CODE_EXTRA_BODY": body})
+                    self._body = body
+        return HookResult.no_opinion()
 
     async def _stop(self) -> None:
         self._reading = None
@@ -217,11 +255,14 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
     options = replace(options, max_turns=request.context.max_turns)
     # Beside its own tools the CLI describes the caller's, and keeps their first texts; else the request describes them.
     key_server = server if server is None or own_tools is not None else replace(server, tools="")
+    notes_subagents = request.subagent_body is not None
     return replace(
-        builder.launch(options, partial(LoopPlan, server, own_tools, builder.abilities)),
+        builder.launch(
+            options, partial(LoopPlan, server, own_tools, builder.abilities, notes_subagents=notes_subagents)
+        ),
         tool_server=server,
         mcp_servers=dict(own_tools.mcp_servers) if own_tools is not None and own_tools.mcp_servers else None,
-        loop_key=(key_server and astuple(key_server), own_tools and own_tools.key),
+        loop_key=(key_server and astuple(key_server), own_tools and own_tools.key, notes_subagents),
     )
 
 

@@ -30,6 +30,12 @@ _Object = dict[str, JsonValue]
 # Fields that are not parameters: the CLI sends or places them by itself.
 _CLI_FIELDS = frozenset({"cache_control", "messages", "model", "stream", "system"})
 
+# Fields for answers of the agent itself: a sub-agent, whose API calls have the same extra body, answers in its own way.
+_OWN_FIELDS = frozenset({"output_format", "stop_sequences", "tool_choice"})
+
+# Tools that may start sub-agents.
+_WITH_SUBAGENTS = frozenset({"Agent", "Skill", "Task"})
+
 # The server for tools whose calls all end the answer.
 _SERVER_NAME = "caller"
 
@@ -58,6 +64,8 @@ class LoopRequest(MessagesRequest):
     """The conversation, which ends in the user message to answer."""
     tool_server: ToolServerKey | None
     """The request tools that the CLI knows; None if there are none."""
+    subagent_body: str | None
+    """Extra body while sub-agents run; None if it is the same, or there are no sub-agents."""
 
 
 def parse_request(
@@ -93,6 +101,10 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
     parameters: _Object = {
         name: value for name, value in fields.items() if name not in _CLI_FIELDS and value is not None
     }
+    parameters = _with_cli_tools(parameters, server, context.claude_code_tools)
+    for_subagents = _without_own_fields(parameters)
+    own_names = [] if context.claude_code_tools is None else context.claude_code_tools.names
+    has_subagents = not _WITH_SUBAGENTS.isdisjoint(own_names)
     return LoopRequest(
         model=head.model,
         stream=head.stream,
@@ -100,11 +112,19 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
         betas=head.betas,
         process_model=head.model,
         system=system_texts(fields.get("system")),
-        extra_body=json.dumps(_with_cli_tools(parameters, server, context.claude_code_tools)),
+        extra_body=json.dumps(parameters),
         context=context,
         messages=_messages(cast("list[JsonValue]", fields["messages"]), server),
         tool_server=server,
+        subagent_body=json.dumps(for_subagents) if has_subagents and for_subagents != parameters else None,
     )
+
+
+def _without_own_fields(parameters: _Object) -> _Object:
+    kept = {name: value for name, value in parameters.items() if name not in _OWN_FIELDS}
+    if isinstance(config := kept.get("output_config"), dict):
+        kept["output_config"] = {name: value for name, value in config.items() if name != "format"}
+    return {name: value for name, value in kept.items() if value != {}}
 
 
 def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | None:

@@ -1,0 +1,49 @@
+"""What an agent asks of its own answers is not asked of its sub-agents."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from claude_agent_sdk import AgentDefinition
+from pydantic_ai import Agent, NativeOutput, ToolOutput
+
+from cc_loopback import LoopbackServer, call
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+
+
+@dataclass
+class Answer:
+    """An output that the API checks."""
+
+    number: int
+
+
+@pytest.mark.worlds
+@pytest.mark.parametrize("output", [NativeOutput(Answer), ToolOutput(Answer)], ids=["native", "tool"])
+async def test_a_sub_agent_answers_in_its_own_way(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, output: Any
+) -> None:
+    """MODEL-186: also if several run at once, or one cannot start."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        if "Agent" not in (names := {tool["name"] for tool in body.get("tools", [])}):
+            return "The helper says 42."
+        if "The helper says 42." not in str(body["messages"]):
+            return [
+                call("Agent", description="d", prompt="p", subagent_type=n) for n in ("helper", "helper", "useless")
+            ]
+        final = {"type": "tool_use", "name": "final_result", "input": {"number": 42}}
+        return [final] if "final_result" in names else '{"number": 42}'
+
+    shared_api.respond = respond
+    helper = AgentDefinition(description="thinks", prompt="You think.", tools=["Read"])
+    useless = replace(helper, tools=["Bash"])  # Claude Code refuses it
+    tools = claude_code(tools=["Read"], agents={"helper": helper, "useless": useless})
+    agent = Agent(ClaudeCodeModel(provider=provider), output_type=output, capabilities=[tools])
+    for _ in range(2):  # the second time in the same process
+        shared_api.requests.clear()
+        assert (await agent.run("Ask.", model_settings={"stop_sequences": ["END"]})).output == Answer(42)
+        own = {"stop_sequences", "tool_choice", "output_config"}
+        sent = [own & body.keys() for body in shared_api.requests]
+        assert sent == [sent[0], set[str](), set[str](), sent[0]]
+        assert len(sent[0]) == 2
