@@ -1,4 +1,4 @@
-"""What an agent asks of its own answers is not asked of its sub-agents."""
+"""What an agent asks of its own answers is not asked of its sub-agents and searches."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,3 +47,26 @@ async def test_a_sub_agent_answers_in_its_own_way(
         sent = [own & body.keys() for body in shared_api.requests]
         assert sent == [sent[0], set[str](), set[str](), sent[0]]
         assert len(sent[0]) == 2
+
+
+@pytest.mark.worlds
+async def test_a_search_has_neither_format_nor_thinking(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-186: Claude Code forces the call of the API's own tool, which excludes thinking."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        if "WebSearch" not in {tool.get("name") for tool in body["tools"]}:
+            return "Found: 42."
+        return '{"number": 42}' if "Found: 42." in str(body["messages"]) else [call("WebSearch", query="answer")]
+
+    shared_api.respond = respond
+    agent = Agent(
+        ClaudeCodeModel(provider=provider),
+        output_type=NativeOutput(Answer),
+        capabilities=[claude_code(tools=["WebSearch"])],
+    )
+    assert (await agent.run("Ask.", model_settings={"thinking": "low"})).output == Answer(42)
+    sent = [{"output_config", "thinking"} & body.keys() for body in shared_api.requests]
+    assert sent == [{"output_config", "thinking"}, set(), {"output_config", "thinking"}]
+    assert shared_api.requests[1]["tool_choice"] == {"type": "tool", "name": "web_search"}

@@ -40,7 +40,7 @@ from ..process.abilities import Abilities
 from ..process.plan import LaunchBuilder, RequestLaunch, RequestPlan, logged
 from .answer import LoopReading
 from .calls import Approvals, ToolServer
-from .request import LoopRequest
+from .request import SEARCHES, LoopRequest
 
 # Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
@@ -52,8 +52,6 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 _PLUGIN = "skills"
 
 _SHELLS = frozenset({"Bash", "PowerShell"})
-
-_SUBAGENT_EVENTS = ("SubagentStart", "SubagentStop", "PostToolBatch")
 
 
 class _Narrowed(Policy):
@@ -91,12 +89,14 @@ class LoopPlan(RequestPlan):
         own_tools: ClaudeCodeTools | None,
         abilities: Abilities,
         *,
-        notes_subagents: bool = False,
+        changes_body: bool = False,
     ) -> None:
         super().__init__(abilities)
-        self._key, self._own_tools, self._notes_subagents = key, own_tools, notes_subagents
-        self._subagents: set[str] = set()
+        self._key, self._own_tools, self._changes_body = key, own_tools, changes_body
+        self._subagents: set[str | None] = set()
         """Ids of the sub-agents that run."""
+        self._searching: set[str | None] = set()
+        """Ids of the sub-agents whose tools search, None for the agent."""
         self._body = ""
         """Extra body that the process has now."""
         self._changing_body = asyncio.Lock()
@@ -112,8 +112,14 @@ class LoopPlan(RequestPlan):
         if (own_tools := self._own_tools) is not None:
             questions = own_tools.questions and Questions(partial(self._there, own_tools.questions.answer))
             launch = replace(launch, policy=self._policy(own_tools), questions=questions)
-        if self._notes_subagents:
-            hooks = [Hook(event, self._note_subagent, runs_here=True) for event in _SUBAGENT_EVENTS]
+        if self._changes_body:
+            events = {
+                "SubagentStart": None,
+                "SubagentStop": None,
+                "PreToolUse": "|".join(SEARCHES),
+                "PostToolBatch": None,
+            }
+            hooks = [Hook(event, self._note, matcher, runs_here=True) for event, matcher in events.items()]
             launch = replace(launch, hooks=hooks)
         start = partial(Worker.open, launch)
         if self._own_tools is None:
@@ -128,6 +134,7 @@ class LoopPlan(RequestPlan):
         assert isinstance(request, LoopRequest)  # noqa: S101  # the launch key has its tools
         self._request, self._body = request, request.extra_body
         self._subagents.clear()
+        self._searching.clear()
         key, earlier, server = request.tool_server, self._server, None
         self._server = self.tool_server = None
         try:
@@ -176,20 +183,25 @@ class LoopPlan(RequestPlan):
             self._server.unbind()
         await self._session.reset()
 
-    async def _note_subagent(self, event: Mapping[str, Any]) -> HookResult:
-        """Change the extra body while sub-agents run. The CLI waits for this before it calls the API again."""
+    async def _note(self, event: Mapping[str, Any]) -> HookResult:
+        """Change the extra body for other API calls than the agent's. The CLI waits for this before it makes them."""
         if self._reading is not None:
-            match event:
-                case {"hook_event_name": "SubagentStart", "agent_id": str(agent)}:
+            agent = event.get("agent_id")
+            match event["hook_event_name"]:
+                case "SubagentStart":
                     self._subagents.add(agent)
-                case {"hook_event_name": "SubagentStop", "agent_id": str(agent)}:
+                case "SubagentStop":
                     self._subagents.discard(agent)
-                case {"agent_id": _}:
-                    pass  # the calls of a sub-agent
-                case _:
-                    self._subagents.clear()  # all calls have ended, also of sub-agents that could not start
+                case "PreToolUse":
+                    self._searching.add(agent)
+                case _:  # all calls of this agent have ended, also those that could not begin
+                    self._searching.discard(agent)
+                    if agent is None:
+                        self._subagents.clear()
             async with self._changing_body:
-                body = (self._request.subagent_body if self._subagents else None) or self._request.extra_body
+                request = self._request
+                body = request.subagent_body if self._subagents else request.extra_body
+                body = request.search_body if self._searching else body
                 if body != self._body:
                     await self._session.set_env({"CLAUDE_CODE_EXTRA_BODY": body})
                     self._body = body
@@ -255,14 +267,13 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
     options = replace(options, max_turns=request.context.max_turns)
     # Beside its own tools the CLI describes the caller's, and keeps their first texts; else the request describes them.
     key_server = server if server is None or own_tools is not None else replace(server, tools="")
-    notes_subagents = request.subagent_body is not None
     return replace(
         builder.launch(
-            options, partial(LoopPlan, server, own_tools, builder.abilities, notes_subagents=notes_subagents)
+            options, partial(LoopPlan, server, own_tools, builder.abilities, changes_body=request.changes_body)
         ),
         tool_server=server,
         mcp_servers=dict(own_tools.mcp_servers) if own_tools is not None and own_tools.mcp_servers else None,
-        loop_key=(key_server and astuple(key_server), own_tools and own_tools.key, notes_subagents),
+        loop_key=(key_server and astuple(key_server), own_tools and own_tools.key, request.changes_body),
     )
 
 

@@ -30,11 +30,16 @@ _Object = dict[str, JsonValue]
 # Fields that are not parameters: the CLI sends or places them by itself.
 _CLI_FIELDS = frozenset({"cache_control", "messages", "model", "stream", "system"})
 
-# Fields for answers of the agent itself: a sub-agent, whose API calls have the same extra body, answers in its own way.
+# All API calls of a process have its extra body, also those of sub-agents, and those of tools that search. But these
+# fields are for answers of the agent itself, and the API refuses thinking where the CLI forces the call of a search.
 _OWN_FIELDS = frozenset({"output_format", "stop_sequences", "tool_choice"})
+_NOT_FOR_SEARCHES = frozenset({"output_config", "thinking"})
 
 # Tools that may start sub-agents.
 _WITH_SUBAGENTS = frozenset({"Agent", "Skill", "Task"})
+
+SEARCHES = ("WebFetch", "WebSearch")
+"""Tools that call the API."""
 
 # The server for tools whose calls all end the answer.
 _SERVER_NAME = "caller"
@@ -64,8 +69,12 @@ class LoopRequest(MessagesRequest):
     """The conversation, which ends in the user message to answer."""
     tool_server: ToolServerKey | None
     """The request tools that the CLI knows; None if there are none."""
-    subagent_body: str | None
-    """Extra body while sub-agents run; None if it is the same, or there are no sub-agents."""
+    subagent_body: str
+    """Extra body while sub-agents run."""
+    search_body: str
+    """Extra body while a tool searches."""
+    changes_body: bool
+    """True if the request allows tools that need another extra body."""
 
 
 def parse_request(
@@ -103,8 +112,9 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
     }
     parameters = _with_cli_tools(parameters, server, context.claude_code_tools)
     for_subagents = _without_own_fields(parameters)
+    for_searches = {name: value for name, value in for_subagents.items() if name not in _NOT_FOR_SEARCHES}
     own_names = [] if context.claude_code_tools is None else context.claude_code_tools.names
-    has_subagents = not _WITH_SUBAGENTS.isdisjoint(own_names)
+    has_subagents, has_searches = (not names.isdisjoint(own_names) for names in (_WITH_SUBAGENTS, {*SEARCHES}))
     return LoopRequest(
         model=head.model,
         stream=head.stream,
@@ -116,7 +126,9 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
         context=context,
         messages=_messages(cast("list[JsonValue]", fields["messages"]), server),
         tool_server=server,
-        subagent_body=json.dumps(for_subagents) if has_subagents and for_subagents != parameters else None,
+        subagent_body=json.dumps(for_subagents),
+        search_body=json.dumps(for_searches),
+        changes_body=has_subagents and for_subagents != parameters or has_searches and for_searches != parameters,
     )
 
 
