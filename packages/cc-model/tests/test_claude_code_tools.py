@@ -207,7 +207,9 @@ def test_a_policy_without_tools_is_refused() -> None:
         claude_code(policy=Policy())
 
 
-def test_approvals_without_a_policy_are_refused() -> None:
+def test_what_would_have_no_effect_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"agents\['a'\]: an effort would have no effect"):
+        claude_code(agents={"a": AgentDefinition(description="d", prompt="p", effort="low")})
     with pytest.raises(ValueError, match="approvals need a policy"):
         claude_code(tools=["Bash"], approvals=True)
 

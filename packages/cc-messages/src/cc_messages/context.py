@@ -86,6 +86,8 @@ class ClaudeCodeTools:
         check_paths(self.cwd, None)
         for option in ("mcp_servers", "agents", "skills"):  # copies, which the caller cannot change
             object.__setattr__(self, option, owned(getattr(self, option)))
+        if efforts := [name for name, agent in self.agents.items() if agent.effort is not None]:
+            raise ValueError(f"agents[{efforts[0]!r}]: an effort would have no effect, since Claude Code's own is off")
         if self.defers and self.policy is None:
             raise ValueError("approvals need a policy that says which calls to ask about")
         policy = self.policy or Policy()

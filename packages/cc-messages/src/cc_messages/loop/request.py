@@ -34,6 +34,8 @@ _CLI_FIELDS = frozenset({"cache_control", "messages", "model", "stream", "system
 # fields are for answers of the agent itself, and the API refuses thinking where the CLI forces the call of a search.
 _OWN_FIELDS = frozenset({"output_format", "stop_sequences", "tool_choice"})
 _NOT_FOR_SEARCHES = frozenset({"output_config", "thinking"})
+# Fields that another model may refuse.
+_FOR_THE_MODEL = frozenset({"max_tokens", "output_config", "temperature", "thinking", "top_k", "top_p"})
 
 # Tools that may start sub-agents.
 _WITH_SUBAGENTS = frozenset({"Agent", "Skill", "Task"})
@@ -111,9 +113,10 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
         name: value for name, value in fields.items() if name not in _CLI_FIELDS and value is not None
     }
     parameters = _with_cli_tools(parameters, server, context.claude_code_tools)
-    for_subagents = _without_own_fields(parameters)
+    own_tools = context.claude_code_tools
+    agents, own_names = ([], []) if own_tools is None else ([*own_tools.agents.values()], own_tools.names)
+    for_subagents = _for_subagents(parameters, {agent.model or "inherit" for agent in agents})
     for_searches = {name: value for name, value in for_subagents.items() if name not in _NOT_FOR_SEARCHES}
-    own_names = [] if context.claude_code_tools is None else context.claude_code_tools.names
     has_subagents, has_searches = (not names.isdisjoint(own_names) for names in (_WITH_SUBAGENTS, {*SEARCHES}))
     return LoopRequest(
         model=head.model,
@@ -132,8 +135,10 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
     )
 
 
-def _without_own_fields(parameters: _Object) -> _Object:
-    kept = {name: value for name, value in parameters.items() if name not in _OWN_FIELDS}
+def _for_subagents(parameters: _Object, models: set[str]) -> _Object:
+    """Return the parameters for sub-agents, some of which have these models."""
+    left_out = _OWN_FIELDS | _FOR_THE_MODEL if models - {"inherit"} else _OWN_FIELDS
+    kept = {name: value for name, value in parameters.items() if name not in left_out}
     if isinstance(config := kept.get("output_config"), dict):
         kept["output_config"] = {name: value for name, value in config.items() if name != "format"}
     return {name: value for name, value in kept.items() if value != {}}
