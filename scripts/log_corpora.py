@@ -124,6 +124,7 @@ SCENARIOS: dict[str, list[Step]] = {
         fork(1),
         resume(1),
     ],
+    "forks_that_only_compact": [new(READ), resume(0, COMPACT), fork(0, COMPACT), fork(1, COMPACT), at_once(2)],
     "forked_by_the_sdk": [new(READ), sdk_fork(0), resume(1), resume(1, COMPACT), fork(1), resume(0)],
     # The fork is never resumed.
     "forked_by_the_sdk_after_a_compaction": [new(AGENT), resume(0, COMPACT), resume(0), sdk_fork(0), sdk_fork(1)],

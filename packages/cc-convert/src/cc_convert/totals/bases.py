@@ -141,10 +141,16 @@ def _was_first(parent: State, fork: State) -> bool:
     if fork.ledger.session in parent.file.scan.origins.values():
         return False
     parent_rank, fork_rank = [
-        (len(file.scan.rows) == len(file.scan.origins), ledger.duration or 0.0, ledger.session)
-        for ledger, file in (parent, fork)
+        (not _has_own_requests(state), state.ledger.duration or 0.0, state.ledger.session) for state in (parent, fork)
     ]
     return parent_rank < fork_rank
+
+
+def _has_own_requests(state: State) -> bool:
+    """Return true if the session's file has a request before the total that is not a copy."""
+    place, file = state.ledger.place, state.file
+    keys = (row.key for row in file.scan.rows if row.key not in file.scan.origins)
+    return any(file.positions.get(key, place) < place for key in keys)
 
 
 def _first_own_time(fork: State) -> float | None:
