@@ -69,7 +69,7 @@ def test_the_page_shows_cells_of_the_notebook() -> None:
     """MODEL-113"""
     cells = [cell.source for cell in read_notebook().cells]
     blocks = re.findall(r"```python\n(.*?)\n```", PAGE, flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 3
     assert [block for block in blocks if block not in cells] == []
 
 

@@ -1,4 +1,4 @@
-"""What an agent asks of its own answers is not asked of its sub-agents and searches."""
+"""Fields for an agent's own answers do not reach its sub-agents and searches."""
 
 from dataclasses import dataclass, replace
 from typing import Any
