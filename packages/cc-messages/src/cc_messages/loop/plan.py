@@ -31,6 +31,7 @@ from cc_session.internals import (
     config_folder,
     is_mcp_name,
     server_rule,
+    variable,
 )  # fmt: skip
 
 from ..api.request import MessagesRequest
@@ -97,8 +98,6 @@ class LoopPlan(RequestPlan):
         """Ids of the sub-agents that run."""
         self._searching: set[str | None] = set()
         """Ids of the sub-agents whose tools search, None for the agent."""
-        self._body = ""
-        """Extra body that the process has now."""
         self._changing_body = asyncio.Lock()
 
     @override
@@ -132,7 +131,7 @@ class LoopPlan(RequestPlan):
     @override
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
         assert isinstance(request, LoopRequest)  # noqa: S101  # the launch key has its tools
-        self._request, self._body = request, request.extra_body
+        self._request = request
         self._subagents.clear()
         self._searching.clear()
         key, earlier, server = request.tool_server, self._server, None
@@ -202,9 +201,7 @@ class LoopPlan(RequestPlan):
                 request = self._request
                 body = request.subagent_body if self._subagents else request.extra_body
                 body = request.search_body if self._searching else body
-                if body != self._body:
-                    await self._session.set_env({"CLAUDE_CODE_EXTRA_BODY": body})
-                    self._body = body
+                await self._session.apply({variable("CLAUDE_CODE_EXTRA_BODY"): body})
         return HookResult.no_opinion()
 
     async def _stop(self) -> None:
