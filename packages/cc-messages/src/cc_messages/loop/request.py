@@ -75,8 +75,11 @@ class LoopRequest(MessagesRequest):
     """Extra body while sub-agents run."""
     search_body: str
     """Extra body while a tool searches."""
-    changes_body: bool
-    """True if the request allows tools that need another extra body."""
+
+    @property
+    def changes_body(self) -> bool:
+        """True if the request allows tools that need another extra body."""
+        return self.extra_body != self.subagent_body or self.extra_body != self.search_body
 
 
 def parse_request(
@@ -112,12 +115,14 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
     parameters: _Object = {
         name: value for name, value in fields.items() if name not in _CLI_FIELDS and value is not None
     }
-    parameters = _with_cli_tools(parameters, server, context.claude_code_tools)
     own_tools = context.claude_code_tools
+    parameters = _with_cli_tools(parameters, server, own_tools)
     agents, own_names = ([], []) if own_tools is None else ([*own_tools.agents.values()], own_tools.names)
     for_subagents = _for_subagents(parameters, {agent.model or "inherit" for agent in agents})
     for_searches = {name: value for name, value in for_subagents.items() if name not in _NOT_FOR_SEARCHES}
     has_subagents, has_searches = (not names.isdisjoint(own_names) for names in (_WITH_SUBAGENTS, {*SEARCHES}))
+    changes_body = has_subagents and for_subagents != parameters or has_searches and for_searches != parameters
+    extra_body = json.dumps(parameters)
     return LoopRequest(
         model=head.model,
         stream=head.stream,
@@ -125,13 +130,12 @@ def _loop_request(fields: _Object, head: MessagesRequest, context: RequestContex
         betas=head.betas,
         process_model=head.model,
         system=system_texts(fields.get("system")),
-        extra_body=json.dumps(parameters),
+        extra_body=extra_body,
         context=context,
         messages=_messages(cast("list[JsonValue]", fields["messages"]), server),
         tool_server=server,
-        subagent_body=json.dumps(for_subagents),
-        search_body=json.dumps(for_searches),
-        changes_body=has_subagents and for_subagents != parameters or has_searches and for_searches != parameters,
+        subagent_body=json.dumps(for_subagents) if changes_body else extra_body,
+        search_body=json.dumps(for_searches) if changes_body else extra_body,
     )
 
 
