@@ -180,8 +180,8 @@ def page_of(rows: list[list[str]]) -> str:
 def durations_in(page: str) -> tuple[str, list[int]]:
     """Return a page without times, and the least seconds of each line."""
     pattern = re.compile(r" \((\d+) s\)(?=: )")
-    found = (pattern.search(line) for line in page.splitlines())
-    return pattern.sub("", page), [int(match[1]) if match else 0 for match in found]
+    matches = (pattern.search(line) for line in page.splitlines())
+    return pattern.sub("", page), [int(match[1]) if match else 0 for match in matches]
 
 
 @pytest.mark.slow

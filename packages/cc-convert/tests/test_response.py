@@ -179,7 +179,7 @@ def test_a_warning_never_shows_the_value(caplog: pytest.LogCaptureFixture) -> No
 
 @pytest.mark.parametrize("field", ["subtype", "is_error"])
 def test_a_result_must_state_how_the_turn_ended(form: Form, field: str) -> None:
-    """SDK-EC-1: there is no safe value for these two."""
+    """SDK-EC-1: neither field has a default."""
     with pytest.raises(MessageParseError, match=field) as caught:
         convert_sdk_messages_to_cli_response([form(result(**{field: None}))])
 
