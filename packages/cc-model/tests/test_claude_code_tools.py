@@ -283,6 +283,20 @@ async def test_skills_are_found_in_the_folder_and_in_the_config(
     assert "All ours!" in last
     assert "All mine!" in last
     assert "All other!" not in last
+    assert [name for name in ("ours", "mine", "other") if f"is {name}" in last] == ["ours", "mine"]
+    assert "total_tokens" not in last
+
+
+async def test_a_changed_skill_reaches_the_next_request(shared_api: LoopbackServer, tmp_path: Path) -> None:
+    """MODEL-82: a process keeps the description that it has read."""
+    skill = tmp_path / ".claude" / "skills" / "ours" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    async with ClaudeCodeProvider(env=shared_api.env(), max_retries=0) as provider:
+        agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[claude_code(skills=["ours"], cwd=tmp_path)])
+        for text in ("first text", "second text"):
+            skill.write_text(f"---\nname: ours\ndescription: {text}\n---\nAll ours!\n")
+            await agent.run("Go.")
+            assert text in str(shared_api.requests[-1])
 
 
 async def test_a_missing_skill_is_an_error(provider: ClaudeCodeProvider, folder: Path) -> None:

@@ -297,6 +297,14 @@ def unchanged(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
     return options
 
 
+def model_by_settings(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    return replace(options, model=None, settings='{"model": "haiku"}')
+
+
+def model_by_environment(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    return replace(options, model=None, env={**options.env, "ANTHROPIC_MODEL": "claude-sonnet-4-5"})
+
+
 def all_tools(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
     return replace(with_echo(unsealed(options)), permission_mode="bypassPermissions")
 
@@ -306,6 +314,8 @@ CASES: list[tuple[Callable[[ClaudeAgentOptions], ClaudeAgentOptions], Use, str, 
     *((unchanged, use, "", True) for use in TALKS),
     *((unsealed, use, "", True) for use in (talk, errors, interrupted, other_model)),
     (with_echo, call_echo, ECHOES, True),
+    (model_by_settings, other_model, "", False),
+    (model_by_environment, other_model, "", True),
 ]
 QUICK_CASES = 6  # one for each kind of earlier work
 REPLACED = [(run_a_command, ""), (plan, ""), (set_another_variable, ""), (call_echo, ECHOES)]

@@ -9,6 +9,7 @@ from .policy.policy import is_known_tool
 from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
 from .pool.pool import PoolOwner
+from .pool.start_files import file_state
 from .pool.worker import PooledSession, Worker
 from .process.address import api_address, api_origin, api_url
 from .process.cli_path import bundled_cli, check_paths, find_cli
@@ -22,7 +23,7 @@ __all__ = [
     "CLOUD_VARIABLES", "NO_RESULT_FILES_ENV", "PLAIN_NAMES_ENV", "TOOL_CALL_ID", "TOOL_META", "Launch", "Lease",
     "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession", "SettingValues", "Worker", "api_address",
     "api_origin", "api_url", "bundled_cli", "calling_freely", "check_length", "check_paths", "check_server_name",
-    "config_folder", "find_cli", "is_known_tool", "is_mcp_name", "login_advice", "login_of", "mcp_name",
+    "config_folder", "file_state", "find_cli", "is_known_tool", "is_mcp_name", "login_advice", "login_of", "mcp_name",
     "on_background", "owned", "refuse_keywords", "run_on_background", "server_rule", "split_mcp_name",
     "start_on_background", "tell_background", "unreachable", "variable", "without_login",
 ]  # fmt: skip

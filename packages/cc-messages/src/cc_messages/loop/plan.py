@@ -29,6 +29,7 @@ from cc_session.internals import (
     Worker,
     calling_freely,
     config_folder,
+    file_state,
     is_mcp_name,
     server_rule,
     variable,
@@ -51,6 +52,9 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 # The plugin name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
+
+# The model learns of skills by an attachment; a count of tokens would be another. Measured on CLI 2.1.332.
+_SKILLS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0", "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off"}
 
 _SHELLS = frozenset({"Bash", "PowerShell"})
 
@@ -264,13 +268,17 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
     options = replace(options, max_turns=request.context.max_turns)
     # Beside its own tools the CLI describes the caller's, and keeps their first texts; else the request describes them.
     key_server = server if server is None or own_tools is not None else replace(server, tools="")
+    skills = None
+    if own_tools is not None and own_tools.skills:  # a process keeps what it has read
+        folders = [place / name for name in own_tools.skills for place in _skill_places(options)]
+        skills = [file_state(folder / "SKILL.md") for folder in folders]
     return replace(
         builder.launch(
             options, partial(LoopPlan, server, own_tools, builder.abilities, changes_body=request.changes_body)
         ),
         tool_server=server,
         mcp_servers=dict(own_tools.mcp_servers) if own_tools is not None and own_tools.mcp_servers else None,
-        loop_key=(key_server and astuple(key_server), own_tools and own_tools.key, request.changes_body),
+        loop_key=(key_server and astuple(key_server), own_tools and own_tools.key, request.changes_body, skills),
     )
 
 
@@ -281,9 +289,12 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
     folder = own_tools.cwd or options.cwd
     # A shell's long output, which the CLI would otherwise cut without a word, goes to a file that the model can read.
     keeps_results = not own_tools.mcp_servers or not _SHELLS.isdisjoint(own_tools.names)
+    env = {**options.env, **({} if keeps_results else NO_RESULT_FILES_ENV)}
+    if own_tools.skills:
+        env |= _SKILLS_ENV
     return replace(
         options,
-        env=dict(options.env) if keeps_results else {**options.env, **NO_RESULT_FILES_ENV},
+        env=env,
         tools=[name for name in own_tools.names if not is_mcp_name(name)],
         allowed_tools=[*options.allowed_tools, *own_tools.tools, *map(server_rule, own_tools.mcp_servers)],
         cwd=None if folder is None else os.path.abspath(folder),
@@ -297,11 +308,7 @@ def _with_skills(
     """Return options with the skills that `own_tools` allows, linked in a folder that `resources` removes."""
     if not own_tools.skills:
         return options
-    # Under the working folder, and in the user's configuration; the first place that has a skill wins.
-    config = config_folder(options.env)
-    settings = [config] if options.cwd is None else [Path(options.cwd) / ".claude", config]
-    places = [Path(folder) / "skills" for folder in settings]
-    skills = {_skill(name, places) for name in own_tools.skills}
+    skills = {_skill(name, _skill_places(options)) for name in own_tools.skills}
     folder = Path(resources.enter_context(TemporaryDirectory(prefix="cc-skills-", ignore_cleanup_errors=True)))
     (folder / ".claude-plugin").mkdir()
     (folder / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": _PLUGIN}), encoding="utf-8")
@@ -310,6 +317,13 @@ def _with_skills(
         (folder / "skills" / skill.name).symlink_to(skill.resolve(), target_is_directory=True)
     names = [name for skill in own_tools.skills for name in (skill, f"{_PLUGIN}:{skill}")]
     return replace(options, plugins=[{"type": "local", "path": str(folder)}], skills=names)
+
+
+def _skill_places(options: ClaudeAgentOptions) -> list[Path]:
+    """Return the folders with skills; the first that has a skill wins."""
+    config = config_folder(options.env)
+    settings = [config] if options.cwd is None else [Path(options.cwd) / ".claude", config]
+    return [folder / "skills" for folder in settings]
 
 
 def _skill(name: str, places: Sequence[Path]) -> Path:

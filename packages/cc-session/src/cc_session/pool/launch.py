@@ -5,8 +5,7 @@ What the CLI can change on a warm process without a trace in its requests is lef
 """
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -24,6 +23,7 @@ from ..policy.questions import Questions
 from ..process.sealed import sealed_options
 from ..process.settings import SettingValues, asked_values, fixed_options
 from ..session.extensions import SessionSetup
+from .start_files import start_files
 
 # Beginnings of `os.environ` variables that choose a login or an API, or the way to it. Others are read at
 # the start.
@@ -95,7 +95,7 @@ class Launch(SessionSetup):
         options, fixed = self.options, fixed_options(self.options)
         setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
         environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
-        key = identity((fixed, *setup, self._companions(), _files(options), environment))
+        key = identity((fixed, *setup, self._companions(), start_files(options), environment))
         object.__setattr__(self, "key", key)
         settings = asked_values(options)
         if self.mcp_servers is not None:
@@ -113,27 +113,6 @@ def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -
     options = options if options is not None else sealed_options(env=env)
     changed = replace(options, **overrides | {"env": {**options.env, **env}})
     return changed if changed.cwd is None else replace(changed, cwd=os.path.abspath(changed.cwd))
-
-
-def _files(options: ClaudeAgentOptions) -> tuple[object, ...]:
-    """Return the state of the files that a process reads only at its start."""
-    return tuple(map(_file_state, _file_paths(options)))
-
-
-def _file_paths(options: ClaudeAgentOptions) -> Iterator[str]:
-    prompt = options.system_prompt
-    if isinstance(prompt, Mapping) and "path" in prompt:
-        yield str(prompt["path"])
-    for option in (options.settings, options.mcp_servers):
-        if isinstance(option, (str, Path)) and not str(option).lstrip().startswith("{"):  # else JSON text
-            yield str(option)
-
-
-def _file_state(path: str) -> tuple[int, ...] | None:
-    with suppress(OSError, ValueError):
-        status = os.stat(path)
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-    return None
 
 
 def serves_once(options: ClaudeAgentOptions) -> bool:

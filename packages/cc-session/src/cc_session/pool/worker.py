@@ -204,7 +204,7 @@ class Worker:
             return None
         if serves_once(self.launch.options):
             return "fresh"
-        if side_effects.others:
+        if side_effects.others or not self.session.can_take(self._wanted(self.launch)):
             return "changed"
         # Without built-in tools and attachments, a tool call leaves only messages, which a rewind drops. Built-in tools
         # keep a working folder, tasks and more; attachments include a count of tokens, which continues.

@@ -26,6 +26,7 @@ from cc_types import CLIConnectionError, ControlRequestError, JsonValue
 from ..identity import identity, owned
 from .cli_path import find_cli
 from .login import Login, login_of
+from .model import asked_model, fixed_model, model_in, reads_settings
 from .sealed import is_sealed
 from .thinking import fixed_thinking, thinking_budget, thinking_in
 
@@ -88,14 +89,6 @@ class Setting:
     """Returns true if a process whose value is another one can change to this value."""
     since: str = ""
     """First versions whose processes change it."""
-
-
-def _model_is_fixed(options: ClaudeAgentOptions) -> bool:
-    # Claude Code's own prompt is written for the model that the process began with.
-    has_own_prompt = options.system_prompt is None or isinstance(options.system_prompt, str)
-    # Settings can name a model for processes without `model`; after a failure a fallback model may stay.
-    has_settings = options.setting_sources != [] or options.settings is not None
-    return not has_own_prompt or has_settings or options.fallback_model is not None
 
 
 def _prompt(options: ClaudeAgentOptions) -> object:
@@ -191,11 +184,6 @@ async def _set_thinking(process: Process, changes: SettingValues) -> None:
         raise process.settings.changeable.keeps("thinking") from error
 
 
-def _model_in(request: Request) -> dict[str, JsonValue]:
-    is_change = request["subtype"] == "set_model" and request.get("only_if_model_is_current") is not True
-    return {"model": request.get("model")} if is_change else {}
-
-
 SETTINGS = (  # in the order in which they change
     Setting(
         name="cwd",
@@ -226,11 +214,13 @@ SETTINGS = (  # in the order in which they change
         # Not by `set_model`: the CLI would make an API call for a model that is new to the process. In a conversation
         # that is not empty a `/model` echo would stay.
         name="model",
-        asked=lambda options: options.model,
-        fixed=lambda options: options.model if _model_is_fixed(options) else None,
+        asked=asked_model,
+        fixed=fixed_model,
         change=_set_flags,
         flag="model",
-        read=_model_in,
+        read=model_in,
+        # Without a name, the CLI goes back to its default model, not to that of settings files.
+        can_take=lambda process, model: model is not None or not reads_settings(process.settings.options),
     ),
     Setting(
         name="effort",
@@ -344,6 +334,8 @@ class Settings:
 
     def __init__(self, options: ClaudeAgentOptions) -> None:
         env = {**os.environ, **options.env}
+        self.options = options
+        """Options for the start."""
         self._start = {variable(name): value for name, value in env.items()} | asked_values(options)
         self._confirmed: dict[str, object] = {}
         self.changeable = Changeable.of(find_cli(options.cli_path))
