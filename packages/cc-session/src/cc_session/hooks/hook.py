@@ -167,6 +167,7 @@ def hook(
     A hook fails when it raises, exceeds the timeout, or returns None, or a change that the event does not take. The
     failure is logged and blocks the event: the tool does not run, the prompt is not sent. On `Stop`, `SubagentStop`,
     `StopFailure`, `SessionEnd` and other events that report a past action, there is nothing to block.
+    `SessionStart` and `SessionEnd` come with `/clear` alone: a process learns of its hooks after the start.
 
     Args:
         event: A name in `EVENTS`: `PreToolUse`, `PostToolUse`, `UserPromptSubmit`, `Stop`, `SubagentStop`,
