@@ -113,11 +113,6 @@ class ClaudeCodeTools:
         fixed = (self.tools, self.policy, self.defers, {*self.mcp_servers}, self.agents, self.skills, self.max_turns)
         return (*fixed, self.questions, str(self.cwd) if self.skills else None)
 
-    @property
-    def unknown_names(self) -> frozenset[str]:
-        """Names unknown to all tested CLIs; a newer CLI may have them, and lists its tools when a turn begins."""
-        return frozenset(name for name in self.names if not is_known_tool(name))
-
 
 class LoopEndedError(APIError):
     """A limit or a tool of the caller has ended a request in the CLI loop."""

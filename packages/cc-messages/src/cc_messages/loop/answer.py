@@ -20,7 +20,7 @@ from claude_agent_sdk import (
 from typing_extensions import override
 
 from cc_session import Session
-from cc_session.internals import split_mcp_name
+from cc_session.internals import RENAMED_TOOLS, is_mcp_name, split_mcp_name
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.conversation import Block
@@ -258,9 +258,9 @@ class LoopReading(Reading):
         self._session, self._server = session, server
         context, key = self.context, request.tool_server
         own_tools = context.claude_code_tools
-        # Allowed tool names unknown to tested CLIs.
-        self._uncertain = frozenset[str]() if own_tools is None else own_tools.unknown_names
-        self._missing_tools = frozenset[str]()
+        names = [] if own_tools is None else [name for name in own_tools.names if not is_mcp_name(name)]
+        self._allowed_tools = {RENAMED_TOOLS.get(name, name) for name in names}
+        self._missing_tools = set[str]()
         self._lost_tool = ""
         self._max_turns = context.max_turns
         caller_tools = frozenset[str]() if context.tools is None else context.tools.names
@@ -304,8 +304,8 @@ class LoopReading(Reading):
                 results = [_as_block(block) for block in blocks if isinstance(block, ToolResultBlock)]
                 self._note_lost(results)
                 return () if self.is_broken else self._loop.feed_results(results)
-            case SystemMessage(subtype="init", data=data) if self._uncertain:
-                self._missing_tools = self._uncertain - {*data.get("tools", [])}
+            case SystemMessage(subtype="init", data={"tools": [*tools]}):
+                self._missing_tools = self._allowed_tools - {RENAMED_TOOLS.get(name, name) for name in tools}
                 self.is_broken |= bool(self._missing_tools)
                 return ()
             case _:
@@ -317,7 +317,7 @@ class LoopReading(Reading):
             reason = f"Claude Code has lost the connection to the tool {self._lost_tool!r} during a call"
             return CLIConnectionError(reason=reason, advice="Check what the call has done, and send the request again.")
         if self._missing_tools:
-            return invalid(f"Claude Code has no tool {', '.join(sorted(self._missing_tools))}: check the names")
+            return invalid(f"This Claude Code has no tool {', '.join(sorted(self._missing_tools))}")
         if self.result is not None and self.result.subtype == "error_max_turns":
             limit = f"max_turns={self._max_turns}"
             self.context.ended_by = error = LoopEndedError(message=f"The request has reached its limit {limit}")

@@ -33,16 +33,16 @@ _TOOLS = (
 )  # fmt: skip
 _BY_LOWER_CASE = {name.lower(): name for name in _TOOLS}
 
-# Present names by old names, which the CLI still accepts in its rules.
-_RENAMED: Mapping[str, str] = {
+RENAMED_TOOLS: Mapping[str, str] = {
     "Task": "Agent", "KillShell": "TaskStop", "KillBash": "TaskStop", "ListPeers": "ListAgents",
     "Brief": "SendUserMessage", "ListMcpResources": "ListMcpResourcesTool", "ReadMcpResource": "ReadMcpResourceTool",
     "ReadMcpResourceDir": "ReadMcpResourceDirTool", "ProposeGoal": "SetGoal",
 }  # fmt: skip
+"""Present names by old names, which the CLI still accepts in its rules, and tells in part."""
 
 # Tools of older CLIs, and the CLI tool for a structured answer.
 _OTHERS = ("LS", "MultiEdit", "NotebookRead", "StructuredOutput")
-_KNOWN = (*_TOOLS, *_RENAMED, *_OTHERS)
+_KNOWN = (*_TOOLS, *RENAMED_TOOLS, *_OTHERS)
 
 _NAME = re.compile(r"[A-Za-z0-9_*-]+")
 
@@ -61,7 +61,7 @@ def _checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
         return tool
     if star or not (is_known_tool(tool) or tool in _OTHERS):
         raise ValueError(f"Claude Code has no tool {tool!r}; for a newer version's, write re.compile({tool!r})")
-    return _RENAMED.get(tool, tool)
+    return RENAMED_TOOLS.get(tool, tool)
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -74,7 +74,7 @@ def is_known_tool(name: str) -> bool:
 
     Raise `ValueError` if the name is close to a tool name, and so probably misspelt.
     """
-    if name in _TOOLS or name in _RENAMED or is_mcp_name(name) or "*" in name:
+    if name in _TOOLS or name in RENAMED_TOOLS or is_mcp_name(name) or "*" in name:
         return True
     if similar_name := _BY_LOWER_CASE.get(name.lower()):
         raise ValueError(f"{name!r} would match no call: the tool is called {similar_name!r}")
@@ -94,7 +94,7 @@ def tool_name_of(call: Mapping[str, Any]) -> str:
             prefix = mcp_name(server, "")
             return name if name.startswith(prefix) else prefix + name
         case _:
-            return _RENAMED.get(name, name)
+            return RENAMED_TOOLS.get(name, name)
 
 
 Behavior: TypeAlias = Literal["allow", "ask", "deny"]
