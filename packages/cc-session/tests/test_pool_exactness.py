@@ -60,7 +60,6 @@ def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 
 def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Claude Code with default options, except the machine's settings."""
     args: dict[str, str | None] = {"no-session-persistence": None}
     off = ("CLAUDE_CODE_DISABLE", "CLAUDE_CODE_EFFORT", "DISABLE")
     env = {name: value for name, value in options.env.items() if not name.startswith(off)}
