@@ -7,7 +7,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_session import SessionPool, sealed_options
+from cc_session import PoolLimits, SessionPool, sealed_options
 from cc_session.pool.launch import Launch
 
 FOUND = (
@@ -72,10 +72,10 @@ async def test_a_lease_after_a_change_of_a_file_sends_the_new_text(
     project: Path, options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:
     """SES-10, SES-61."""
-    login = {name: value for name, value in options.env.items() if name.startswith("ANTHROPIC")}
-    options = ClaudeAgentOptions(cwd=project, env=login, setting_sources=["project"])
+    env = {**options.env, "CLAUDE_CODE_DISABLE_CLAUDE_MDS": ""}
+    options = ClaudeAgentOptions(cwd=project, env=env, setting_sources=["project"])
     write(project / "CLAUDE.md", "The first rule.")
-    async with SessionPool(options) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
         await pool.run("One.")
         assert "The first rule." in str(server.requests[-1])
         write(project / "CLAUDE.md", "The second rule.")
