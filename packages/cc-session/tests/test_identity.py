@@ -17,7 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from cc_session import Hook, HookResult, HTTPServer, Policy, Questions, Rule, StdioServer, Timeouts, hook
+from cc_session import (
+    Hook,
+    HookResult,
+    HTTPServer,
+    Policy,
+    Questions,
+    Rule,
+    StdioServer,
+    Timeouts,
+    hook,
+    sealed_options,
+)
 from cc_session.identity import identity, owned
 from cc_session.pool.launch import Launch
 
@@ -307,6 +318,18 @@ def test_a_launch_does_not_change_with_its_caller_s_values() -> None:
             continue
         later = Launch(options=options, mcp_servers=servers)
         assert (later.key, identity(owned(later.settings))) != (before, settings)
+
+
+def test_programs_of_a_process_see_this_program_s_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-133: and a process that runs none is shared."""
+    setups: list[tuple[dict[str, Any], bool]] = [({}, True), ({"tools": ["Bash"]}, False), ({"tools": None}, False)]
+    for changes, is_same in setups:
+        options = replace(sealed_options(), **changes)
+        monkeypatch.setenv("TOKEN", "alice")
+        key = Launch(options=options).key
+        monkeypatch.setenv("TOKEN", "bob")
+        assert (Launch(options=options).key == key) == is_same
+        assert Launch(options=options, mcp_servers={}).key != key
 
 
 def test_the_sdk_s_options_all_count() -> None:

@@ -25,8 +25,7 @@ from ..process.settings import SettingValues, asked_values, fixed_options
 from ..session.extensions import SessionSetup
 from .start_files import start_files
 
-# Beginnings of `os.environ` variables that choose a login or an API, or the way to it. Others are read at
-# the start.
+# Beginnings of `os.environ` variables that choose a login or an API, or the way to it.
 _LOGIN = (
     "ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "CLOUDSDK_", "CLOUD_ML_", "GCLOUD_", "GOOGLE_", "HOME", "HTTPS_PROXY",
     "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "VERTEX_", "http_proxy", "https_proxy", "no_proxy",
@@ -94,13 +93,19 @@ class Launch(SessionSetup):
         SessionSetup.__post_init__(self)  # `super()` fails in a dataclass with slots
         options, fixed = self.options, fixed_options(self.options)
         setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
-        environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN))
-        key = identity((fixed, *setup, self._companions(), start_files(options), environment))
+        key = identity((fixed, *setup, self._companions(), start_files(options), self._environment()))
         object.__setattr__(self, "key", key)
         settings = asked_values(options)
         if self.mcp_servers is not None:
             settings["mcp_servers"] = self.mcp_servers
         object.__setattr__(self, "settings", settings)
+
+    def _environment(self) -> list[tuple[str, str]]:
+        """Return the variables of this program that have an effect on the process, or on programs that it runs."""
+        variables, runs_programs = os.environ.items(), self.options.tools != [] or self.mcp_servers is not None
+        if runs_programs:  # pytest changes its variable for each test
+            return sorted(variable for variable in variables if variable[0] != "PYTEST_CURRENT_TEST")
+        return sorted(variable for variable in variables if variable[0].startswith(_LOGIN))
 
     def _companions(self) -> object:
         """More values for the key, for launches that start more than a session."""
