@@ -125,21 +125,23 @@ async def test_other_requests_get_no_such_process(several: Client, folder: Path)
 
 
 @pytest.mark.worlds
-async def test_an_mcp_server_of_the_callers_is_connected(several: Client, folder: Path) -> None:
-    """ARCH-27"""
-    own = ClaudeCodeTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, ["-c", ECHO])}, cwd=folder)
+@pytest.mark.parametrize("tools", [[], ["Grep"]])
+async def test_an_mcp_server_of_the_callers_is_connected(tools: list[str], several: Client, folder: Path) -> None:
+    """ARCH-27: with its instructions, if Claude Code sends text of its own."""
+    own = ClaudeCodeTools(tools=tools, mcp_servers={"echo": StdioServer(sys.executable, ["-c", ECHO])}, cwd=folder)
     several.script([call("mcp__echo__repeat", text="hello")], "Done.")
     with request_context(claude_code_tools=own):
         answered = await several.ask("Repeat.")
     block = answered.body["content"][0]
     assert (block["server_name"], block["name"]) == ("echo", "repeat")
     assert "hello" in results(answered)[0]
+    assert ("Repeat nothing twice." in str(several.api.requests[0])) == bool(tools)
 
 
 ECHO = '''
 from mcp.server.mcpserver import MCPServer
 
-server = MCPServer("echo")
+server = MCPServer("echo", instructions="Repeat nothing twice.")
 
 
 @server.tool()

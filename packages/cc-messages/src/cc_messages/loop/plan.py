@@ -53,8 +53,9 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 # The plugin name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
 
-# The model learns of skills by an attachment; a count of tokens would be another. Measured on CLI 2.1.332.
-_SKILLS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0", "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off"}
+# Attachments tell the model of skills and of MCP servers' instructions; a count of tokens would be another. There are
+# none with `--bare`. Measured on CLI 2.1.332.
+_TEXTS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0", "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off"}
 
 _SHELLS = frozenset({"Bash", "PowerShell"})
 
@@ -284,14 +285,15 @@ def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
 
 def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAgentOptions:
     """Return a sealed process's options, opened as far as `own_tools` allows."""
-    if not _IN_BARE_MODE.issuperset(own_tools.names):
+    is_bare = _IN_BARE_MODE.issuperset(own_tools.names)
+    if not is_bare:
         options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
     folder = own_tools.cwd or options.cwd
     # A shell's long output, which the CLI would otherwise cut without a word, goes to a file that the model can read.
     keeps_results = not own_tools.mcp_servers or not _SHELLS.isdisjoint(own_tools.names)
     env = {**options.env, **({} if keeps_results else NO_RESULT_FILES_ENV)}
-    if own_tools.skills:
-        env |= _SKILLS_ENV
+    if not is_bare and (own_tools.skills or own_tools.mcp_servers):
+        env |= _TEXTS_ENV
     return replace(
         options,
         env=env,
