@@ -279,6 +279,21 @@ def test_three_processes_that_end_after_each_other_keep_their_sums(log: Any, rea
     assert (compared(logs)["s1"].agrees, compared(logs)["s1"].doubtful) == (True, 0)
 
 
+def test_processes_that_began_at_the_same_moment_have_a_total_each(log: Any, read: Read) -> None:
+    """LOG-32: in a fork by the SDK, which has no total; as recorded."""
+    log.compaction(8000)
+    processes = {"x": [0] * 5, "y": [0] * 5}
+    for number, name in enumerate("xxyx", start=1):
+        _add(log, processes[name], number)
+    _end(log, processes["y"], 150)
+    _end(log, processes["x"], 160)
+
+    logs = read(log)
+
+    assert spent(logs) == {"s1": (4, 0)}
+    assert compared(logs)["s1"].agrees
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_processes_at_once_never_give_wrong_sums_silently(log: Any, read: Read, seed: int) -> None:
     """LOG-32, LOG-30: by any process, in any order, also if one noted no total."""

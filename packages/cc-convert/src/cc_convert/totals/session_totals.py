@@ -9,7 +9,7 @@ been set back.
 """
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -131,7 +131,9 @@ def _session_totals(states: list[State], lineages: Lineages, requests: list[Row]
     if moved := _has_moved_lines(states, lineages, requests):
         states = sorted(states, key=lambda state: size_of(state.ledger.totals))
     doubtful = moved or _is_doubtful(states)
-    shared = doubtful or len({state.ledger.start for state in states}) > 1
+    # Processes that ran at the same time may have begun from the same state, even at the same moment.
+    ends = Counter(state.ledger.place for state in states)
+    shared = doubtful or len({state.ledger.start for state in states}) > 1 or len(ends) < len(states)
     positions = states[-1].file.positions
     # By position, so that requests after a total need no check; sub-agents' requests have no position.
     remaining = sorted(requests, key=lambda row: positions.get(row.key, -1))
@@ -143,7 +145,7 @@ def _session_totals(states: list[State], lineages: Lineages, requests: list[Row]
         pool = _Pool(state, [row for row in remaining[:stop] if doubtful or _may_cover(state, row)], doubtful)
         bases = [base for base in earlier_bases if base.start == state.ledger.start][:_MOST_BASES]
         alone = not bases and not shared
-        if doubtful or not bases:
+        if doubtful or not bases or ends[state.ledger.place] > 1:
             other_bases = [base for base in earlier_bases if base.start != state.ledger.start][:_MOST_BASES]
             inherited = first_base(state, lineages, pool.rows, doubtful=doubtful)
             bases += [*other_bases, inherited] if doubtful else [inherited, *other_bases]
