@@ -37,6 +37,7 @@ for module, names in LACKING.items():
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None
 sys.platform = "win32"
+asyncio.ProactorEventLoop = asyncio.SelectorEventLoop
 import_all()
 
 from cc_ipc import IPCClient, IPCServer, TransportUnavailableError, resolve_transport

@@ -177,7 +177,7 @@ def test_a_refused_key_ends_with_advice(box: Box) -> None:
     assert run.returncode == 1
     error = " ".join(run.stderr.split())
     assert error.startswith("cc-demo failed. The API answered with status 401")
-    assert "Set ANTHROPIC_API_KEY, or run " in error
+    assert "The key in ANTHROPIC_API_KEY was refused" in error
     assert "`cc-demo --offline` needs no login." in error
     assert "Traceback" not in error
     assert list(box.tmp.iterdir()) == []

@@ -162,8 +162,9 @@ server.run()
         (["Read"], {"name": "Read"}, "Read"),
         # Without a similar name it may be a newer CLI's tool, so the CLI decides.
         (["Read", "Xylophone"], {}, "no tool Xylophone"),
-        # An older CLI has it.
+        # An older CLI has it, or one that is not sealed.
         (["Read", "TodoWrite"], {}, "no tool TodoWrite"),
+        (["Read", "CronList"], {}, "no tool CronList"),
     ],
 )
 async def test_a_tool_that_cannot_be_offered_is_refused_before_the_request(

@@ -99,7 +99,7 @@ async def test_tools_of_both_run_each_in_its_place(shared_api: LoopbackServer, f
 
     async with ClaudeCodeProvider(env=shared_api.env(), pool=1, max_retries=0) as provider:
         result = await agent.run("Read and say.", deps="Ada", model=ClaudeCodeModel(provider=provider))
-        assert provider.transport.stats().starts == 1
+        assert provider.transport.stats().recycled == {"tools": 2}
     assert result.output == "Said."
     assert texts == ["Ada: hi"]
     first, second = (message.parts for message in result.all_messages() if message.kind == "response")
@@ -285,6 +285,24 @@ async def test_skills_are_found_in_the_folder_and_in_the_config(
     assert "All other!" not in last
     assert [name for name in ("ours", "mine", "other") if f"is {name}" in last] == ["ours", "mine"]
     assert "total_tokens" not in last
+
+
+async def test_what_a_tool_leaves_behind_reaches_no_other_request(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    """MODEL-82, SES-62: a shell's folder, and tasks."""
+    (folder / "below").mkdir()
+    tools = claude_code(tools=["Bash", "TaskCreate", "TaskList"], cwd=folder)
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools])
+    task = {"type": "tool_use", "name": "TaskCreate", "input": {"subject": "A secret.", "description": "Mine."}}
+    script(shared_api, [run("cd below"), task], "Ok.")
+    await agent.run("Go.")
+    script(shared_api, [run("pwd"), {"type": "tool_use", "name": "TaskList", "input": {}}], "Ok.")
+    await agent.run("Go.")
+    results = str(shared_api.requests[-1]["messages"][-1])
+    assert str(folder) in results
+    assert "below" not in results
+    assert "A secret." not in results
 
 
 async def test_a_changed_skill_reaches_the_next_request(shared_api: LoopbackServer, tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.timeout(10)
 
 SEALED = ClaudeAgentOptions(tools=[], env={"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"})
 UNDOING = [
-    (SEALED, "called_tools", True, None),
-    (ClaudeAgentOptions(tools=[]), "called_tools", True, "tools"),
-    (replace(SEALED, tools=["Bash"]), "called_tools", True, "tools"),
+    (SEALED, "called_tools", {"Bash"}, None),
+    (ClaudeAgentOptions(tools=[]), "called_tools", {"Bash"}, "tools"),
+    (replace(SEALED, tools=["Bash"]), "called_tools", {"Bash"}, "tools"),
     (SEALED, "others", {"mcp_set_servers"}, "changed"),
     (replace(SEALED, session_id=str(uuid4())), "has_conversation", True, "fresh"),
     (replace(SEALED, resume="x"), "has_conversation", True, "fresh"),

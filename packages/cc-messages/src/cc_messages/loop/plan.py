@@ -23,6 +23,7 @@ from cc_session import Ask, Content, Hook, HookResult, McpServer, McpServerFaile
 from cc_session.internals import (
     NO_RESULT_FILES_ENV,
     PLAIN_NAMES_ENV,
+    RENAMED_TOOLS,
     Launch,
     PooledSession,
     SettingValues,
@@ -56,6 +57,9 @@ _PLUGIN = "skills"
 # Attachments tell the model of skills and of MCP servers' instructions; a count of tokens would be another. There are
 # none with `--bare`. Measured on CLI 2.1.332.
 _TEXTS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0", "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off"}
+
+# Tools that leave nothing behind. Measured on CLI 2.1.257, whose `Read` refuses a file that it has read, and 2.1.332.
+_STATELESS = frozenset({"AskUserQuestion", "Glob", "Grep", "WebSearch"})
 
 _SHELLS = frozenset({"Bash", "PowerShell"})
 
@@ -165,6 +169,13 @@ class LoopPlan(RequestPlan):
     @override
     def has_lost_tools(self) -> bool:
         return self._server is not None and self._server.is_gone
+
+    @property
+    @override
+    def has_used_own_tools(self) -> bool:
+        names = () if self._own_tools is None else self._own_tools.names
+        own_names = {RENAMED_TOOLS.get(name, name) for name in names if not is_mcp_name(name)} - _STATELESS
+        return not own_names.isdisjoint(self._session.side_effects.called_tools)
 
     @override
     def prompt(self) -> Content:

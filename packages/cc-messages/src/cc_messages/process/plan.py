@@ -211,6 +211,11 @@ class RequestPlan:
         """True if the CLI can no longer reach the caller's tools."""
         return False
 
+    @property
+    def has_used_own_tools(self) -> bool:
+        """True if Claude Code's own tools were called: folder, tasks, timers and read files outlive a conversation."""
+        return False
+
     def reading(self, answer: Answer) -> Reading:
         """Return the reader for a turn, which builds `answer`."""
         return Reading(answer)

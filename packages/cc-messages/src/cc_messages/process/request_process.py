@@ -178,13 +178,15 @@ class RequestProcess(Worker):
     def unfit(self) -> str | None:
         if self.session.state == "dead":
             return "dead"
-        if self._plan.has_lost_tools:
+        if self._plan.has_lost_tools or self._plan.has_used_own_tools:
             return "tools"
         return "mixed" if self._is_mixed else None
 
     @override
     async def reset(self) -> None:
         await self._finish()
+        if (reason := self.unfit()) is not None:  # a call that came while the turn was being ended
+            raise CLIConnectionError(reason=f"The process cannot be reset: {reason}")
         await self._plan.forget()
 
     @override

@@ -34,13 +34,15 @@ class SideEffects:
     has_conversation: bool = False
     answered: bool = False
     """True if the model began to answer."""
-    called_tools: bool = False
+    called_tools: set[str] = field(default_factory=set[str])
+    """Names of the tools that the model called."""
     others: set[str] = field(default_factory=set[str])
     """Effects that cannot be undone."""
 
     def clear(self) -> None:
         """Record a complete undo."""
-        self.has_conversation = self.answered = self.called_tools = False
+        self.has_conversation = self.answered = False
+        self.called_tools.clear()
         self.others.clear()
 
 
@@ -83,11 +85,10 @@ class Observer:
         self.side_effects.answered |= message.get("type") in ("assistant", "stream_event")
         match message:
             case {"type": "assistant", "message": {"content": [*blocks]}}:
-                calls = _ids(blocks, "tool_use", "id")
-                self._tools |= calls
-                self.side_effects.called_tools |= bool(calls)
+                self._tools |= _texts(blocks, "tool_use", "id")
+                self.side_effects.called_tools |= _texts(blocks, "tool_use", "name")
             case {"type": "user", "message": {"content": [*blocks]}}:
-                self._tools -= _ids(blocks, "tool_result", "tool_use_id")
+                self._tools -= _texts(blocks, "tool_result", "tool_use_id")
             case {"type": "control_request", "request_id": str(request_id)}:
                 self._requests.add(request_id)
             case {"type": "control_cancel_request", "request_id": str(request_id)}:
@@ -99,6 +100,6 @@ class Observer:
                 pass
 
 
-def _ids(blocks: list[object], kind: str, name: str) -> set[str]:
+def _texts(blocks: list[object], kind: str, name: str) -> set[str]:
     objects = [cast("Mapping[str, object]", block) for block in blocks if isinstance(block, Mapping)]
     return {str(block.get(name)) for block in objects if block.get("type") == kind}
