@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import PermissionResultAllow
+from claude_agent_sdk import PermissionResultAllow, PermissionUpdate
 
 from cc_messages import ClaudeCodeTools, request_context
 from cc_session import Policy, Rule, StdioServer
@@ -136,6 +136,23 @@ async def test_an_mcp_server_of_the_callers_is_connected(tools: list[str], sever
     assert (block["server_name"], block["name"]) == ("echo", "repeat")
     assert "hello" in results(answered)[0]
     assert ("Repeat nothing twice." in str(several.api.requests[0])) == bool(tools)
+
+
+@pytest.mark.worlds
+async def test_an_approval_for_later_calls_ends_with_its_request(connect: Connect, folder: Path) -> None:
+    """SES-62"""
+
+    def ask(_tool: str, _arguments: dict[str, Any], _context: object) -> PermissionResultAllow:
+        return PermissionResultAllow(updated_permissions=[PermissionUpdate("setMode", mode="acceptEdits")])
+
+    client = connect(size=1)
+    servers = {"echo": StdioServer(sys.executable, ["-c", ECHO])}
+    own = ClaudeCodeTools(tools=[], mcp_servers=servers, policy=Policy(default="ask", ask=ask), cwd=folder)
+    client.script([call("mcp__echo__repeat", text="hello")], "Done.", "Done.")
+    with request_context(claude_code_tools=own):
+        await client.ask("Repeat.")
+        await client.ask("Go.")
+    assert client.transport.stats().recycled == {"changed": 1}
 
 
 ECHO = '''

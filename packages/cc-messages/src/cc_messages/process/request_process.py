@@ -180,6 +180,8 @@ class RequestProcess(Worker):
             return "dead"
         if self._plan.has_lost_tools or self._plan.has_used_own_tools:
             return "tools"
+        if "permissions" in self.session.side_effects.others:  # an approval that goes beyond its call
+            return "changed"
         return "mixed" if self._is_mixed else None
 
     @override
