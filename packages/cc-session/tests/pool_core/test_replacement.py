@@ -44,6 +44,16 @@ async def test_changes_that_cannot_be_undone_replace_the_process(
     assert pool.stats().recycled == ({} if reason is None else {reason: 2})
 
 
+async def test_a_turn_that_nobody_asked_for_reaches_no_lease(make: Make) -> None:
+    """SES-62: Claude Code runs scheduled prompts by itself, also in a process that is idle."""
+    pool = make()
+    session = await use(pool)
+    await all_rest()
+    session.side_effects.answered = True
+    assert (await use(pool)).number == session.number + 1
+    assert pool.stats().recycled == {"changed": 1}
+
+
 async def test_a_lease_without_effects_needs_no_reset(make: Make) -> None:
     """SES-63: also with options that serve one conversation."""
     pool, once = make(), launch(replace(OPTIONS, resume="earlier"))

@@ -171,6 +171,11 @@ class RequestProcess(Worker):
 
     @property
     @override
+    def has_made_turns(self) -> bool:
+        return False  # a sealed process has no scheduled prompts
+
+    @property
+    @override
     def is_of_another_day(self) -> bool:
         return self._plan.has_history and super().is_of_another_day
 

@@ -86,8 +86,7 @@ class Processes:
 
     def unfit(self) -> list[tuple[Worker, str]]:
         """Return the idle processes that can serve no lease any more, each with the reason."""
-        unfit = [worker for worker in self.idle if not worker.is_alive or worker.is_of_another_day]
-        return [(worker, "date" if worker.is_alive else "dead") for worker in unfit]
+        return [(worker, reason) for worker in self.idle if (reason := worker.unfit_while_idle()) is not None]
 
     def past_idle_timeout(self) -> list[Worker]:
         """Return the processes that were idle for `idle_seconds`, except those that `warm()` or `prewarm` keeps."""

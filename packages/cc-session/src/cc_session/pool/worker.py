@@ -137,6 +137,19 @@ class Worker:
         """True if the CLI would report a changed date to the model, unlike a fresh process."""
         return self._day != datetime.date.today()
 
+    @property
+    def has_made_turns(self) -> bool:
+        """True if there were turns since the reset; without a lease, Claude Code's own, as by a scheduled prompt."""
+        return self.session.side_effects.answered
+
+    def unfit_while_idle(self) -> str | None:
+        """Return the reason why a process that was clean can serve no lease any more, or None."""
+        if not self.is_alive:
+            return "dead"
+        if self.is_of_another_day:
+            return "date"
+        return "changed" if self.has_made_turns else None
+
     def fits(self, launch: Launch) -> bool:
         """Return true if the process can serve `launch`, with other settings if necessary."""
         return self.launch.key == launch.key and self.session.can_take(launch.settings)
@@ -189,6 +202,7 @@ class Worker:
         return (
             self.session.state == "idle"
             and not (side_effects.has_conversation or side_effects.called_tools or side_effects.others)
+            and not self.has_made_turns
             and not self.session.settings.missing(self._wanted(self.launch))
             and not self._term.calls
         )
