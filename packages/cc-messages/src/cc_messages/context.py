@@ -264,9 +264,10 @@ class RequestContext:
     async def call(self, call: CLICall) -> Mapping[str, object]:
         """Run a tool in the caller's loop and context. Cancelling this cancels the tool.
 
-        A call to any other tool never returns: it ends the turn, and its result comes with the next request.
+        A call to any other tool never returns: it ends the turn, and its result comes with the next request. Nor does a
+        call after the limit, whose result would let Claude Code ask the API again.
         """
-        if self.tools is None or call.name not in self.tools.names:
+        if self.tools is None or call.name not in self.tools.names or self.ended_by is not None:
             return await asyncio.get_running_loop().create_future()
         run = self.tools.call
 
