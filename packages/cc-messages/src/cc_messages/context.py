@@ -66,7 +66,8 @@ class ClaudeCodeTools:
     """True if a call that the policy asks about ends the answer, like a call to the caller's tools. Its result in a
     later request is then the decision: `cc_messages.APPROVED`, or the reason against it."""
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
-    """MCP servers that the CLI connects to. All their tools are allowed, unless the policy denies them."""
+    """MCP servers that the CLI connects to. All their tools are allowed, unless the policy denies them. A server serves
+    several requests with the same definition, and keeps its state between them."""
     agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
     """Sub-agents by name. They add the tool `Agent`."""
     skills: Sequence[str] = ()

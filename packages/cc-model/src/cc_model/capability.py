@@ -124,8 +124,9 @@ def claude_code(
             `tools` or in a rule without `*`: otherwise a text before the call ends the run.
         questions: The answers to questions to the user: Claude's, with `"AskUserQuestion"` in `tools`, and those of MCP
             servers. Without it they are refused. The answer has `timeouts.question` seconds.
-        mcp_servers: MCP servers for Claude Code to connect to. The model gets their instructions beside
-            sub-agents, skills, or any tool but `"Bash"`, `"Edit"` and `"Read"`.
+        mcp_servers: MCP servers for Claude Code to connect to. A server serves several requests with the same
+            definition, and keeps its state between them. The model gets its instructions beside sub-agents, skills, or
+            any tool but `"Bash"`, `"Edit"` and `"Read"`.
         agents: Sub-agents by name. They bring the tool `Agent`.
         skills: Skills by name, from `.claude/skills` in `cwd` or in the user's folder. Nothing else is read there, so
             neither settings nor hooks come with them.
