@@ -40,13 +40,36 @@ async def test_a_sub_agent_answers_in_its_own_way(
     useless = replace(helper, tools=["Bash"])  # Claude Code refuses it
     tools = claude_code(tools=["Read"], agents={"helper": helper, "useless": useless})
     agent = Agent(ClaudeCodeModel(provider=provider), output_type=output, capabilities=[tools])
-    for _ in range(2):  # the second time in the same process
-        shared_api.requests.clear()
-        assert (await agent.run("Ask.", model_settings={"stop_sequences": ["END"]})).output == Answer(42)
-        own = {"stop_sequences", "tool_choice", "output_config"}
-        sent = [own & body.keys() for body in shared_api.requests]
-        assert sent == [sent[0], set[str](), set[str](), sent[0]]
-        assert len(sent[0]) == 2
+    assert (await agent.run("Ask.", model_settings={"stop_sequences": ["END"]})).output == Answer(42)
+    own = {"stop_sequences", "tool_choice", "output_config"}
+    sent = [own & body.keys() for body in shared_api.requests]
+    assert sent == [sent[0], set[str](), set[str](), sent[0]]
+    assert len(sent[0]) == 2
+
+
+async def test_a_sub_agent_that_calls_a_function_of_the_agent_holds_nothing_up(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-82: the functions run in the agent's loop, where a sub-agent has no turn."""
+    numbers: list[int] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        messages = str(body["messages"])
+        if "Think." in str(body["messages"][0]):
+            return "It is not for me." if "Only the main agent can call" in messages else [call("note", number=1)]
+        if "It is not for me." not in messages:
+            return [call("Agent", description="d", prompt="Think.")]
+        return "Done." if "noted" in messages else [call("note", number=2)]
+
+    def note(number: int) -> str:
+        numbers.append(number)
+        return "noted"
+
+    shared_api.respond = respond
+    tools = claude_code(agents={"helper": AgentDefinition(description="thinks", prompt="You think.")})
+    agent = Agent(ClaudeCodeModel(provider=provider), tools=[note], capabilities=[tools])
+    assert (await agent.run("Ask.")).output == "Done."
+    assert numbers == [2]
 
 
 @pytest.mark.worlds

@@ -66,8 +66,8 @@ class ClaudeCodeTools:
     """True if a call that the policy asks about ends the answer, like a call to the caller's tools. Its result in a
     later request is then the decision: `cc_messages.APPROVED`, or the reason against it."""
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
-    """MCP servers that the CLI connects to. All their tools are allowed, unless the policy denies them. A server serves
-    several requests with the same definition, and keeps its state between them."""
+    """MCP servers that the CLI connects to, which keep their state from request to request. All their tools are
+    allowed, unless the policy denies them."""
     agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
     """Sub-agents by name. They add the tool `Agent`."""
     skills: Sequence[str] = ()
@@ -136,6 +136,8 @@ class CLICall:
     """The tool name, as in the request body."""
     arguments: dict[str, JsonValue]
     """The arguments from the model, unchecked."""
+    is_of_subagent: bool = False
+    """True for a sub-agent's call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,10 +267,12 @@ class RequestContext:
     async def call(self, call: CLICall) -> Mapping[str, object]:
         """Run a tool in the caller's loop and context. Cancelling this cancels the tool.
 
-        A call to any other tool never returns: it ends the turn, and its result comes with the next request. Nor does a
-        call after the limit, whose result would let Claude Code ask the API again.
+        A call to any other tool never returns: it ends the turn, and its result comes with the next request; so a
+        sub-agent gets an error. A call after the limit never returns either: Claude Code would ask the API again.
         """
         if self.tools is None or call.name not in self.tools.names or self.ended_by is not None:
+            if call.is_of_subagent and self.ended_by is None:
+                raise PermissionError(f"Only the main agent can call {call.name}: report to it what the call is for")
             return await asyncio.get_running_loop().create_future()
         run = self.tools.call
 

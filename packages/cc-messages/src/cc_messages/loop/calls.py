@@ -78,6 +78,7 @@ class TurnCalls:
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
+        self._subagents_ids: set[str] = set()
         self._inputs: dict[str, list[str]] = {}
         self._open: dict[int, str] = {}
         self._news = asyncio.Event()
@@ -106,7 +107,9 @@ class TurnCalls:
             ):
                 self._ids.add(self._open.pop(index))
             case AssistantMessage(content=blocks):
-                self._ids.update(block.id for block in blocks if isinstance(block, ToolUseBlock))
+                ids = {block.id for block in blocks if isinstance(block, ToolUseBlock)}
+                self._ids |= ids
+                self._subagents_ids |= ids if message.parent_tool_use_id is not None else set()
             case _:
                 return
         self._news.set()
@@ -119,6 +122,10 @@ class TurnCalls:
                     self._news.clear()
                     await self._news.wait()
         return call_id is None or call_id in self._ids
+
+    def is_of_subagent(self, call_id: str | None) -> bool:
+        """Return true if a sub-agent has made a call that belongs to the turn."""
+        return call_id in self._subagents_ids
 
     def exact(self, call_id: str | None, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Return a call's arguments as the model wrote them; `arguments` as they are if a hook has changed them.
@@ -247,7 +254,8 @@ class ToolServer:
         if not await calls.has(call.id):
             return _error(_ENDED)
         self._seen_ids.add(call.id or "")
-        call = replace(call, arguments=calls.exact(call.id, call.arguments))
+        arguments = calls.exact(call.id, call.arguments)
+        call = replace(call, arguments=arguments, is_of_subagent=calls.is_of_subagent(call.id))
         result = CallToolResult.model_validate(dict(await run(call)))
         check_length(result.content)
         return result
