@@ -60,8 +60,7 @@ class ClaudeCodeTools:
     """Allowed tools, written like Claude Code rules: `"Read"`, `"Bash(git *)"`. All others are missing, and other
     calls of these are denied: a policy that allows them opens no more."""
     policy: Policy | None = None
-    """Additional policy for every call. Its callbacks run in the request event loop, which a function that is not a
-    coroutine function blocks."""
+    """Additional policy for every call. Its callbacks run in the request event loop; plain functions block it."""
     defers: bool = False
     """True if a call that the policy asks about ends the answer, like a call to the caller's tools. Its result in a
     later request is then the decision: `cc_messages.APPROVED`, or the reason against it."""
@@ -272,7 +271,8 @@ class RequestContext:
         """
         if self.tools is None or call.name not in self.tools.names or self.ended_by is not None:
             if call.is_of_subagent and self.ended_by is None:
-                raise PermissionError(f"Only the main agent can call {call.name}: report to it what the call is for")
+                text = f"Only the main agent can call {call.name}: report to it what the call would be for."
+                return {"content": [{"type": "text", "text": text}], "isError": True}
             return await asyncio.get_running_loop().create_future()
         run = self.tools.call
 
