@@ -127,7 +127,8 @@ def claude_code(
         mcp_servers: MCP servers for Claude Code to connect to. A server serves several requests with the same
             definition, and keeps its state between them. The model gets its instructions beside sub-agents, skills, or
             any tool but `"Bash"`, `"Edit"` and `"Read"`.
-        agents: Sub-agents by name. They bring the tool `Agent`.
+        agents: Sub-agents by name. They bring the tool `Agent`. They can call the agent's own functions only where
+            Claude Code runs the loop (`set_agent_toolsets()`).
         skills: Skills by name, from `.claude/skills` in `cwd` or in the user's folder. Nothing else is read there, so
             neither settings nor hooks come with them.
         cwd: Working directory for the tools; the provider's if None.
