@@ -135,6 +135,8 @@ THINKS: Any = {"type": "enabled", "budget_tokens": 2048}
         ({"thinking": THINKS}, "CLAUDE_CODE_DISABLE_THINKING", "0"),
         ({"max_thinking_tokens": 2048}, "CLAUDE_CODE_DISABLE_THINKING", "0"),
         ({"enable_file_checkpointing": True}, "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING", "0"),
+        ({"skills": ["mine"]}, "CLAUDE_CODE_DISABLE_ATTACHMENTS", "0"),
+        ({"skills": []}, "CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
     ],
 )
 def test_a_sealed_process_has_the_features_that_options_ask_for(asked: dict[str, Any], name: str, value: str) -> None:

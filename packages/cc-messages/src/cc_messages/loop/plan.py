@@ -54,9 +54,8 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 # The plugin name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
 
-# Attachments tell the model of skills and of MCP servers' instructions; a count of tokens would be another. There are
-# none with `--bare`. Measured on CLI 2.1.332.
-_TEXTS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0", "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off"}
+# Attachments tell the model of skills and of MCP servers' instructions, but not with `--bare`. Measured on CLI 2.1.332.
+_TEXTS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0"}
 
 # Tools that leave nothing behind. Measured on CLI 2.1.257, whose `Read` refuses a file that it has read, and 2.1.332.
 _STATELESS = frozenset({"AskUserQuestion", "Glob", "Grep", "WebSearch"})

@@ -35,8 +35,8 @@ _SEALED_ENV = {
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
     "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1", "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING": "1",
-    # A working folder's scheduled prompts.
-    "CLAUDE_CODE_DISABLE_CRON": "1",
+    # A working folder's scheduled prompts; a count of tokens, where attachments are on.
+    "CLAUDE_CODE_DISABLE_CRON": "1", "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off",
     "CLAUDE_CODE_SKILL_PROPOSALS": "0", "CLAUDE_CODE_WEBSEARCH_CITATIONS": "0", "CLAUDE_CODE_SIMPLE": "0",
     # Unrequested traffic.
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
@@ -48,6 +48,7 @@ _SEALED_ENV = {
 _OFF_BY = {
     "effort": ("CLAUDE_CODE_EFFORT_LEVEL", ""),
     "enable_file_checkpointing": ("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING", "0"),
+    "skills": ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "0"),  # the list for the model is one
     "max_thinking_tokens": ("CLAUDE_CODE_DISABLE_THINKING", "0"),
     "thinking": ("CLAUDE_CODE_DISABLE_THINKING", "0"),
 }
@@ -57,7 +58,7 @@ def with_asked_features(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
     """Return the options, in a sealed process with the features on that they ask for by name."""
     if not is_sealed(options):
         return options
-    asked = dict(_OFF_BY[name] for name in _OFF_BY if getattr(options, name) not in (None, False))
+    asked = dict(_OFF_BY[name] for name in _OFF_BY if getattr(options, name) not in (None, False, []))
     # A caller's own values stay.
     changes = {name: value for name, value in asked.items() if options.env[name] == _SEALED_ENV[name]}
     return replace(options, env={**options.env, **changes}) if changes else options
@@ -89,7 +90,7 @@ def sealed_options(
     machine. `--bare` cannot use an OAuth login, so then it is not set. It cannot run hooks either: a session with hooks
     or a policy removes it. The built-in tools in it are `Bash`, `Edit` and `Read`, regardless of `tools`.
 
-    The options `effort`, `thinking` and `enable_file_checkpointing` turn their features on.
+    The options `effort`, `thinking`, `skills` and `enable_file_checkpointing` turn their features on.
     """
     extra_args: dict[str, str | None] = {"no-session-persistence": None}
     if login_of(env or {}).is_in_environment:
