@@ -67,6 +67,15 @@ def test_a_file_that_options_name_belongs_to_the_key(project: Path, change: dict
     assert Launch(options=options).key != key
 
 
+def test_a_folder_that_options_name_does_not_belong_to_the_key(project: Path) -> None:
+    """SES-61: a file that a tool writes there must not end the process."""
+    options = replace(sealed_options(cwd=project), extra_args={"add-dir": str(project)})
+    key = Launch(options=options).key
+    write(project / "result.txt", "42")
+
+    assert Launch(options=options).key == key
+
+
 @pytest.mark.worlds
 async def test_a_lease_after_a_change_of_a_file_sends_the_new_text(
     project: Path, options: ClaudeAgentOptions, server: LoopbackServer

@@ -6,6 +6,7 @@ Which files Claude Code reads, and that a warm process keeps what it has read, i
 
 import glob
 import os
+import stat
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -31,10 +32,11 @@ def start_files(options: ClaudeAgentOptions) -> Hashable:
 
 
 def file_state(path: str | Path) -> Hashable:
-    """Return what changes when a file does, and None if there is none."""
+    """Return what changes when a file does, and None if there is none; for a folder, which programs write to, too."""
     with suppress(OSError, ValueError):
         status = os.stat(path)
-        return str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        if stat.S_ISREG(status.st_mode):
+            return str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return None
 
 
