@@ -35,8 +35,8 @@ def test_a_file_that_claude_code_finds_belongs_to_the_key(project: Path, name: s
     root = project.parent
     options = ClaudeAgentOptions(
         cwd=project,
-        add_dirs=[root / "more"],
-        plugins=[{"type": "local", "path": str(root / "plugin")}],
+        add_dirs=["../more"],
+        plugins=[{"type": "local", "path": "../plugin"}],
         env={"CLAUDE_CONFIG_DIR": str(root / "user")},
     )
     sealed = sealed_options(cwd=project, env=options.env)

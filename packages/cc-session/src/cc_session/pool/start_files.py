@@ -53,12 +53,12 @@ def _named(options: ClaudeAgentOptions) -> Iterator[Path]:
 def _found(options: ClaudeAgentOptions) -> Iterator[str]:
     """Yield the files in the folders that Claude Code searches."""
     sources = ("user", "project", "local") if options.setting_sources is None else options.setting_sources
-    places = [(Path(plugin["path"]), _IN_CONFIGURATION) for plugin in options.plugins]
+    cwd = Path(options.cwd or "")
+    places = [(cwd / plugin["path"], _IN_CONFIGURATION) for plugin in options.plugins]
     if "user" in sources:
         places.append((Path(config_folder(options.env)), _IN_CONFIGURATION))
     if options.cwd is not None and {"project", "local"}.intersection(sources):
-        cwd = Path(options.cwd)
-        for folder in (cwd, *cwd.parents, *map(Path, options.add_dirs)):
+        for folder in (cwd, *cwd.parents, *map(cwd.joinpath, options.add_dirs)):
             places += [(folder, _IN_PROJECT), (folder / ".claude", _IN_CONFIGURATION)]
     for folder, patterns in places:
         for pattern in patterns:
