@@ -140,7 +140,7 @@ class Worker:
     @property
     def has_made_turns(self) -> bool:
         """True if there were turns since the reset; without a lease, Claude Code's own, as by a scheduled prompt."""
-        return self.session.side_effects.answered
+        return self.session.side_effects.answered or self.session.side_effects.has_conversation
 
     def unfit_while_idle(self) -> str | None:
         """Return the reason why a process that was clean can serve no lease any more, or None."""
@@ -201,8 +201,7 @@ class Worker:
         side_effects = self.session.side_effects
         return (
             self.session.state == "idle"
-            and not (side_effects.has_conversation or side_effects.called_tools or side_effects.others)
-            and not self.has_made_turns
+            and not (self.has_made_turns or side_effects.called_tools or side_effects.others)
             and not self.session.settings.missing(self._wanted(self.launch))
             and not self._term.calls
         )

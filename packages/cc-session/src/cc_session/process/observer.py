@@ -93,6 +93,8 @@ class Observer:
                 self._requests.add(request_id)
             case {"type": "control_cancel_request", "request_id": str(request_id)}:
                 self._requests.discard(request_id)
+            case {"type": "system", "subtype": "init"}:
+                self.side_effects.has_conversation = True  # also in a turn by the CLI itself
             case {"type": "result"}:
                 self._tools.clear()
                 self.login_expires_at = message.get("credential_expires_at")
