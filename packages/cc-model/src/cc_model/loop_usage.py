@@ -31,6 +31,8 @@ class LoopUsage:
         self._run_context, self._address, self._is_stream = run_context, address, stream
         self._counted: list[RequestUsage] = []
         self._last_input: int | None = None
+        self._input = run_context.usage.input_tokens
+        """Input tokens of the run up to the last API call."""
         self._loop = asyncio.get_running_loop()
         self.request: RequestContext | None = None
 
@@ -49,11 +51,14 @@ class LoopUsage:
         record_request(usage)
         usage.incr(counted)
         self._counted.append(counted)
+        self._input += step.input_tokens
         if limits is not None:
-            limits.check_tokens(usage)
-            limits.check_cost(usage, warn_if_cost_unavailable=False)
+            checked = copy(usage)  # a slow reader of the stream may not have counted the first call input yet
+            checked.input_tokens = max(usage.input_tokens, self._input)
+            limits.check_tokens(checked)
+            limits.check_cost(checked, warn_if_cost_unavailable=False)
             limits.check_per_request_input_tokens(step.input_tokens)
-            limits.check_before_request(usage)
+            limits.check_before_request(checked)
 
     def take_counts(self, message: Mapping[str, JsonValue]) -> None:
         """Take the API counts, in any thread: at the end of the answer, pydantic-ai counts the whole response."""
