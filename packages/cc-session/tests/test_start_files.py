@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
@@ -42,10 +43,10 @@ def test_a_file_that_claude_code_finds_belongs_to_the_key(project: Path, name: s
     sealed = sealed_options(cwd=project, env=options.env)
     key, sealed_key = Launch(options=options).key, Launch(options=sealed).key
     write(root / name, "One.")
-    found = Launch(options=options).key
+    key_with_file = Launch(options=options).key
     write(root / name, "Another text.")
 
-    assert len({key, found, Launch(options=options).key}) == 3
+    assert len({key, key_with_file, Launch(options=options).key}) == 3
     assert Launch(options=sealed).key == sealed_key
 
 
@@ -58,9 +59,9 @@ def test_a_file_that_claude_code_finds_belongs_to_the_key(project: Path, name: s
         {"extra_args": {"append-system-prompt-file": "named.json"}},
     ],
 )
-def test_a_file_that_options_name_belongs_to_the_key(project: Path, change: dict[str, object]) -> None:
+def test_a_file_that_options_name_belongs_to_the_key(project: Path, change: dict[str, Any]) -> None:
     """SES-61: relative to the working folder, where Claude Code looks for it."""
-    options = replace(sealed_options(cwd=project), **change)  # pyright: ignore[reportArgumentType]
+    options = replace(sealed_options(cwd=project), **change)
     key = Launch(options=options).key
     write(project / "named.json", "{}")
 

@@ -266,11 +266,11 @@ class RequestContext:
     async def call(self, call: CLICall) -> Mapping[str, object]:
         """Run a tool in the caller's loop and context. Cancelling this cancels the tool.
 
-        A call to any other tool never returns: it ends the turn, and its result comes with the next request; so a
-        sub-agent gets an error. A call after the limit never returns either: Claude Code would ask the API again.
+        A call to any other tool never returns: it ends the turn, and its result comes with the next request. A
+        sub-agent's call cannot end the turn, so it gets an error.
         """
-        if self.tools is None or call.name not in self.tools.names or self.ended_by is not None:
-            if call.is_of_subagent and self.ended_by is None:
+        if self.tools is None or call.name not in self.tools.names:
+            if call.is_of_subagent:
                 text = f"Only the main agent can call {call.name}: report to it what the call would be for."
                 return {"content": [{"type": "text", "text": text}], "isError": True}
             return await asyncio.get_running_loop().create_future()

@@ -175,7 +175,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         )
         parsed = await run_on_body(parse, await request.aread())
         if parsed.context is not None:
-            parsed.context.model, parsed.context.ended_by = parsed.model, None
+            parsed.context.model = parsed.model
         launches = self._launches
         launch = loop_launch(parsed, launches) if isinstance(parsed, LoopRequest) else launches.whole(parsed)
         response = ResponseStream()

@@ -10,6 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_session.pool.core import Lease
 from cc_session.process.cli_process import Memory
+from cc_session.process.settings import SettingValues
 from cc_types import ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 from ..conftest import until
@@ -52,6 +53,22 @@ async def test_a_turn_that_nobody_asked_for_reaches_no_lease(make: Make) -> None
     session.side_effects.answered = True
     assert (await use(pool)).number == session.number + 1
     assert pool.stats().recycled == {"changed": 1}
+
+
+async def test_a_turn_that_begins_while_a_lease_is_prepared_reaches_it_neither(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-62"""
+    pool = make()
+    session = await use(pool)
+    await all_rest()
+
+    async def apply(_wanted: SettingValues) -> bool:
+        session.side_effects.has_conversation = True
+        return False
+
+    monkeypatch.setattr(session, "apply", apply)
+    assert (await use(pool)).number == session.number + 1
 
 
 async def test_a_lease_without_effects_needs_no_reset(make: Make) -> None:

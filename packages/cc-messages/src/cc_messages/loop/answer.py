@@ -259,7 +259,8 @@ class LoopReading(Reading):
         context, key = self.context, request.tool_server
         own_tools = context.claude_code_tools
         names = [] if own_tools is None else [name for name in own_tools.names if not is_mcp_name(name)]
-        self._allowed_tools = {RENAMED_TOOLS.get(name, name) for name in names}
+        self.allowed_tools = {RENAMED_TOOLS.get(name, name) for name in names}
+        """Claude Code's own tools that the request allows, by their present names."""
         self._missing_tools = set[str]()
         self._lost_tool = ""
         self._max_turns = context.max_turns
@@ -305,7 +306,7 @@ class LoopReading(Reading):
                 self._note_lost(results)
                 return () if self.is_broken else self._loop.feed_results(results)
             case SystemMessage(subtype="init", data={"tools": [*tools]}):
-                self._missing_tools = self._allowed_tools - {RENAMED_TOOLS.get(name, name) for name in tools}
+                self._missing_tools = self.allowed_tools - {RENAMED_TOOLS.get(name, name) for name in tools}
                 self.is_broken |= bool(self._missing_tools)
                 return ()
             case _:

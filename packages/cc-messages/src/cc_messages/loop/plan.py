@@ -23,7 +23,6 @@ from cc_session import Ask, Content, Hook, HookResult, McpServer, McpServerFaile
 from cc_session.internals import (
     NO_RESULT_FILES_ENV,
     PLAIN_NAMES_ENV,
-    RENAMED_TOOLS,
     Launch,
     PooledSession,
     SettingValues,
@@ -54,8 +53,8 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 # The plugin name; the model may know a skill as `skills:NAME`.
 _PLUGIN = "skills"
 
-# Attachments tell the model of skills and of MCP servers' instructions, but not with `--bare`. Measured on CLI 2.1.332.
-_TEXTS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0"}
+# Attachments tell the model of MCP servers' instructions, but not with `--bare`. Measured on CLI 2.1.332.
+_INSTRUCTIONS_ENV = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0"}
 
 # Tools that leave nothing behind. Measured on CLI 2.1.257, whose `Read` refuses a file that it has read, and 2.1.332.
 _STATELESS = frozenset({"AskUserQuestion", "Glob", "Grep", "WebSearch"})
@@ -172,9 +171,8 @@ class LoopPlan(RequestPlan):
     @property
     @override
     def has_used_own_tools(self) -> bool:
-        names = () if self._own_tools is None else self._own_tools.names
-        own_names = {RENAMED_TOOLS.get(name, name) for name in names if not is_mcp_name(name)} - _STATELESS
-        return not own_names.isdisjoint(self._session.side_effects.called_tools)
+        allowed_tools = set[str]() if self._reading is None else self._reading.allowed_tools
+        return not self._session.side_effects.called_tools.isdisjoint(allowed_tools - _STATELESS)
 
     @override
     def prompt(self) -> Content:
@@ -302,8 +300,8 @@ def _opened(options: ClaudeAgentOptions, own_tools: ClaudeCodeTools) -> ClaudeAg
     # A shell's long output, which the CLI would otherwise cut without a word, goes to a file that the model can read.
     keeps_results = not own_tools.mcp_servers or not _SHELLS.isdisjoint(own_tools.names)
     env = {**options.env, **({} if keeps_results else NO_RESULT_FILES_ENV)}
-    if not is_bare and (own_tools.skills or own_tools.mcp_servers):
-        env |= _TEXTS_ENV
+    if own_tools.mcp_servers and not is_bare:
+        env |= _INSTRUCTIONS_ENV
     return replace(
         options,
         env=env,

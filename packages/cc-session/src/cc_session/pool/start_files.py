@@ -1,6 +1,6 @@
 """Files that a process reads only at its start: after a change, a launch needs another process.
 
-Which files Claude Code reads, and that a warm process keeps what it has read, is measured on CLI 2.1.329. Files that a
+Which files Claude Code reads, and that a warm process keeps what it has read, is measured on CLI 2.1.332. Files that a
 `CLAUDE.md` imports are not followed.
 """
 

@@ -14,7 +14,7 @@ from typing import Literal, Self, TypeAlias
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptCustom
 
-from cc_types import ControlRequestError
+from cc_types import CLIConnectionError, ControlRequestError
 
 from ..background import caller_loop
 from ..process.cli_process import Memory
@@ -170,6 +170,8 @@ class Worker:
         """Check that the process answers, and apply the settings of `launch`."""
         await self.ping()
         await self.session.apply(self._wanted(launch))
+        if self.has_made_turns:
+            raise CLIConnectionError(reason="Claude Code has begun a turn of its own")
         self.session.side_effects.clear()
 
     def _wanted(self, launch: Launch) -> SettingValues:
