@@ -10,7 +10,7 @@ import uvicorn
 
 from cc_messages import ClaudeCodeTransport
 from cc_server import create_app
-from cc_server.connections import limited_connections
+from cc_server.connections import limited_connections, serve_until_signal
 
 WITH_TOKEN = b"GET /nothing HTTP/1.1\r\nhost: here\r\nx-api-key: the token\r\n\r\n"
 WITHOUT = b"GET /nothing HTTP/1.1\r\nhost: here\r\n\r\n"
@@ -44,6 +44,19 @@ async def read_head(reader: asyncio.StreamReader) -> bytes:
     length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
     await reader.readexactly(int(length or b"0"))
     return head
+
+
+async def test_an_unused_connection_outlives_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-80: proxies close one after 60 seconds at most; a server that closes it first can lose a request."""
+    configs: list[uvicorn.Config] = []
+
+    async def serve(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        configs.append(server.config)
+
+    monkeypatch.setattr(uvicorn.Server, "serve", serve)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        await serve_until_signal(create_app(ClaudeCodeTransport(), token="the token"), listener, grace_seconds=1)
+    assert configs[0].timeout_keep_alive > 60
 
 
 @pytest.mark.deaths

@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 
 _STATE_KEY = "cc_messages.connection"
 
+# Clients and proxies close a connection that they do not use, httpx after 5 s and others after 60 s. A server that
+# closes it at the same moment loses the request that is on its way.
+_KEEP_ALIVE_SECONDS = 75
+
 _TIMED_OUT = (
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n\r\n"
     b"The head of the request did not come in time\n"
@@ -147,6 +151,6 @@ async def serve_until_signal(app: ASGIApp, listener: socket.socket, *, grace_sec
     """Serve until SIGINT or SIGTERM; running answers then have `grace_seconds` to end, or until a second signal."""
     config = uvicorn.Config(
         app, loop="asyncio", http=limited_connections(), ws="none", lifespan="on", log_config=None, access_log=False,
-        proxy_headers=False, server_header=False,
+        proxy_headers=False, server_header=False, timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )  # fmt: skip
     await _Server(config, grace_seconds).serve(sockets=[listener])

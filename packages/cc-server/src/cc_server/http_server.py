@@ -6,7 +6,7 @@ decides about clients.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -38,6 +38,7 @@ from .clients import Client, LoginTransports
 from .connections import trust_connection
 from .request_record import RequestRecord
 from .status import ServerStatus, page_response
+from .streams import unless, with_pings
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +199,7 @@ class Gate:
                     await is_counted.wait()
 
             try:
-                await _unless(leaving(), self._relay(handle, request, deliver, is_openai=record.is_openai))
+                await unless(leaving(), self._relay(handle, request, deliver, is_openai=record.is_openai))
             finally:
                 record.report, record.model = context.report, context.model
 
@@ -241,7 +242,7 @@ class Gate:
         is_event_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
             ping = openai.PING if is_openai else _PING
-            async for chunk in _with_pings(body, self._ping_seconds, ping) if is_event_stream else body:
+            async for chunk in with_pings(body, self._ping_seconds, ping) if is_event_stream else body:
                 await send_in_time({"type": "http.response.body", "body": chunk, "more_body": True})
         except httpx2.TransportError as error:
             if not is_event_stream:
@@ -324,38 +325,6 @@ def check_values(body: bytes, limit: int = MAX_VALUES) -> None:
 def _separators(text: bytes) -> int:
     """Count the characters after which a value of an array or object can begin."""
     return sum(map(text.count, (b",", b"[", b"{")))
-
-
-async def _unless(leaving: Coroutine[None, None, None], work: Coroutine[None, None, None]) -> None:
-    """Await `work`, and cancel it when `leaving` ends."""
-    working, departure = asyncio.ensure_future(work), asyncio.ensure_future(leaving)
-    departure.add_done_callback(lambda _: working.cancel())
-    try:
-        await working
-    except asyncio.CancelledError:
-        if not departure.done():
-            raise
-        raise ClientDisconnect from None
-    finally:
-        working.cancel()
-        departure.cancel()
-
-
-async def _with_pings(chunks: AsyncIterator[bytes], seconds: float, ping: bytes) -> AsyncIterator[bytes]:
-    """Yield chunks, each of which ends with an event, and a ping after every `seconds` without a chunk."""
-    reading = asyncio.ensure_future(anext(chunks, b""))
-    try:
-        while True:
-            done, _ = await asyncio.wait({reading}, timeout=seconds)
-            if not done:
-                yield ping
-            elif chunk := reading.result():
-                yield chunk
-                reading = asyncio.ensure_future(anext(chunks, b""))
-            else:
-                return
-    finally:
-        reading.cancel()
 
 
 def _error_response(error: APIError, *, is_openai: bool) -> httpx2.Response:

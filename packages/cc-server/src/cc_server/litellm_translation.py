@@ -86,25 +86,22 @@ class Translation:
         answer = library.answer(from_json(content), self._parameters)
         return answer if self._is_chat else library.response(self._fields, answer)
 
-    def events(self, lines: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-        """Yield the events (models of pydantic) for the lines that the Messages API streams.
+    def events(self, events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[Any]:
+        """Yield the events (models of pydantic) for those that the Messages API streams.
 
         Raises:
             StreamError: The stream ends with an error.
         """
-        chunks = self._chunks(lines)
+        chunks = self._chunks(events)
         return chunks if self._is_chat else load().response_events(self._model, self._fields, chunks)
 
-    async def _chunks(self, lines: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async def _chunks(self, events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[Any]:
         """Yield chunks of a chat completion: the first has the role, the last the usage."""
         parser = load().parser(self._parameters)
         usage: Any = None
         chunk: Any = None
         role: str | None = "assistant"
-        async for line in lines:
-            if not line.startswith(b"data:"):
-                continue
-            event = from_json(line.removeprefix(b"data:"))
+        async for event in events:
             if event["type"] == "error":
                 raise StreamError(event["error"])
             chunk = parser.chunk_parser(event)

@@ -49,6 +49,9 @@ _ADDRESSES = frozenset({"file_url", "image_url", "url"})
 # Messages' statuses that OpenAI's API does not have.
 _STATUSES = {402: 429, 529: 503}
 
+# The texts of deltas, by type.
+_JOINED = {"input_json_delta": "partial_json", "text_delta": "text", "thinking_delta": "thinking"}
+
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _PASSED_BACK = ("retry-after", "x-should-retry")
 
@@ -160,7 +163,7 @@ class _Stream(httpx2.AsyncByteStream):
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for event in self._translation.events(_lines(self._response)):
+            async for event in self._translation.events(_events(self._response)):
                 name = b"" if self._is_chat else f"event: {event.type.value}\n".encode()
                 yield name + b"data: " + _json(event) + b"\n\n"
             if self._is_chat:
@@ -178,12 +181,28 @@ class _Stream(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
+async def _events(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+    """Yield the events of a stream of the Messages API."""
     rest = b""
     async for chunk in response.aiter_bytes():
         *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
+        for event in joined([from_json(line[5:]) for line in lines if line.startswith(b"data:")]):
+            yield event
+
+
+def joined(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join the deltas of a block among events that came together: LiteLLM takes long for each."""
+    joined: list[dict[str, Any]] = []
+    for event in events:
+        match event, joined[-1:]:
+            case (
+                {"type": "content_block_delta", "index": index, "delta": {"type": kind, **added}},
+                [{"type": "content_block_delta", "index": last_index, "delta": {"type": last_kind} as delta}],
+            ) if (index, kind) == (last_index, last_kind) and kind in _JOINED:
+                delta[_JOINED[kind]] += added[_JOINED[kind]]
+            case _:
+                joined.append(event)
+    return joined
 
 
 def _json(value: Any) -> bytes:

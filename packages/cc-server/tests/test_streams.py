@@ -1,0 +1,60 @@
+"""Chunks and deltas that came together are sent together, and none is lost or late."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from cc_server.openai import joined
+from cc_server.streams import with_pings
+
+
+def delta(index: int, kind: str, **fields: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
+
+
+async def test_chunks_that_came_together_are_one() -> None:
+    """The first is not held back for the next."""
+    more = asyncio.Event()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"1"
+        yield b"2"
+        await more.wait()
+        yield b"3"
+
+    sent: list[bytes] = []
+    async for chunk in with_pings(chunks(), 10, b"ping"):
+        sent.append(chunk)
+        more.set()
+    assert sent == [b"12", b"3"]
+
+
+async def test_chunks_before_an_error_are_sent() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"1"
+        raise ConnectionError
+
+    sent: list[bytes] = []
+    with pytest.raises(ConnectionError):
+        async for chunk in with_pings(chunks(), 10, b"ping"):
+            sent.append(chunk)  # noqa: PERF401  # those before the error count
+    assert sent == [b"1"]
+
+
+def test_deltas_of_a_block_that_came_together_are_one() -> None:
+    """MSG-171: no other events, and none of another block or kind."""
+    stop = {"type": "content_block_stop", "index": 0}
+    events = [
+        delta(0, "text_delta", text="a"), delta(0, "text_delta", text="b"), delta(1, "text_delta", text="c"), stop,
+        delta(1, "text_delta", text="d"), delta(1, "signature_delta", signature="e"),
+        delta(1, "signature_delta", signature="f"), delta(2, "input_json_delta", partial_json="{"),
+        delta(2, "input_json_delta", partial_json="}"), delta(3, "thinking_delta", thinking="g"),
+        delta(3, "thinking_delta", thinking="h"),
+    ]  # fmt: skip
+    assert joined(copy.deepcopy(events)) == [
+        delta(0, "text_delta", text="ab"), *events[2:7], delta(2, "input_json_delta", partial_json="{}"),
+        delta(3, "thinking_delta", thinking="gh"),
+    ]  # fmt: skip
