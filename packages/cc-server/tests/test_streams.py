@@ -44,17 +44,14 @@ async def test_chunks_before_an_error_are_sent() -> None:
     assert sent == [b"1"]
 
 
-def test_deltas_of_a_block_that_came_together_are_one() -> None:
-    """MSG-171: no other events, and none of another block or kind."""
+def test_deltas_of_a_block_that_came_together_are_joined() -> None:
+    """MSG-171: but for the first, and no other events, and none of another block or kind."""
+    texts = [delta(0, "text_delta", text=text) for text in "abcd"]
     stop = {"type": "content_block_stop", "index": 0}
-    events = [
-        delta(0, "text_delta", text="a"), delta(0, "text_delta", text="b"), delta(1, "text_delta", text="c"), stop,
-        delta(1, "text_delta", text="d"), delta(1, "signature_delta", signature="e"),
-        delta(1, "signature_delta", signature="f"), delta(2, "input_json_delta", partial_json="{"),
-        delta(2, "input_json_delta", partial_json="}"), delta(3, "thinking_delta", thinking="g"),
-        delta(3, "thinking_delta", thinking="h"),
-    ]  # fmt: skip
-    assert joined(copy.deepcopy(events)) == [
-        delta(0, "text_delta", text="ab"), *events[2:7], delta(2, "input_json_delta", partial_json="{}"),
-        delta(3, "thinking_delta", thinking="gh"),
+    signatures = [delta(1, "signature_delta", signature=text) for text in "efg"]
+    inputs = [delta(2, "input_json_delta", partial_json=text) for text in "{}"]
+    thoughts = [delta(3, "thinking_delta", thinking=text) for text in "hij"]
+    others = [delta(1, "text_delta", text="k"), stop, *signatures, *inputs]
+    assert joined(copy.deepcopy([*texts, *others, *thoughts])) == [
+        texts[0], delta(0, "text_delta", text="bcd"), *others, thoughts[0], delta(3, "thinking_delta", thinking="ij"),
     ]  # fmt: skip

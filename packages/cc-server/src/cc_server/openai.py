@@ -191,18 +191,20 @@ async def _events(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
 
 
 def joined(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Join the deltas of a block among events that came together: LiteLLM takes long for each."""
-    joined: list[dict[str, Any]] = []
+    """Join the deltas of a block among events that came together, but for the first: LiteLLM takes long for each."""
+    result: list[dict[str, Any]] = []
     for event in events:
-        match event, joined[-1:]:
-            case (
-                {"type": "content_block_delta", "index": index, "delta": {"type": kind, **added}},
-                [{"type": "content_block_delta", "index": last_index, "delta": {"type": last_kind} as delta}],
-            ) if (index, kind) == (last_index, last_kind) and kind in _JOINED:
-                delta[_JOINED[kind]] += added[_JOINED[kind]]
-            case _:
-                joined.append(event)
-    return joined
+        if len(result) > 1 and (kind := _shared_kind(event, *result[-2:])) in _JOINED:
+            result[-1]["delta"][_JOINED[kind]] += event["delta"][_JOINED[kind]]
+        else:
+            result.append(event)
+    return result
+
+
+def _shared_kind(*events: dict[str, Any]) -> str:
+    """Return the type of the deltas if all events are deltas of the same type in the same block, else ""."""
+    kinds = {(event.get("index"), event.get("delta", {}).get("type")) for event in events}
+    return next(iter(kinds))[1] or "" if len(kinds) == 1 else ""
 
 
 def _json(value: Any) -> bytes:

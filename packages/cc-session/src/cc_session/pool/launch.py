@@ -102,10 +102,10 @@ class Launch(SessionSetup):
 
     def _environment(self) -> list[tuple[str, str]]:
         """Return the variables of this program that have an effect on the process, or on programs that it runs."""
-        variables, runs_programs = os.environ.items(), self.options.tools != [] or self.mcp_servers is not None
-        if runs_programs:  # pytest changes its variable for each test
-            return sorted(variable for variable in variables if variable[0] != "PYTEST_CURRENT_TEST")
-        return sorted(variable for variable in variables if variable[0].startswith(_LOGIN))
+        if self.options.tools != [] or self.mcp_servers is not None:  # a process that runs programs
+            # pytest changes its variable for each test.
+            return sorted(variable for variable in os.environ.items() if variable[0] != "PYTEST_CURRENT_TEST")
+        return sorted((name, os.environ[name]) for name in os.environ if name.startswith(_LOGIN))
 
     def _companions(self) -> object:
         """More values for the key, for launches that start more than a session."""

@@ -10,7 +10,7 @@ from cc_types import JsonValue
 
 def asked_model(options: ClaudeAgentOptions) -> str | None:
     """Return the model for which options and environment ask; None for the CLI default, or that of settings files."""
-    by_environment = {**os.environ, **options.env}.get("ANTHROPIC_MODEL") or None
+    by_environment = options.env.get("ANTHROPIC_MODEL", os.environ.get("ANTHROPIC_MODEL")) or None
     return by_environment if options.model is None else options.model
 
 

@@ -28,7 +28,7 @@ def thinking_budget(options: ClaudeAgentOptions) -> object:
 def fixed_thinking(options: ClaudeAgentOptions) -> ThinkingConfig | None:
     """Return what is fixed at the start: the same for all budgets in sealed processes."""
     # The variable takes precedence over the option, and the request over both.
-    has_variable = "MAX_THINKING_TOKENS" in {**os.environ, **options.env}
+    has_variable = "MAX_THINKING_TOKENS" in options.env or "MAX_THINKING_TOKENS" in os.environ
     is_free = isinstance(thinking_budget(options), int) and is_sealed(options) and not has_variable
     return {"type": "disabled"} if is_free else options.thinking
 
