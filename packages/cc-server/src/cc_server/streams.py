@@ -38,6 +38,8 @@ async def with_pings(chunks: AsyncIterator[bytes], seconds: float, ping: bytes) 
             news.set()
 
     reading = asyncio.ensure_future(read())
+    # A client that leaves leaves the error, too.
+    reading.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
         while arrived or not reading.done():
             try:
