@@ -32,6 +32,23 @@ async def test_chunks_that_came_together_are_one() -> None:
     assert sent == [b"12", b"3"]
 
 
+async def test_a_chunk_that_comes_during_a_send_is_not_lost() -> None:
+    has_sent = asyncio.Event()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"1"
+        await has_sent.wait()
+        yield b"2"
+
+    sent: list[bytes] = []
+    async for chunk in with_pings(chunks(), 10, b"ping"):
+        sent.append(chunk)
+        has_sent.set()
+        await asyncio.sleep(0)  # a slow client
+        await asyncio.sleep(0)
+    assert sent == [b"1", b"2"]
+
+
 async def test_chunks_before_an_error_are_sent() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"1"

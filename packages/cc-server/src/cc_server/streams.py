@@ -50,8 +50,9 @@ async def with_pings(chunks: AsyncIterator[bytes], seconds: float, ping: bytes) 
                 continue
             news.clear()
             if arrived:
-                yield b"".join(arrived)
-                arrived.clear()
+                joined = b"".join(arrived)
+                arrived.clear()  # before the send, during which more may come
+                yield joined
         await reading
     finally:
         reading.cancel()
