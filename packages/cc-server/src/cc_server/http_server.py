@@ -7,7 +7,7 @@ decides about clients.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import aclosing, nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
 from urllib.parse import quote
@@ -241,9 +241,10 @@ class Gate:
         body, ending = response.aiter_bytes(), b""
         is_event_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
-            ping = openai.PING if is_openai else _PING
-            async for chunk in with_pings(body, self._ping_seconds, ping) if is_event_stream else body:
-                await send_in_time({"type": "http.response.body", "body": chunk, "more_body": True})
+            ping, seconds = openai.PING if is_openai else _PING, self._ping_seconds if is_event_stream else None
+            async with aclosing(with_pings(body, seconds, ping)) as chunks:
+                async for chunk in chunks:
+                    await send_in_time({"type": "http.response.body", "body": chunk, "more_body": True})
         except httpx2.TransportError as error:
             if not is_event_stream:
                 raise

@@ -1,7 +1,7 @@
 """Streams to a client: pings while nothing comes, and an end when the client leaves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 
 from starlette.requests import ClientDisconnect
 
@@ -21,8 +21,8 @@ async def unless(leaving: Coroutine[None, None, None], work: Coroutine[None, Non
         departure.cancel()
 
 
-async def with_pings(chunks: AsyncIterator[bytes], seconds: float, ping: bytes) -> AsyncIterator[bytes]:
-    """Yield chunks, each of which ends with an event, and a ping after every `seconds` without a chunk.
+async def with_pings(chunks: AsyncIterator[bytes], seconds: float | None, ping: bytes) -> AsyncGenerator[bytes]:
+    """Yield chunks, and a ping after every `seconds` without a chunk; each chunk then ends with an event.
 
     Chunks that are there together are joined: to send a chunk takes longer than to make it.
     """
