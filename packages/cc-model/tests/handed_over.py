@@ -122,7 +122,7 @@ def answer(body: dict[str, Any]) -> str:
 def ask_claude(api: LoopbackServer, folder: Path, prompt: str, *options: str) -> str:
     """Return what the CLI prints for a prompt in a session; it goes on to the last request."""
     done = subprocess.run(
-        [bundled_cli(), "-p", prompt, "--output-format", "json", *options],
+        [bundled_cli(), "-p", prompt, "--output-format", "json", "--tools", "Agent,Bash", *options],
         env={**os.environ, **api.env(), "CLAUDE_CODE_MAX_RETRIES": "0"},
         cwd=folder,
         stdin=subprocess.DEVNULL,

@@ -173,7 +173,8 @@ class Workbench:
         self.options = replace(
             options,
             env={**options.env, "CLAUDE_CONFIG_DIR": str(config)},
-            tools={"type": "preset", "preset": "claude_code"},
+            # With all tools, a start takes three times as long.
+            tools=["Agent", "Bash", "Edit", "Read", "Skill", "Write"],
             cwd=folder,
             max_turns=None,
             permission_mode="default",

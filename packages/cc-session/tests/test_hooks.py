@@ -209,7 +209,11 @@ async def test_a_command_in_a_skill_s_text_runs_only_if_its_hook_lets_it(
 
     server.script([[{"type": "tool_use", "name": "Skill", "input": {"skill": "greet"}}], "Done."])
     options = ClaudeAgentOptions(
-        cwd=tmp_path, env=server.env(), setting_sources=["project"], permission_mode="bypassPermissions"
+        cwd=tmp_path,
+        env=server.env(),
+        tools=["Bash", "Skill"],
+        setting_sources=["project"],
+        permission_mode="bypassPermissions",
     )
     async with await Session.open(options, hooks=[check]) as session:
         await session.run("Go.")

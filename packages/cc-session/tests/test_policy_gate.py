@@ -196,7 +196,7 @@ async def test_ask_uses_the_options_callback_and_without_callback_denies(bench: 
     """SES-48: and the model is not offered tools that ask the user."""
     asked, policy = Asked(), Policy([Rule("Bash", "ask")])
     bench.will_call(touch(1, "file"))
-    await bench.run(policy, "bypassPermissions")
+    await bench.run(policy, "bypassPermissions", changes={"tools": None})
     assert bench.files == set()
     assert "has no callback that could answer" in bench.results["toolu_1"]
     tools = {tool["name"] for tool in server.requests[0]["tools"]}

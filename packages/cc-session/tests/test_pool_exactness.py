@@ -60,12 +60,12 @@ def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 
 def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    args: dict[str, str | None] = {"no-session-persistence": None}
     off = ("CLAUDE_CODE_DISABLE", "CLAUDE_CODE_EFFORT", "DISABLE")
     env = {name: value for name, value in options.env.items() if not name.startswith(off)}
     return ClaudeAgentOptions(
-        model=options.model, cwd=options.cwd, env=env, setting_sources=[], extra_args=args, permission_mode="dontAsk"
-    )
+        model=options.model, cwd=options.cwd, env=env, tools=["Bash"], setting_sources=[], permission_mode="dontAsk",
+        extra_args={"no-session-persistence": None},
+    )  # fmt: skip
 
 
 def requests_of(server: LoopbackServer) -> list[tuple[JsonObject, dict[str, str]]]:

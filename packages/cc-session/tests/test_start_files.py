@@ -83,7 +83,7 @@ async def test_a_lease_after_a_change_of_a_file_sends_the_new_text(
 ) -> None:
     """SES-10, SES-61."""
     env = {**options.env, "CLAUDE_CODE_DISABLE_CLAUDE_MDS": ""}
-    options = ClaudeAgentOptions(cwd=project, env=env, setting_sources=["project"])
+    options = ClaudeAgentOptions(cwd=project, env=env, tools=[], setting_sources=["project"])
     write(project / "CLAUDE.md", "The first rule.")
     async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
         await pool.run("One.")
