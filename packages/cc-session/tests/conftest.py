@@ -173,8 +173,7 @@ class Workbench:
         self.options = replace(
             options,
             env={**options.env, "CLAUDE_CONFIG_DIR": str(config)},
-            # With all tools, a start takes three times as long.
-            tools=["Agent", "Bash", "Edit", "Read", "Skill", "Write"],
+            tools=["Agent", "Bash", "Edit", "Read", "Skill", "Write"],  # a start with all takes three times as long
             cwd=folder,
             max_turns=None,
             permission_mode="default",
