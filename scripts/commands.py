@@ -86,7 +86,7 @@ async def _signal_group(process: asyncio.subprocess.Process, number: int) -> Non
 
 async def create_empty(folder: Path, python: str) -> str:
     """Create an empty environment in a folder, for a Python version or path; return the interpreter."""
-    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", "venv"], folder)
+    await run([*find_uv(), "venv", "--quiet", "--clear", "--no-project", f"--python={python}", "venv"], folder)
     return str(folder / "venv" / "bin" / "python")
 
 

@@ -21,6 +21,7 @@ the tested versions, and all workspace packages from `dist`. The package has no 
 """
 
 import argparse
+import asyncio
 import hashlib
 import json
 import os
@@ -255,10 +256,11 @@ def installed_in(folder: Path) -> list[Path]:
     return [*folder.glob("venv/lib/python*/site-packages/*.dist-info")]
 
 
-async def check_package(path: Path, table: dict[str, Any], python: str) -> str:
-    with temporary_folder() as name:
-        interpreter, installed = await install(Path(name), python, f"--constraint={CONSTRAINTS}", path.name)
-        await run([interpreter, "-I", *WARNINGS, str(ALONE), path.name], ROOT)
+async def check_package(path: Path, table: dict[str, Any], python: str, places: asyncio.Queue[Path]) -> str:
+    folder = await places.get()
+    try:
+        interpreter, installed = await install(folder, python, f"--constraint={CONSTRAINTS}", path.name)
+        await run([interpreter, "-P", "-s", *WARNINGS, str(ALONE), path.name], ROOT)
         groups = table.get("dependency-groups", {})
         tools = [*TOOLS, *(f"--group={path}/pyproject.toml:{group}" for group in groups)]
         # In the workspace folder, so that the pins there apply to the tools.
@@ -270,6 +272,8 @@ async def check_package(path: Path, table: dict[str, Any], python: str) -> str:
         confined = f"--confcutdir={ROOT if shared else path}"
         output = await run([interpreter, *PYTEST, confined, *(str(test) for test in tests if test.exists())], ROOT)
         return f"{installed:3} distributions; README: {output.splitlines()[-1]}"
+    finally:
+        places.put_nowait(folder)
 
 
 async def check_hashes(python: str) -> str:
@@ -346,16 +350,23 @@ async def check_all(names: Iterable[str], pythons: list[str] | None, *, bounds: 
     if pythons and absent:
         raise CheckError(f"uv neither finds nor can fetch Python {', '.join(absent)}")
     checks: dict[str, Callable[[], Awaitable[str]]] = {}
+    places: asyncio.Queue[Path] = asyncio.Queue()
     for python in present:
         for path, table in read_members().items():
             if path.name in names:
-                checks[f"{python} {path.name}"] = partial(check_package, path, table, python)
+                checks[f"{python} {path.name}"] = partial(check_package, path, table, python, places)
         checks[f"{python} hashes"] = partial(check_hashes, python)
         for name, script in ONE_LINERS.items():
             checks[f"{python} uvx {name}"] = partial(check_one_liner, script, python)
         for resolution in ("lowest-direct", "highest") if bounds else ():
             checks[f"{python} {resolution}"] = partial(check_bound, resolution, python)
-    failed = await check_each(checks)
+    with temporary_folder() as name:
+        # Environments in the same places have the same files, which the first interpreter compiles for all.
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{name}/compiled"
+        for place in (Path(name, "first"), Path(name, "second")):
+            place.mkdir()
+            places.put_nowait(place)
+        failed = await check_each(checks)
     print(f"Ran on Python {', '.join(present) or '(no version)'}.")
     if absent:
         print(f"NOT RUN on Python {', '.join(absent)}: uv neither finds nor can fetch it here.")
