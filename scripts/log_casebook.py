@@ -96,7 +96,7 @@ def figures(case: Case, binary: Path | None = None) -> list[str]:
             case.edit(log)
         served = sum(map(sum, json.loads((folder / "served.json").read_text("utf-8")).values()))
         logs = read_logs(folder)
-        stated = sum(cost for total in logs.totals.values() for _, cost in total.spent.values())
+        stated = sum(amounts.cost for total in logs.totals.values() for amounts in total.spent.values())
         # The API served the declined part within the request.
         tokens = sum(row.tokens for row in logs.rows if row.kind != "declined")
         sums = [(tokens, sum(row.cost or 0.0 for row in logs.priced()))]

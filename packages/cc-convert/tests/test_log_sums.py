@@ -352,4 +352,4 @@ def test_a_difference_to_the_total_is_shown(log: Any, read: Read) -> None:
 
     assert not compared.agrees
     assert compared.difference[:5] == ONE
-    assert compared.cost_difference == pytest.approx(2 * PRICE - 0.5)
+    assert compared.difference.cost == pytest.approx(2 * PRICE - 0.5)

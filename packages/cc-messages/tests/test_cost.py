@@ -104,9 +104,9 @@ def test_counts_of_any_form_are_bounded_and_one_bad_field_leaves_the_others(
 ) -> None:
     """MSG-186"""
     message = {"id": identity, "model": model, "usage": {"output_tokens": 7, **usage}}
-    [counts, *_] = usages = usages_of(message)
-    assert counts.output == 7
-    assert all(type(number) is int and 0 <= number <= MOST for number in counts.counts)
+    [usage_read, *_] = usages = usages_of(message)
+    assert usage_read.amounts.output == 7
+    assert all(type(number) is int and 0 <= number <= MOST for number in usage_read.amounts[:7])
     cost_of(usages)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from .garbage import no_collections
+from .log_files.amounts import NOTHING, Amounts
 from .log_files.cache import Cache, Identity
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
@@ -21,8 +22,8 @@ from .totals.remainders import SessionTotal, find_unlogged
 from .totals.sums import billed_model
 
 __all__ = [
-    "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_log_files",
-    "read_logs", "read_messages",
+    "Amounts", "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge",
+    "read_log_files", "read_logs", "read_messages",
 ]  # fmt: skip
 
 CostMode: TypeAlias = Literal["auto", "calculate", "logged"]
@@ -212,7 +213,7 @@ def _logged_costs(rows: list[Row], totals: dict[str, SessionTotal], prices: Pric
             yield 0.0 if row.kind == "error" else row.logged_cost
             continue
         share = weight / sums[session, model] if weight else 0.0
-        yield totals[session].spent.get(model, (None, 0.0))[1] * share
+        yield totals[session].spent.get(model, NOTHING).cost * share
 
 
 def _total_of(row: Row, totals: dict[str, SessionTotal], owners: dict[str, str]) -> str:

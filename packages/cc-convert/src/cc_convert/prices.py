@@ -7,8 +7,9 @@ from operator import mul
 from typing import Any, TypeAlias, TypeVar, cast
 
 from . import price_table
+from .log_files.amounts import Amounts
 from .log_files.model_names import canonical_model
-from .log_files.rows import Counts, Row, Steps
+from .log_files.rows import Row, Steps
 
 __all__ = ["PriceFileError", "Prices"]
 
@@ -112,41 +113,41 @@ class Prices:
         """Return a row cost in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
-        # Fields by position: their names take longer, and this runs for each row.
-        cost = self.cost_of(row[9:16], row.model, row[16:19], row.steps)
+        amounts, traits = row.amounts, row[16:19]
+        cost = self.cost_of(amounts, row.model, traits, row.steps)
         # A gateway name for a model has no price; the requested model has.
-        return self.cost_of(row[9:16], row.requested, row[16:19]) if cost is None and row.requested else cost
+        return self.cost_of(amounts, row.requested, traits) if cost is None and row.requested else cost
 
     def cost_of(
-        self, counts: Counts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
+        self, amounts: Amounts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
     ) -> float | None:
         """Return a request's cost in US dollars; `None` if the model has no price and some usage is charged.
 
         Args:
-            counts: Counts for the whole request.
+            amounts: Counts for the whole request; the cost in them is ignored.
             model: The model name.
             traits: Service tier, region and speed.
             steps: Counts by sampling, if the API ran several.
         """
         tier, geo, speed = traits
-        tokens, searches = counts[:5], counts[6]
+        tokens, searches = amounts[:5], amounts.web_searches
         name = self._name(model)
         rates = (self._fast.get(name) if speed == "fast" else None) or self._models.get(name)
         if rates is None:
             return None if any(tokens) or searches else 0.0
         long_context = self._long_context.get(name) if speed != "fast" else None
-        amount = 0.0
+        dollars = 0.0
         for step in steps or (tokens,):
             is_long = long_context is not None and step[0] + sum(step[2:5]) > long_context[0]
             step_rates = long_context[1] if long_context and is_long else rates
             uncached, output, read, five_minutes, hour = map(mul, step, step_rates)
-            amount += uncached + output + read + five_minutes + hour
+            dollars += uncached + output + read + five_minutes + hour
         if steps:
             # Cache writes whose lifetime the steps do not state.
-            five_minutes, hour = (counts[at] - sum(step[at] for step in steps) for at in (3, 4))
-            amount += five_minutes * rates[3] + hour * rates[4]
+            five_minutes, hour = (tokens[at] - sum(step[at] for step in steps) for at in (3, 4))
+            dollars += five_minutes * rates[3] + hour * rates[4]
         factor = self._geo.get(geo, 1.0) * self._tiers.get(tier, 1.0)
-        return amount * factor / _MILLION + searches * self._web_search
+        return dollars * factor / _MILLION + searches * self._web_search
 
     def _name(self, model: str) -> str:
         return model if model in self._models else canonical_model(model)

@@ -95,12 +95,12 @@ class RequestRecord:
         usages = usages_of(message)
         if not usages:
             return None
-        counts, cost = usages[0], cost_of(usages)
+        amounts, cost = usages[0].amounts, cost_of(usages)
         if cost is None and not self.usage.requests:
-            logger.warning("The model %r has no list price, so its dollars cannot be counted", counts.model[:100])
-        cache_write = counts.cache_write_5m + counts.cache_write_1h
+            logger.warning("The model %r has no list price, so its dollars cannot be counted", usages[0].model[:100])
+        cache_write = amounts.unsplit.cache_write_5m
         dollars = math.inf if cost is None else cost
-        usage = Usage(1, counts.input, counts.output, counts.cache_read, cache_write, dollars)
+        usage = Usage(1, amounts.input, amounts.output, amounts.cache_read, cache_write, dollars)
         added, self.usage, self.response = usage - self.usage, usage, message
         return added
 

@@ -48,9 +48,9 @@ def _record(comparison: Comparison) -> dict[str, Any]:
     for kind, *numbers in comparison.by_kind():
         record |= {f"{kind}_{name}": number for name, number in zip(names, numbers, strict=True)}
     return record | {
-        "cost": round(comparison.cost, 9),
-        "cost_stated": round(comparison.stated_cost, 9),
-        "cost_difference": round(comparison.cost_difference, 9),
+        "cost": round(comparison.logged.cost, 9),
+        "cost_stated": round(comparison.stated.cost, 9),
+        "cost_difference": round(comparison.difference.cost, 9),
     }
 
 
@@ -64,7 +64,8 @@ def _table(compared: list[Comparison]) -> list[list[str]]:
                 spelled = f"{difference:+,}" if difference else "0"
                 table.append([name, kind, *cells, spelled, f"{outside:,}" if outside else ""])
                 name = ""
-        off = comparison.cost_difference
+        off = comparison.difference.cost
         spelled = "0" if abs(off) < 0.00005 else f"{off:+,.4f}"
-        table.append(["", "cost", spell_cost(comparison.cost), "", spell_cost(comparison.stated_cost), spelled, ""])
+        cells = ["cost", spell_cost(comparison.logged.cost), "", spell_cost(comparison.stated.cost), spelled, ""]
+        table.append(["", *cells])
     return without_empty(table, "In no total")

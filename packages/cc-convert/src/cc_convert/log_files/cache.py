@@ -18,12 +18,13 @@ from contextlib import suppress
 from io import BytesIO, FileIO
 from typing import Any, NamedTuple, TypeAlias
 
+from .amounts import Amounts
 from .private_files import open_private, write_private
 from .rows import FileScan, Ledger, Problem, make_row
 from .store import Store
 
 # Part of the path, so that no version reads another version's entry. Marshal's format depends on the interpreter.
-_FORMAT = f"10-{sys.implementation.cache_tag}"
+_FORMAT = f"11-{sys.implementation.cache_tag}"
 _MARSHAL_VERSION = 4
 _PIECE = 1 << 20
 
@@ -61,7 +62,7 @@ def dump_scan(scan: FileScan) -> bytes:
     """Return a scan as bytes, which any supported Python can read."""
     path, rows, ledgers, problems, *rest = scan
     # As plain tuples, which marshal needs.
-    packed = (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
+    packed = (path, list(map(tuple, rows)), list(map(_packed, ledgers)), list(map(tuple, problems)), *rest)
     return marshal.dumps(packed, _MARSHAL_VERSION)
 
 
@@ -71,10 +72,18 @@ def load_scan(content: bytes) -> FileScan:
     return FileScan(
         path,
         [make_row(row) for row in rows],
-        [Ledger(*values) for values in ledgers],
+        [_unpacked(Ledger(*values)) for values in ledgers],
         [Problem(*values) for values in problems],
         *rest,
     )
+
+
+def _packed(ledger: Ledger) -> Packed:
+    return tuple(ledger._replace(totals={model: tuple(amounts) for model, amounts in ledger.totals.items()}))
+
+
+def _unpacked(ledger: Ledger) -> Ledger:
+    return ledger._replace(totals={model: Amounts(*numbers) for model, numbers in ledger.totals.items()})
 
 
 class Cache:

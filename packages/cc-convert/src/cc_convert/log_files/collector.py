@@ -5,6 +5,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Literal, TypeAlias, cast
 
+from .amounts import Amounts
 from .archive import ARCHIVED, from_archive
 from .extract import (
     LATEST,
@@ -19,7 +20,7 @@ from .extract import (
 )
 from .fields import Record, checked_record, checked_totals, checked_usage, count
 from .identity import is_same_answer, key_beside
-from .rows import LABELS, Counts, FileScan, Ledger, Problem, Row, counts_of, empty_scan, make_row, with_counts
+from .rows import LABELS, FileScan, Ledger, Problem, Row, empty_scan, make_row
 from .usage import Traits, traits_in
 
 Taken: TypeAlias = Literal["request", "whole", "other"]
@@ -186,13 +187,7 @@ class Collector:
         if earlier is None:
             prior = self._last_row
             # Without any id, a block follows the block before it, whose `uuid` the row has.
-            if (
-                prior
-                and parent
-                and parent == prior.uuid
-                and not prior.message_id
-                and counts_of(prior) == counts_of(row)
-            ):
+            if prior and parent and parent == prior.uuid and not prior.message_id and prior.amounts == row.amounts:
                 if not (row.message_id or row.request_id):
                     return row._replace(key=prior.key), prior._replace(uuid=row.uuid)
         elif not is_same_answer(earlier, row):
@@ -233,14 +228,14 @@ class Collector:
         if usage is None:
             return
         thread = checked.get("parent_tool_use_id") or ""
-        key, counts = usage
+        key, amounts = usage
         if key:
             self._answering[thread] = key
             return
         answering = self._answering.get(thread, "")
         row = self._latest(answering) or self.rows.get(answering)
         if row is not None:
-            self.rows[row.key] = _with_final(row, counts)
+            self.rows[row.key] = _with_final(row, amounts)
 
     def _take_limits(self, limits: Record) -> None:
         fields = {name: limits[name] for name in _LIMITS if name in limits}
@@ -338,16 +333,15 @@ def better(known_row: Row, new_row: Row) -> Row:
 def _with_block(earlier: Row, row: Row) -> Row:
     """Return a request with another content block."""
     tools = earlier.tools + row.tools
-    if counts_of(earlier) == counts_of(row) and earlier.final == row.final:
+    if earlier.amounts == row.amounts and earlier.final == row.final:
         return earlier._replace(tools=tools) if row.tools else earlier
     return better(earlier, row)._replace(tools=tools)
 
 
-def _with_final(row: Row, counts: Counts) -> Row:
+def _with_final(row: Row, amounts: Amounts) -> Row:
     """Return a row with the final counts; counts that only the start has are kept."""
-    uncached, output, read, five_minutes, hour, thinking, searches = map(max, counts_of(row), counts)
-    if sum(counts[3:5]) <= row.cache_write_5m + row.cache_write_1h:
-        five_minutes, hour = row.cache_write_5m, row.cache_write_1h
-    else:
-        five_minutes, hour = counts[3:5]
-    return with_counts(row, (uncached, output, read, five_minutes, hour, thinking, searches))
+    earlier = row.amounts
+    uncached, output, read, _, _, thinking, searches = map(max, earlier[:7], amounts[:7])
+    # The larger sum of cache writes has the lifetimes, too.
+    five_minutes, hour = max(earlier[3:5], amounts[3:5], key=sum)
+    return row.with_final(Amounts(uncached, output, read, five_minutes, hour, thinking, searches))

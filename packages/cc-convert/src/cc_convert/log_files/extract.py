@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
 
+from .amounts import NOTHING, Amounts
 from .fields import TOTAL_COUNTS, Record, checked_usage
 from .model_names import canonical_model
-from .rows import ADVICE, DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row, with_counts
-from .usage import ADVICES, COMPACTIONS, answering_model, counts_in, message_usage, samplings_in
+from .rows import ADVICE, DECLINED, Row, make_row
+from .usage import ADVICES, COMPACTIONS, amounts_in, answering_model, message_usage, samplings_in
 
 SYNTHETIC = "<synthetic>"
 """The model in messages that the CLI generates itself."""
@@ -59,7 +60,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
         (
             uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
             origin, parent if origin == session else "", get("cwd") or project, *_agent(record),
-            "" if usage.model == SYNTHETIC else usage.model, *(NO_COUNTS if failed else usage.counts), *usage.traits,
+            "" if usage.model == SYNTHETIC else usage.model, *(NOTHING if failed else usage.amounts)[:7], *usage.traits,
             tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             () if failed else usage.steps, get("costUSD"), final, message_id, request_id, uuid,
             get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "",
@@ -114,12 +115,12 @@ def parts_beside(record: Record, row: Row) -> list[Row]:
 
 
 def _part(empty: Row, sampling: Record) -> Row:
-    counts = counts_in(checked_usage(sampling)[0])
-    return with_counts(empty, counts if counts[1] else NO_COUNTS)
+    amounts = amounts_in(checked_usage(sampling)[0])
+    return empty.with_final(amounts if amounts.output else NOTHING)
 
 
-def event_usage(event: object) -> tuple[str, Counts] | None:
-    """Return the id and counts in a stream event; an empty id if it has none."""
+def event_usage(event: object) -> tuple[str, Amounts] | None:
+    """Return the id and amounts in a stream event; an empty id if it has none."""
     if not isinstance(event, dict):
         return None
     fields = cast("Record", event)
@@ -128,28 +129,25 @@ def event_usage(event: object) -> tuple[str, Counts] | None:
         start = cast("Record", message)
         identity, usage = start.get("id"), start.get("usage")
         if isinstance(identity, str) and isinstance(usage, dict):
-            return identity, counts_in(checked_usage(cast("Record", usage))[0])
+            return identity, amounts_in(checked_usage(cast("Record", usage))[0])
     usage = fields.get("usage")
     if fields.get("type") == "message_delta" and isinstance(usage, dict):
-        return "", counts_in(checked_usage(cast("Record", usage))[0])
+        return "", amounts_in(checked_usage(cast("Record", usage))[0])
     return None
 
 
-def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, float]], bool]:
-    """Return counts and cost by canonical model, from a checked `modelUsage`.
+def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, Amounts], bool]:
+    """Return amounts by canonical model, from a checked `modelUsage`.
 
     Also return true if it lists cache writes for an hour separately; CLI 2.1.306 does not.
     """
-    totals: dict[str, tuple[Counts, float]] = {}
+    totals: dict[str, Amounts] = {}
     splits = True
     for name, fields in usage.items():
         uncached, output, read, written, hour, thinking, searches = [fields.get(field) or 0 for field in TOTAL_COUNTS]
         splits = splits and (not written or "cacheCreationEphemeral1hInputTokens" in fields)
         hour = min(hour, written)
-        counts = (uncached, output, read, written - hour, hour, thinking, searches)
-        model, cost = canonical_model(name), fields.get("costUSD") or 0.0
-        if model in totals:
-            earlier, spent = totals[model]
-            counts, cost = add_counts(earlier, counts), spent + cost
-        totals[model] = (counts, cost)
+        cost = fields.get("costUSD") or 0.0
+        amounts = Amounts(uncached, output, read, written - hour, hour, thinking, searches, cost)
+        totals[model] = totals.get(model := canonical_model(name), NOTHING) + amounts
     return totals, splits

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from .amounts import Amounts
+
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined", "advice"]
 """Meaning of a row.
 
@@ -47,19 +49,13 @@ class Row(NamedTuple):
     model: str
     """The model that answered; empty for an error message by the CLI itself, which no model wrote."""
     input: int
-    """Input tokens that were neither read from the cache nor written to it."""
+    """This and the next six counts are those of `Amounts`."""
     output: int
-    """Output tokens, thinking included."""
     cache_read: int
-    """Input tokens read from the cache."""
     cache_write_5m: int
-    """Input tokens written to the cache for five minutes."""
     cache_write_1h: int
-    """Input tokens written to the cache for an hour."""
     thinking: int
-    """Thinking tokens, already counted in the output."""
     web_searches: int
-    """Web searches on the API's side."""
     tier: str
     """The service tier."""
     geo: str
@@ -101,52 +97,22 @@ class Row(NamedTuple):
         """Return all tokens."""
         return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
+    @property
+    def amounts(self) -> Amounts:
+        """Return counts and cost; without a price, it is 0."""
+        return Amounts(*self[9:16], self.cost or 0.0)  # from `input` to `web_searches`
+
+    def with_final(self, amounts: Amounts) -> "Row":
+        """Return the row with these counts as the final ones."""
+        return make_row((*self[:9], *amounts[:7], *self[16:]))._replace(final=True)
+
 
 LABELS = ("branch", "host", "entrypoint", "version")
 """The row fields about the place of its session. They are adjacent."""
 
-Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
-"""Input, output, cache read, 5m write, 1h write, thinking, web searches."""
-
-NO_COUNTS: Counts = (0, 0, 0, 0, 0, 0, 0)
-
-
 # Faster than `Row(…)` by half, in the most expensive step.
 make_row = cast("Callable[[Iterable[Any]], Row]", partial(tuple[Any, ...].__new__, Row))
 """Create a row from its fields in order."""
-
-
-def counts_of(row: Row) -> Counts:
-    """Return a row's counts."""
-    return row[9:16]  # from `input` to `web_searches`
-
-
-def with_counts(row: Row, counts: Counts) -> Row:
-    """Return a row with these counts as the final ones."""
-    return make_row((*row[:9], *counts, *row[16:]))._replace(final=True)
-
-
-def add_counts(counts: Counts, part: Counts) -> Counts:
-    """Return the sum, count by count."""
-    a, b, c, d, e, f, g = counts
-    h, i, j, k, m, n, o = part
-    return (a + h, b + i, c + j, d + k, e + m, f + n, g + o)
-
-
-def subtract_counts(counts: Counts, part: Counts) -> Counts:
-    """Return the first minus the second, count by count; nothing below zero."""
-    a, b, c, d, e, f, g = counts
-    h, i, j, k, m, n, o = part
-    return (
-        a - h if a > h else 0, b - i if b > i else 0, c - j if c > j else 0, d - k if d > k else 0,
-        e - m if e > m else 0, f - n if f > n else 0, g - o if g > o else 0,
-    )  # fmt: skip
-
-
-def with_all_writes(counts: Counts) -> Counts:
-    """Return the counts with all cache writes as five-minute ones, to compare with a total that does not split them."""
-    a, b, c, d, e, f, g = counts
-    return (a, b, c, d + e, 0, f, g)
 
 
 class Ledger(NamedTuple):
@@ -164,8 +130,8 @@ class Ledger(NamedTuple):
     """Time when it was noted, or a little before."""
     until: float | None
     """Time of the next request in the file; the ledger covers older ones. `None` if there is none."""
-    totals: dict[str, tuple[Counts, float]]
-    """Counts and US dollars, by model."""
+    totals: dict[str, Amounts]
+    """Amounts by model."""
     place: int
     """Number of requests and compactions before it in the file."""
     keys: tuple[str, ...]

@@ -8,9 +8,10 @@ the CLI notes it under the requested model, whatever name the answer has; such r
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..log_files.amounts import NOTHING, Amounts
 from ..log_files.model_names import canonical_model
-from ..log_files.rows import DECLINED, Counts, FileScan, Ledger, Row, counts_of, subtract_counts
-from .sums import FEW_STEPS, NOTHING, Sums, Totals, add_to, billed_model, difference, find_addends, sums, sums_of
+from ..log_files.rows import DECLINED, FileScan, Ledger, Row
+from .sums import FEW_STEPS, Sums, Totals, add_to, billed_model, difference, find_addends, sums, sums_of
 
 _ANY_MODEL = ""
 
@@ -24,12 +25,11 @@ def bill_requests(scans: Iterable[FileScan], rows: dict[str, Row]) -> None:
     for scan in scans:
         for ledger in scan.ledgers:
             session = stated[ledger.session]
-            for model, (counts, cost) in ledger.totals.items():
-                earlier = session.get(model, NOTHING)
+            for model, amounts in ledger.totals.items():
                 if ledger.kind == "delta":
-                    add_to(session, model, counts, cost)
-                elif sum(counts) >= sum(earlier[0]):
-                    session[model] = (counts, cost)
+                    add_to(session, model, amounts)
+                elif sum(amounts[:7]) >= sum(session.get(model, NOTHING)[:7]):
+                    session[model] = amounts
     names = {(row.session, row.model, row.requested) for row in rows.values()}
     session_ids = {
         session
@@ -59,11 +59,9 @@ def _billed(groups: Mapping[str, list[Row]], totals: Totals) -> Iterator[Row]:
             yield from (row._replace(requested=name) for row in group)
 
 
-def _inputs(total: tuple[Counts, float], requests: Iterable[Row]) -> Sums | None:
+def _inputs(total: Amounts, requests: Iterable[Row]) -> Sums | None:
     """Return what requests leave of a model's total, without the output, which streams state late."""
-    uncached, _, read, five_minutes, hour, _, searches = total[0]
-    counts = (uncached, 0, read, five_minutes, hour, 0, searches)
-    return difference(sums({_ANY_MODEL: (counts, 0.0)}), sums_of(map(_without_output, requests)))
+    return difference(sums({_ANY_MODEL: total._replace(output=0)}), sums_of(map(_without_output, requests)))
 
 
 def _without_output(row: Row) -> Row:
@@ -82,19 +80,18 @@ def with_answering_models(ledger: Ledger, rows: Iterable[Row], requested: Mappin
     totals: Totals = dict(ledger.totals)
     for row in requests:
         old_model, new_model = requested.get(row.key), canonical_model(row.model)
-        counts, cost = totals.get(old_model or "", NOTHING)
+        amounts = totals.get(old_model or "", NOTHING)
         same_model = [request for request in requests if canonical_model(request.model) == new_model]
         under_new = sums({new_model: totals.get(new_model, NOTHING)})
         if old_model is None or difference(under_new, sums_of(same_model)) is not None:
             continue
         # Without this request, as if a killed process made it.
         under_old = [request for request in requests if canonical_model(request.model) == old_model]
-        if find_addends(under_old, sums({old_model: (counts, cost)}), FEW_STEPS) is not None:
+        if find_addends(under_old, sums({old_model: amounts}), FEW_STEPS) is not None:
             continue
-        part = counts_of(row)
-        if difference(sums({new_model: (counts, cost)}), sums_of([row])) is None:
+        if difference(sums({new_model: amounts}), sums_of([row])) is None:
             continue
-        share = cost * row.tokens / max(1, sum(counts[:5]))
-        totals[old_model] = (subtract_counts(counts, part), cost - share)
-        add_to(totals, new_model, part, share)
-    return ledger._replace(totals={model: total for model, total in totals.items() if any(total[0]) or total[1] > 0})
+        part = row.amounts._replace(cost=amounts.cost * row.tokens / max(1, amounts.tokens))
+        totals[old_model] = (amounts - part).at_least_zero
+        add_to(totals, new_model, part)
+    return ledger._replace(totals={model: total for model, total in totals.items() if any(total)})

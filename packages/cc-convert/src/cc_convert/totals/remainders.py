@@ -10,42 +10,19 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from ..log_files.rows import (
-    ADVICE,
-    NO_COUNTS,
-    Counts,
-    FileScan,
-    Kind,
-    Ledger,
-    Row,
-    add_counts,
-    counts_of,
-    subtract_counts,
-    with_all_writes,
-    with_counts,
-)
+from ..log_files.amounts import NOTHING, Amounts
+from ..log_files.rows import ADVICE, FileScan, Kind, Ledger, Row
 from ..prices import Prices
 from .fallbacks import bill_requests
 from .session_totals import ProcessTotal, process_totals
-from .sums import (
-    NOTHING,
-    Totals,
-    add_all,
-    billed_model,
-    count_rows,
-    difference,
-    find_run,
-    size_of,
-    sums_of,
-    without_zeros,
-)
+from .sums import Totals, add_all, billed_model, count_rows, difference, find_run, size_of, sums, sums_of
 
 
 class SessionTotal(NamedTuple):
     """A session's spending according to the CLI totals."""
 
     spent: Totals
-    """Counts and US dollars by model, without the part that a fork took over from the parent."""
+    """Amounts by model, without the part that a fork took over from the parent."""
     covered: frozenset[str] | None
     """Keys of the requests; `None` means all in the session."""
     splits: bool
@@ -84,9 +61,9 @@ def _process_rows(total: ProcessTotal) -> list[Row]:
     parent = next(reversed(total.scan.origins.values()), "")
     project = total.ledger.project or total.scan.project
     missing_rows: list[Row] = []
-    for model, counts in total.unlogged.items():
-        row = _row(total.ledger, model, counts, "unlogged", parent, project)
-        missing_rows.append(_split(row, total.ledger, total.spent[model][1], total.covered))
+    for model, amounts in total.unlogged.items():
+        row = _row(total.ledger, model, amounts, "unlogged", parent, project)
+        missing_rows.append(_split(row, total.ledger, total.spent[model].cost, total.covered))
     return missing_rows
 
 
@@ -108,9 +85,9 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
     doubtful = max(0, size_of(spent) - (largest - inherited))
     covered = {row.key for process in processes for row in process.covered}
     if any(_is_interleaved(process.scan) for process in unlogged):
-        doubtful = max(doubtful, sum(map(_unlogged_tokens, unlogged)))
+        doubtful = max(doubtful, sum(size_of(process.unlogged) for process in unlogged))
     for process in unlogged:
-        remainder = without_zeros(process.unlogged)
+        remainder = sums(process.unlogged)
         rows = [row for row in process.uncovered if row.key not in covered]
         if process.moved:
             fitting = [row for row in rows if difference(remainder, sums_of([row])) is not None]
@@ -120,11 +97,7 @@ def _doubtful_tokens(processes: list[ProcessTotal], spent: Totals) -> int:
         else:
             rows = [row for row in process.later if row.key not in covered]
             doubtful += sum(row.tokens for row in find_run(rows, remainder))
-    return doubtful or sum(_unlogged_tokens(process) for process in unlogged if _may_have_wrong_rows(process))
-
-
-def _unlogged_tokens(process: ProcessTotal) -> int:
-    return sum(sum(counts[:5]) for counts in process.unlogged.values())
+    return doubtful or sum(size_of(process.unlogged) for process in unlogged if _may_have_wrong_rows(process))
 
 
 def _may_have_wrong_rows(process: ProcessTotal) -> bool:
@@ -154,42 +127,42 @@ def _result_total(ledgers: list[Ledger]) -> SessionTotal:
 
 def _result_rows(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     deltas = [ledger for ledger in ledgers if ledger.kind == "delta"]
-    sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
+    grown = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda ledger: size_of(ledger.totals))
     missing_rows: list[Row] = []
     counted: Totals = {}
     advice: dict[str, list[str]] = defaultdict(list)
     for row in rows.values():
         if row.kind == "advice":
             advice[row.key.partition(ADVICE)[0]].append(row.key)
-    for ledger in [*deltas, *sums]:
+    for ledger in [*deltas, *grown]:
         keys = [key for request in ledger.keys for key in (request, *advice.get(request, ()))]
         requests = [row for key in keys if (row := rows.get(key)) and row.session == ledger.session]
         spent = count_rows(requests)
-        for model, (stated, cost) in ledger.totals.items():
-            logged = spent.get(model, NO_COUNTS)
-            earlier_counts, before_cost = counted.get(model, NOTHING) if ledger.kind == "sum" else NOTHING
+        for model, stated in ledger.totals.items():
+            logged, done = spent.get(model, NOTHING), counted.get(model, NOTHING)
+            earlier = done if ledger.kind == "sum" else NOTHING
             if not ledger.splits:
-                stated, logged, earlier_counts = map(with_all_writes, (stated, logged, earlier_counts))
-            more = subtract_counts(stated, add_counts(logged, earlier_counts))
-            done = counted.get(model, NOTHING)
-            counted[model] = (add_counts(done[0], add_counts(logged, more)), max(done[1], cost))
+                stated, logged, earlier = stated.unsplit, logged.unsplit, earlier.unsplit
+            more = (stated - logged - earlier).at_least_zero.without_cost
+            counted[model] = (done + logged + more)._replace(cost=max(done.cost, stated.cost))
+            cost = stated.cost - earlier.cost
             if any(more) and not _complete_partial_row(ledger, model, more, rows):
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
                 row = _row(ledger, model, more, kind, "", ledger.project)
-                row = _split(row, ledger, cost - before_cost, requests)
+                row = _split(row, ledger, cost, requests)
                 # Without a known request beside it, the row has the whole cost.
-                missing_rows.append(row if any(logged) else row._replace(logged_cost=max(0.0, cost - before_cost)))
+                missing_rows.append(row if any(logged) else row._replace(logged_cost=max(0.0, cost)))
     return missing_rows
 
 
-def _complete_partial_row(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
+def _complete_partial_row(ledger: Ledger, model: str, more: Amounts, rows: dict[str, Row]) -> bool:
     """Return true if the turn has a single request with non-final counts, which then gets `more`."""
     partial = [row for key in ledger.keys if (row := rows.get(key)) and not row.final]
     partial = [row for row in partial if billed_model(row) == model]
     if len(partial) != 1:
         return False
     row = partial[0]
-    rows[row.key] = with_counts(row, add_counts(counts_of(row), more))
+    rows[row.key] = row.with_final(row.amounts + more)
     return True
 
 
@@ -211,10 +184,10 @@ def _split(row: Row, ledger: Ledger, cost: float, neighbours: Iterable[Row]) -> 
     return row._replace(cache_write_5m=row.cache_write_5m - written, cache_write_1h=written)
 
 
-def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, project: str) -> Row:
+def _row(ledger: Ledger, model: str, amounts: Amounts, kind: Kind, parent: str, project: str) -> Row:
     key = f"{kind}:{ledger.key}:{model}"
     tier, geo, speed = ledger.traits
     return Row(
-        key, kind, ledger.time, ledger.session, parent, project, "", "", model, *counts, tier, geo, speed,
+        key, kind, ledger.time, ledger.session, parent, project, "", "", model, *amounts[:7], tier, geo, speed,
         tools=(), steps=(), logged_cost=None, final=True, message_id="", request_id="", uuid="",
     )  # fmt: skip

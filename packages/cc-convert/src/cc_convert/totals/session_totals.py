@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from ..log_files.rows import NO_COUNTS, Counts, FileScan, Ledger, Row, subtract_counts, with_all_writes
+from ..log_files.amounts import NOTHING
+from ..log_files.rows import FileScan, Ledger, Row
 from .bases import Base, File, Lineages, State, first_base, possible_parents
 from .fallbacks import requested_models, with_answering_models
 from .sums import (
     FEW_STEPS,
-    NOTHING,
     Sums,
     Totals,
     count_rows,
@@ -43,7 +43,7 @@ class ProcessTotal(NamedTuple):
     spent: Totals
     covered: list[Row]
     """The requests in it."""
-    unlogged: dict[str, Counts]
+    unlogged: Totals
     """The part that is in no request, by model. No model has only zeros."""
     uncovered: list[Row]
     """Requests since the total before it that it does not cover."""
@@ -233,7 +233,7 @@ def _single_process_total(state: State, requests: list[Row]) -> ProcessTotal | N
     ledger, scan = state.ledger, state.file.scan
     if scan.origins or ledger.place < len(scan.rows) + len(scan.compactions):
         return None
-    if count_rows(requests) != {model: counts for model, (counts, _) in ledger.totals.items()}:
+    if count_rows(requests) != {model: amounts.without_cost for model, amounts in ledger.totals.items()}:
         return None
     return ProcessTotal(ledger, scan, ledger.totals, requests, {}, [], [], moved=False)
 
@@ -339,18 +339,17 @@ def _choose_moved(bases: Sequence[Base], pool: _Pool) -> tuple[Base, list[Row]]:
     return base, fitting
 
 
-def _spending(state: State, base: Base, covered: list[Row]) -> tuple[Totals, list[Row], dict[str, Counts]]:
+def _spending(state: State, base: Base, covered: list[Row]) -> tuple[Totals, list[Row], Totals]:
     """Return a process's spending, the requests in it, and the part that is in no request."""
     spent: Totals = {}
-    unlogged: dict[str, Counts] = {}
+    unlogged: Totals = {}
     covered = [*covered, *base.copied]
-    covered_counts = count_rows(covered)
-    for model, (counts, cost) in state.ledger.totals.items():
-        inherited, known_cost = base.totals.get(model, NOTHING)
-        requests = covered_counts.get(model, NO_COUNTS)
+    counted = count_rows(covered)
+    for model, stated in state.ledger.totals.items():
+        inherited, requests = base.totals.get(model, NOTHING), counted.get(model, NOTHING)
         if not state.ledger.splits:
-            counts, inherited, requests = map(with_all_writes, (counts, inherited, requests))
-        spent[model] = (subtract_counts(counts, inherited), max(0.0, cost - known_cost))
-        if any(remainder := subtract_counts(spent[model][0], requests)):
+            stated, inherited, requests = stated.unsplit, inherited.unsplit, requests.unsplit
+        spent[model] = (stated - inherited).at_least_zero
+        if any(remainder := (spent[model].without_cost - requests).at_least_zero):
             unlogged[model] = remainder
     return spent, covered, unlogged

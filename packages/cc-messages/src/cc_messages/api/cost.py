@@ -13,10 +13,10 @@ from claude_agent_sdk import ResultMessage
 from cc_convert.internals import (
     MessageUsage,
     Prices,
+    amounts_in,
     canonical_model,
     checked_record,
     checked_usage,
-    counts_in,
     message_usage,
     samplings_in,
 )
@@ -37,16 +37,16 @@ def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
     if usage is None:
         return []
     parts = [
-        MessageUsage(*counts_in(checked_usage(part)[0]), *usage.traits, model, ())
+        MessageUsage(amounts_in(checked_usage(part)[0]), usage.traits, model, ())
         for model, part in samplings_in(checked["usage"].get("iterations") or ())
         if model and canonical_model(model) != canonical_model(usage.model)
     ]
-    return [usage, *(part for part in parts if part.output)]
+    return [usage, *(part for part in parts if part.amounts.output)]
 
 
 def cost_of(usages: Sequence[MessageUsage]) -> float | None:
     """Return the cost in US dollars by the list prices; None if a model has no price."""
-    costs = [_prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps) for usage in usages]
+    costs = [_prices().cost_of(usage.amounts, usage.model, usage.traits, usage.steps) for usage in usages]
     return None if None in costs else sum(cost or 0.0 for cost in costs)
 
 
@@ -65,14 +65,15 @@ def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessag
 
 
 def _model_usage(usage: MessageUsage) -> ModelUsage:
+    amounts = usage.amounts
     return ModelUsage(
-        input_tokens=usage.input,
-        output_tokens=usage.output,
-        cache_read_input_tokens=usage.cache_read,
-        cache_creation_input_tokens=usage.cache_write_5m + usage.cache_write_1h,
-        cache_creation_ephemeral_5m_input_tokens=usage.cache_write_5m,
-        cache_creation_ephemeral_1h_input_tokens=usage.cache_write_1h,
-        thinking_tokens=usage.thinking,
-        web_search_requests=usage.web_searches,
+        input_tokens=amounts.input,
+        output_tokens=amounts.output,
+        cache_read_input_tokens=amounts.cache_read,
+        cache_creation_input_tokens=amounts.unsplit.cache_write_5m,
+        cache_creation_ephemeral_5m_input_tokens=amounts.cache_write_5m,
+        cache_creation_ephemeral_1h_input_tokens=amounts.cache_write_1h,
+        thinking_tokens=amounts.thinking,
+        web_search_requests=amounts.web_searches,
         cost_usd=cost_of([usage]) or 0.0,
     )
