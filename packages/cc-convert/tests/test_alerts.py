@@ -10,6 +10,7 @@ import pytest
 
 from cc_convert.cli import main
 from cc_convert.cli.watch import Picture
+from cc_convert.logs import Amounts
 from cc_convert.report.alerts import AlertError, excesses, parse_alert
 from cc_convert.report.forecast import WindowUse
 from cc_convert.report.lines import Line
@@ -45,7 +46,7 @@ def test_a_budget_is_an_exit_code_of_a_report(run: Run, maker: Maker, tmp_path: 
 def test_alerts_on_windows_and_costs_are_parsed() -> None:
     """LOG-98"""
     windows = [WindowUse("five_hour", 0.0, 0.83, None), WindowUse("seven_day", 0.0, 0.2, None)]
-    line = Line("2026-11-23", cost=21.0, unpriced=3)
+    line = Line("2026-11-23", Amounts(cost=21.0), unpriced=3)
     alerts = [parse_alert(text) for text in ("5h>80%", "7d > 80%", "day>$20", "day>21", "day:2026-11-2?>20.5")]
 
     above = excesses(alerts, lambda _: [line], windows)
@@ -57,7 +58,7 @@ def test_alerts_on_windows_and_costs_are_parsed() -> None:
         "day 2026-11-23: $21.00* is more than $20.50",
     ]
     share = [WindowUse("five_hour", 0.0, 0.804, None)]
-    costs = [Line("2026-11-23", cost=0.149928)]
+    costs = [Line("2026-11-23", Amounts(cost=0.149928))]
     above = excesses([parse_alert("5h>80%"), parse_alert("day>$0.149")], lambda _: costs, share)
     assert [excess.message for excess in above] == [
         "5h: 80.4% is more than 80%",
@@ -113,7 +114,7 @@ def test_a_value_is_told_again_only_after_it_was_below(log: Any, capsys: Any, mo
     """LOG-98"""
     log.answer(timestamp=datetime.now(UTC).isoformat())
     path = log.write()
-    above = excesses([parse_alert("day>1")], lambda _: [Line("2026-11-23", cost=2.0)])
+    above = excesses([parse_alert("day>1")], lambda _: [Line("2026-11-23", Amounts(cost=2.0))])
     pictures = iter([above, above, [], above])
 
     def next_picture(*_: object) -> Picture:

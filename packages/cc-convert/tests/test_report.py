@@ -79,7 +79,7 @@ def test_lines_add_up_to_the_whole(maker: Maker, tmp_path: Path) -> None:
 
     for by in ("day", "week", "month", "session", "model", "project"):
         whole = total(group(everything, by, UTC))
-        assert (whole.requests, whole.errors, whole.input, whole.unpriced) == (4, 4, 400, 1420)
+        assert (whole.requests, whole.errors, whole.amounts.input, whole.unpriced) == (4, 4, 400, 1420)
         assert whole.cost == pytest.approx(sum(bucket.cost for bucket in everything))
     assert [line.key for line in group(everything, "model")][:2] == ["claude-opus-5", "claude-sonnet-5"]
     assert [line.key for line in group(everything, "project")] == ["/home/user/p0", "/home/user/p1"]

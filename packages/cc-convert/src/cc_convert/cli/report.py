@@ -41,10 +41,6 @@ _DROPS = (
     "Models", "Hits", "Write", "Read", "Project", "Last", "Unlogged", "Errors", "Title", "Reqs", "Input", "Output",
 )  # fmt: skip
 _TOOL_DROPS = ("Result size", "95 %", "In all", "Median", "Cost of the answers")
-_COUNTS = (
-    "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
-    "web_searches", "tokens", "cache_hits",
-)  # fmt: skip
 _TITLES = {"week": "Week from", "version": "CLI version", "entrypoint": "Entry point"}
 
 
@@ -126,7 +122,11 @@ def _record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
     return {
         "key": line.key,
         **line.about,
-        **{name: getattr(line, name) for name in _COUNTS},
+        "requests": line.requests,
+        "errors": line.errors,
+        **line.amounts._asdict(),
+        "tokens": line.tokens,
+        "cache_hits": line.cache_hits,
         "cost": round(line.cost, 9),
         "unlogged_cost": round(line.unlogged_cost, 9),
         "unpriced_tokens": line.unpriced,
@@ -192,7 +192,8 @@ def _last_folder(name: str) -> str:
 
 
 def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:
-    counts = (line.input, line.output, line.cache_write_5m + line.cache_write_1h, line.cache_read)
+    amounts = line.amounts.unsplit
+    counts = (amounts.input, amounts.output, amounts.cache_write_5m, amounts.cache_read)
     errors = spell(line.errors) if line.errors else ""
     hits = "" if line.cache_hits is None else f"{line.cache_hits:.0%}"
     unlogged = spell_cost(line.unlogged_cost) if line.unlogged_cost else ""

@@ -130,8 +130,8 @@ def _sums(day: Line, block: Line | None, current_time: float, columns: int | Non
 
 
 def _cells(name: str, line: Line) -> list[str]:
-    written = line.cache_write_5m + line.cache_write_1h
-    counts = (line.requests, line.input, line.output, written, line.cache_read)
+    amounts = line.amounts.unsplit
+    counts = (line.requests, amounts.input, amounts.output, amounts.cache_write_5m, amounts.cache_read)
     return [name, *(f"{count:,}" for count in counts), spell_cost(line.cost, line.unpriced)]
 
 

@@ -137,7 +137,7 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
     for bucket in buckets:
         if bucket.quarter is not None:
             when = datetime.fromtimestamp(bucket.quarter * QUARTER, zone)
-            sums[when.weekday()][when.hour] += bucket.tokens
+            sums[when.weekday()][when.hour] += bucket.amounts.tokens
     top = max(map(max, sums)) or 1
     x0, y0, x1, y1 = PLOT
     width, height = (x1 - x0) / 24, (y1 - y0) / 7

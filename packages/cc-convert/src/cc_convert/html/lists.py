@@ -16,7 +16,7 @@ def facts_list(line: Line) -> str:
         (spell_cost(line.cost, line.unpriced), "cost" + (", not of all models" if line.unpriced else "")),
         (f"{line.requests:,}", "requests"),
         (f"{line.tokens:,}", "tokens"),
-        (f"{line.output:,}", "output tokens"),
+        (f"{line.amounts.output:,}", "output tokens"),
         ("" if hits is None else f"{hits:.1%}", "of the input from the cache"),
     ]
     if line.errors:
@@ -37,7 +37,8 @@ def project_table(projects: Iterable[Line]) -> str:
     """Return the costs by project."""
     rows = "".join(
         f'<tr><td class="where">{_folder(line.key)}</td><td class="n">{line.requests:,}</td>'
-        f'<td class="n wide">{line.output:,}</td><td class="n">{spell_cost(line.cost, line.unpriced)}</td></tr>\n'
+        f'<td class="n wide">{line.amounts.output:,}</td>'
+        f'<td class="n">{spell_cost(line.cost, line.unpriced)}</td></tr>\n'
         for line in projects
     )
     head = '<th>Project</th><th class="n">Requests</th><th class="n wide">Output</th><th class="n">Cost</th>'
@@ -63,7 +64,7 @@ def _session_row(line: Line, link: str | None, last_time: str) -> str:
     return (
         f'<tr data-entry><td>{last_time[:10]}<span class="wide">{last_time[10:]}</span></td>'
         f'<td class="id">{_name(line, link)}</td><td class="where">{_folder(line.about["project"])}</td>'
-        f'<td class="n wide">{line.requests:,}</td><td class="n wide">{line.output:,}</td>'
+        f'<td class="n wide">{line.requests:,}</td><td class="n wide">{line.amounts.output:,}</td>'
         f'<td class="n">{spell_cost(line.cost, line.unpriced)}</td></tr>\n'
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, cast
 
+from ..log_files.amounts import Amounts
 from ..log_files.model_names import canonical_model
 from ..log_files.rows import LABELS, Row
 
@@ -15,7 +16,7 @@ QUARTER = 900
 
 
 class Bucket(NamedTuple):
-    """Usage by one session thread and model in a quarter-hour; the sums are those of a report's `Line`."""
+    """Usage by one session thread and model in a quarter-hour."""
 
     quarter: int | None
     """Number of the quarter-hour since 1970; `None` if the log has no time."""
@@ -41,16 +42,19 @@ class Bucket(NamedTuple):
     web_searches: int
     cost: float
     requests: int
+    """Requests with an answer."""
     errors: int
+    """Requests that failed."""
     unpriced: int
+    """Tokens without a price; they are not in the cost."""
     first: float
     """Time of the first request; 0 without a time."""
     last: float
 
     @property
-    def tokens(self) -> int:
-        """Return all tokens."""
-        return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
+    def amounts(self) -> Amounts:
+        """Return counts and cost."""
+        return Amounts(*self[11:19])  # from `input` to `cost`
 
     @property
     def unlogged_cost(self) -> float:
@@ -60,7 +64,7 @@ class Bucket(NamedTuple):
     @property
     def models(self) -> dict[str, float]:
         """Return the cost by model; empty for failed requests only."""
-        return {self.model: self.cost} if self.requests or self.tokens or self.unlogged else {}
+        return {self.model: self.cost} if self.requests or self.amounts.tokens or self.unlogged else {}
 
 
 _FIRST_LABEL = Row._fields.index(LABELS[0])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
+from ..log_files.amounts import NOTHING, Amounts
 from ..log_files.rows import LABELS
 from .buckets import QUARTER, Bucket
 
@@ -29,23 +30,16 @@ AHEAD = 900.0
 
 @dataclass
 class Line:
-    """The sums over some buckets; the counts are those of `Row`."""
+    """The sums over some buckets."""
 
     key: str
     """Key that all buckets share, such as a day."""
+    amounts: Amounts = NOTHING
+    """All usage; US dollars for requests with a price."""
     requests: int = 0
     """Requests with an answer."""
     errors: int = 0
     """Requests that failed."""
-    input: int = 0
-    output: int = 0
-    cache_write_5m: int = 0
-    cache_write_1h: int = 0
-    cache_read: int = 0
-    thinking: int = 0
-    web_searches: int = 0
-    cost: float = 0.0
-    """US dollars, for all requests with a price."""
     unpriced: int = 0
     """Tokens without a price; they are not in the cost."""
     unlogged_cost: float = 0.0
@@ -61,26 +55,31 @@ class Line:
     @property
     def tokens(self) -> int:
         """Return all tokens."""
-        return self.input + self.output + self.cache_write_5m + self.cache_write_1h + self.cache_read
+        return self.amounts.tokens
+
+    @property
+    def cost(self) -> float:
+        """Return US dollars, for all requests with a price."""
+        return self.amounts.cost
 
     @property
     def cache_hits(self) -> float | None:
         """Return the share of the input that came from the cache; `None` without input."""
-        all_input = self.input + self.cache_write_5m + self.cache_write_1h + self.cache_read
-        return self.cache_read / all_input if all_input else None
+        all_input = self.tokens - self.amounts.output
+        return self.amounts.cache_read / all_input if all_input else None
 
     def add(self, addend: "Bucket | Line") -> None:
         """Add a bucket, or another line."""
         for model, cost in addend.models.items():
             self.models[model] = self.models.get(model, 0.0) + cost
-        for name in _ADDED:
-            setattr(self, name, getattr(self, name) + getattr(addend, name))
+        self.amounts += addend.amounts
+        self.requests += addend.requests
+        self.errors += addend.errors
+        self.unpriced += addend.unpriced
+        self.unlogged_cost += addend.unlogged_cost
         if addend.first:
             self.first = min(self.first or addend.first, addend.first)
             self.last = max(self.last, addend.last)
-
-
-_ADDED = tuple(Line.__dataclass_fields__)[1:13]  # from `requests` to `unlogged_cost`
 
 
 def spell_cost(cost: float, unpriced: int = 0) -> str:
