@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cc_convert.logs import Amounts, Logs, Prices, Row, read_logs
+from cc_convert.logs import Logs, Prices, Row, read_logs
 from cc_convert.reconcile import reconcile
 
 RECORD = Path(__file__).parent / "transcripts" / "fallback"
@@ -42,7 +42,7 @@ def test_each_part_of_a_fallback_turn_has_its_own_price(strict: bool) -> None:
     assert [cost for key, cost in costs(logs).items() if "declined" in key] == [pytest.approx(DECLINED)] * 2
     assert [row.model for row in logs.rows if row.key in ("msg_000006", "msg_000007")] == ["claude-opus-5"] * 2
     [compared] = reconcile(logs)
-    assert not any(compared.difference.without_cost)
+    assert not any(compared.difference.counts)
     # The CLI has the requested model's price for the whole request.
     assert compared.logged.cost > compared.stated.cost + 0.03
 
@@ -85,7 +85,7 @@ def test_a_fallback_of_a_killed_process_is_in_no_later_total(log: Any) -> None:
         ("msg_1:declined:0", "declined"), ("msg_1", "request"), ("msg_2", "request")
     ]  # fmt: skip
     [compared] = reconcile(logs)
-    assert (any(compared.difference.without_cost), compared.outside[:5]) == (False, ONE)
+    assert (any(compared.difference.counts), compared.outside[:5]) == (False, ONE)
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -167,9 +167,9 @@ def test_a_request_answered_under_another_name_counts_once(log: Any, answered: s
         assert [(row.kind, row.model) for row in logs.rows if row.kind != "request"] == [
             ("unlogged", "claude-sonnet-5")
         ]
-    assert all(not any(one.difference.without_cost) for one in reconcile(logs)) == is_told
+    assert all(not any(one.difference.counts) for one in reconcile(logs)) == is_told
     if answered not in ("claude-haiku-4-5", "claude-opus-5"):
-        price = Prices().cost_of(Amounts(*ONE), "claude-sonnet-5")
+        price = Prices().cost_of((*ONE, 0, 0), "claude-sonnet-5")
         assert [row.cost for row in logs.priced() if row.model == answered] == [price, price]
 
 

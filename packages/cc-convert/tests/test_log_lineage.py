@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.logs import Amounts, Logs, Prices, read_logs
+from cc_convert.logs import Logs, Prices, read_logs
 from cc_convert.reconcile import Comparison, reconcile
 
 Maker: TypeAlias = Callable[..., Any]
@@ -244,7 +244,7 @@ def _add(log: Any, process: list[int], number: int) -> None:
 
 def _end(log: Any, process: list[int], seconds: int) -> None:
     fresh, output, cached, short, hour = process
-    cost = Prices().cost_of(Amounts(fresh, output, cached, short, hour), "claude-sonnet-5") or 0.0
+    cost = Prices().cost_of((fresh, output, cached, short, hour, 0, 0), "claude-sonnet-5") or 0.0
     log.state({"claude-sonnet-5": (*process, cost)}, startTime=int(START * 1000), totalDuration=seconds * 1000)
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from cc_convert.log_files.model_names import canonical_model
-from cc_convert.logs import Amounts, Prices, Row, read_logs
+from cc_convert.logs import Prices, Row, read_logs
 from cc_convert.prices import PriceFileError
 
 
@@ -73,7 +73,7 @@ def test_each_kind_of_token_region_tier_speed_and_length_has_its_price(
 
 def test_counts_have_a_price_without_a_row() -> None:
     """LOG-28"""
-    counts = Amounts(100, 20, 1000, 200, 100)
+    counts = (100, 20, 1000, 200, 100, 0, 0)
 
     assert Prices().cost_of(counts, "claude-sonnet-5") == pytest.approx(SONNET)
     assert Prices().cost_of(counts, "claude-opus-5", ("", "", "fast")) == pytest.approx(OPUS_FAST)

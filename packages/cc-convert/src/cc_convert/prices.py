@@ -7,7 +7,7 @@ from operator import mul
 from typing import Any, TypeAlias, TypeVar, cast
 
 from . import price_table
-from .log_files.amounts import Amounts
+from .log_files.amounts import Counts
 from .log_files.model_names import canonical_model
 from .log_files.rows import Row, Steps
 
@@ -113,24 +113,24 @@ class Prices:
         """Return a row cost in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
-        amounts, traits = row.amounts, row[16:19]
-        cost = self.cost_of(amounts, row.model, traits, row.steps)
+        # Fields by position: their names take longer, and this runs for each row.
+        cost = self.cost_of(row[9:16], row.model, row[16:19], row.steps)
         # A gateway name for a model has no price; the requested model has.
-        return self.cost_of(amounts, row.requested, traits) if cost is None and row.requested else cost
+        return self.cost_of(row[9:16], row.requested, row[16:19]) if cost is None and row.requested else cost
 
     def cost_of(
-        self, amounts: Amounts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
+        self, counts: Counts, model: str, traits: tuple[str, str, str] = ("", "", ""), steps: Steps = ()
     ) -> float | None:
         """Return a request's cost in US dollars; `None` if the model has no price and some usage is charged.
 
         Args:
-            amounts: Counts for the whole request; the cost in them is ignored.
+            counts: Counts for the whole request.
             model: The model name.
             traits: Service tier, region and speed.
             steps: Counts by sampling, if the API ran several.
         """
         tier, geo, speed = traits
-        tokens, searches = amounts[:5], amounts.web_searches
+        tokens, searches = counts[:5], counts[6]
         name = self._name(model)
         rates = (self._fast.get(name) if speed == "fast" else None) or self._models.get(name)
         if rates is None:

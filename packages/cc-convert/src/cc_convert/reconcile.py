@@ -45,13 +45,13 @@ class Comparison:
     def by_kind(self) -> Iterable[tuple[str, int, int, int, int, int]]:
         """Return each kind of count with the numbers of requests, unlogged, stated, difference and outside."""
         columns = (self.requests, self.unlogged, self.stated, self.difference, self.outside)
-        return zip(Amounts._fields[:7], *(amounts[:7] for amounts in columns), strict=True)
+        return zip(Amounts._fields[:7], *(amounts.counts for amounts in columns), strict=True)
 
     @property
     def agrees(self) -> bool:
         """Return true if both are equal, to the token and to the cent."""
         # Some versions' transcripts do not count thinking separately, and it is part of the output anyway.
-        counts = self.difference._replace(thinking=0)[:7]
+        counts = self.difference._replace(thinking=0).counts
         return not any(counts) and abs(self.difference.cost) < CENT
 
 

@@ -1,6 +1,9 @@
 """Amounts: tokens by kind, web searches and US dollars. This module knows neither files nor formats."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
+"""The counts in `Amounts`, from `input` to `web_searches`, where a plain tuple is faster."""
 
 
 class Amounts(NamedTuple):
@@ -22,6 +25,11 @@ class Amounts(NamedTuple):
     """Web searches on the API's side."""
     cost: float = 0.0
     """US dollars; 0 before prices were applied."""
+
+    @property
+    def counts(self) -> Counts:
+        """Return the amounts without dollars, as a plain tuple."""
+        return self[:7]
 
     @property
     def tokens(self) -> int:

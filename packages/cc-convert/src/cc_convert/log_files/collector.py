@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Literal, TypeAlias, cast
 
-from .amounts import Amounts
+from .amounts import Counts
 from .archive import ARCHIVED, from_archive
 from .extract import (
     LATEST,
@@ -187,7 +187,7 @@ class Collector:
         if earlier is None:
             prior = self._last_row
             # Without any id, a block follows the block before it, whose `uuid` the row has.
-            if prior and parent and parent == prior.uuid and not prior.message_id and prior.amounts == row.amounts:
+            if prior and parent and parent == prior.uuid and not prior.message_id and prior.counts == row.counts:
                 if not (row.message_id or row.request_id):
                     return row._replace(key=prior.key), prior._replace(uuid=row.uuid)
         elif not is_same_answer(earlier, row):
@@ -228,14 +228,14 @@ class Collector:
         if usage is None:
             return
         thread = checked.get("parent_tool_use_id") or ""
-        key, amounts = usage
+        key, counts = usage
         if key:
             self._answering[thread] = key
             return
         answering = self._answering.get(thread, "")
         row = self._latest(answering) or self.rows.get(answering)
         if row is not None:
-            self.rows[row.key] = _with_final(row, amounts)
+            self.rows[row.key] = _with_final(row, counts)
 
     def _take_limits(self, limits: Record) -> None:
         fields = {name: limits[name] for name in _LIMITS if name in limits}
@@ -333,15 +333,14 @@ def better(known_row: Row, new_row: Row) -> Row:
 def _with_block(earlier: Row, row: Row) -> Row:
     """Return a request with another content block."""
     tools = earlier.tools + row.tools
-    if earlier.amounts == row.amounts and earlier.final == row.final:
+    if earlier.counts == row.counts and earlier.final == row.final:
         return earlier._replace(tools=tools) if row.tools else earlier
     return better(earlier, row)._replace(tools=tools)
 
 
-def _with_final(row: Row, amounts: Amounts) -> Row:
+def _with_final(row: Row, counts: Counts) -> Row:
     """Return a row with the final counts; counts that only the start has are kept."""
-    earlier = row.amounts
-    uncached, output, read, _, _, thinking, searches = map(max, earlier[:7], amounts[:7])
+    uncached, output, read, _, _, thinking, searches = map(max, row.counts, counts)
     # The larger sum of cache writes has the lifetimes, too.
-    five_minutes, hour = max(earlier[3:5], amounts[3:5], key=sum)
-    return row.with_final(Amounts(uncached, output, read, five_minutes, hour, thinking, searches))
+    five_minutes, hour = max(row.counts[3:5], counts[3:5], key=sum)
+    return row.with_final((uncached, output, read, five_minutes, hour, thinking, searches))

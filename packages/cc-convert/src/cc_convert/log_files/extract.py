@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
 
-from .amounts import NOTHING, Amounts
+from .amounts import NOTHING, Amounts, Counts
 from .fields import TOTAL_COUNTS, Record, checked_usage
 from .model_names import canonical_model
 from .rows import ADVICE, DECLINED, Row, make_row
-from .usage import ADVICES, COMPACTIONS, amounts_in, answering_model, message_usage, samplings_in
+from .usage import ADVICES, COMPACTIONS, answering_model, counts_in, message_usage, samplings_in
 
 SYNTHETIC = "<synthetic>"
 """The model in messages that the CLI generates itself."""
@@ -60,7 +60,8 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
         (
             uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
             origin, parent if origin == session else "", get("cwd") or project, *_agent(record),
-            "" if usage.model == SYNTHETIC else usage.model, *(NOTHING if failed else usage.amounts)[:7], *usage.traits,
+            "" if usage.model == SYNTHETIC else usage.model,
+            *(NOTHING.counts if failed else usage.counts), *usage.traits,
             tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             () if failed else usage.steps, get("costUSD"), final, message_id, request_id, uuid,
             get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "",
@@ -115,12 +116,12 @@ def parts_beside(record: Record, row: Row) -> list[Row]:
 
 
 def _part(empty: Row, sampling: Record) -> Row:
-    amounts = amounts_in(checked_usage(sampling)[0])
-    return empty.with_final(amounts if amounts.output else NOTHING)
+    counts = counts_in(checked_usage(sampling)[0])
+    return empty.with_final(counts if counts[1] else NOTHING.counts)
 
 
-def event_usage(event: object) -> tuple[str, Amounts] | None:
-    """Return the id and amounts in a stream event; an empty id if it has none."""
+def event_usage(event: object) -> tuple[str, Counts] | None:
+    """Return the id and counts in a stream event; an empty id if it has none."""
     if not isinstance(event, dict):
         return None
     fields = cast("Record", event)
@@ -129,10 +130,10 @@ def event_usage(event: object) -> tuple[str, Amounts] | None:
         start = cast("Record", message)
         identity, usage = start.get("id"), start.get("usage")
         if isinstance(identity, str) and isinstance(usage, dict):
-            return identity, amounts_in(checked_usage(cast("Record", usage))[0])
+            return identity, counts_in(checked_usage(cast("Record", usage))[0])
     usage = fields.get("usage")
     if fields.get("type") == "message_delta" and isinstance(usage, dict):
-        return "", amounts_in(checked_usage(cast("Record", usage))[0])
+        return "", counts_in(checked_usage(cast("Record", usage))[0])
     return None
 
 

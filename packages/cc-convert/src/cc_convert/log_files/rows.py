@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from .amounts import Amounts
+from .amounts import Amounts, Counts
 
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined", "advice"]
 """Meaning of a row.
@@ -98,13 +98,18 @@ class Row(NamedTuple):
         return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
     @property
+    def counts(self) -> Counts:
+        """Return the counts in `amounts`."""
+        return self[9:16]  # from `input` to `web_searches`
+
+    @property
     def amounts(self) -> Amounts:
         """Return counts and cost; without a price, it is 0."""
-        return Amounts(*self[9:16], self.cost or 0.0)  # from `input` to `web_searches`
+        return Amounts(*self.counts, self.cost or 0.0)
 
-    def with_final(self, amounts: Amounts) -> "Row":
+    def with_final(self, counts: Counts) -> "Row":
         """Return the row with these counts as the final ones."""
-        return make_row((*self[:9], *amounts[:7], *self[16:]))._replace(final=True)
+        return make_row((*self[:9], *counts, *self[16:]))._replace(final=True)
 
 
 LABELS = ("branch", "host", "entrypoint", "version")

@@ -6,7 +6,7 @@ Knows neither records nor files.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from .amounts import Amounts
+from .amounts import Amounts, Counts
 from .fields import COUNTS, Record, checked_usage
 from .model_names import canonical_model
 from .rows import Steps
@@ -22,12 +22,16 @@ ADVICES, COMPACTIONS = ("advisor_message",), ("compaction",)
 class MessageUsage(NamedTuple):
     """A request's usage."""
 
-    amounts: Amounts
-    """Counts; without a cost."""
+    counts: Counts
     traits: Traits
     model: str
     """The model that finished the answer."""
     steps: Steps
+
+    @property
+    def amounts(self) -> Amounts:
+        """Return the counts as amounts."""
+        return Amounts(*self.counts)
 
 
 def message_usage(message: Mapping[str, Any]) -> MessageUsage | None:
@@ -35,11 +39,11 @@ def message_usage(message: Mapping[str, Any]) -> MessageUsage | None:
     usage: Record | None = message.get("usage")
     if usage is None:
         return None
-    model, amounts, steps = message.get("model") or "", amounts_in(usage), ()
+    model, counts, steps = message.get("model") or "", counts_in(usage), ()
     if len(iterations := usage.get("iterations") or ()) > 1:
         model = answering_model(iterations) or model
-        steps = _steps(iterations, amounts, model)
-    return MessageUsage(amounts, traits_in(usage), model, steps)
+        steps = _steps(iterations, counts, model)
+    return MessageUsage(counts, traits_in(usage), model, steps)
 
 
 def traits_in(usage: Record) -> Traits:
@@ -47,8 +51,8 @@ def traits_in(usage: Record) -> Traits:
     return usage.get("service_tier") or "", usage.get("inference_geo") or "", usage.get("speed") or ""
 
 
-def amounts_in(usage: Record) -> Amounts:
-    """Return the amounts in a checked usage, which has no cost."""
+def counts_in(usage: Record) -> Counts:
+    """Return the counts in a checked usage."""
     get = usage.get
     written, hour = get("cache_creation_input_tokens") or 0, 0
     split = get("cache_creation")
@@ -61,7 +65,7 @@ def amounts_in(usage: Record) -> Amounts:
     thinking = (details.get("thinking_tokens") or 0) if details else 0
     searches = (server.get("web_search_requests") or 0) if server else 0
     uncached, output, read = [get(name) or 0 for name in COUNTS[:3]]
-    return Amounts(uncached, output, read, written - hour, hour, thinking, searches)
+    return uncached, output, read, written - hour, hour, thinking, searches
 
 
 def samplings_in(iterations: Sequence[object], types: Sequence[str] = _SAMPLINGS) -> list[tuple[str, Record]]:
@@ -77,15 +81,15 @@ def answering_model(iterations: Sequence[object]) -> str:
     return models[-1] if models else ""
 
 
-def _steps(iterations: Sequence[object], amounts: Amounts, model: str) -> Steps:
-    """Return the counts in each sampling by a model, if they add up to the request amounts."""
+def _steps(iterations: Sequence[object], counts: Counts, model: str) -> Steps:
+    """Return the counts in each sampling by a model, if they add up to the request counts."""
     name = canonical_model(model)
     samplings = [
         record
         for model_name, record in samplings_in(iterations)
         if not model_name or canonical_model(model_name) == name
     ]
-    steps = [amounts_in(checked_usage(sampling)[0])[:5] for sampling in samplings]
-    if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(amounts[:3]):
+    steps = [counts_in(checked_usage(sampling)[0])[:5] for sampling in samplings]
+    if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(counts[:3]):
         return ()
     return tuple(steps)

@@ -28,7 +28,7 @@ def bill_requests(scans: Iterable[FileScan], rows: dict[str, Row]) -> None:
             for model, amounts in ledger.totals.items():
                 if ledger.kind == "delta":
                     add_to(session, model, amounts)
-                elif sum(amounts[:7]) >= sum(session.get(model, NOTHING)[:7]):
+                elif sum(amounts.counts) >= sum(session.get(model, NOTHING).counts):
                     session[model] = amounts
     names = {(row.session, row.model, row.requested) for row in rows.values()}
     session_ids = {

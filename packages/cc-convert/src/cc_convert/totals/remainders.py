@@ -162,7 +162,7 @@ def _complete_partial_row(ledger: Ledger, model: str, more: Amounts, rows: dict[
     if len(partial) != 1:
         return False
     row = partial[0]
-    rows[row.key] = row.with_final(row.amounts + more)
+    rows[row.key] = row.with_final((row.amounts + more).counts)
     return True
 
 
@@ -188,6 +188,6 @@ def _row(ledger: Ledger, model: str, amounts: Amounts, kind: Kind, parent: str, 
     key = f"{kind}:{ledger.key}:{model}"
     tier, geo, speed = ledger.traits
     return Row(
-        key, kind, ledger.time, ledger.session, parent, project, "", "", model, *amounts[:7], tier, geo, speed,
+        key, kind, ledger.time, ledger.session, parent, project, "", "", model, *amounts.counts, tier, geo, speed,
         tools=(), steps=(), logged_cost=None, final=True, message_id="", request_id="", uuid="",
     )  # fmt: skip

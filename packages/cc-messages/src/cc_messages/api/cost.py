@@ -13,10 +13,10 @@ from claude_agent_sdk import ResultMessage
 from cc_convert.internals import (
     MessageUsage,
     Prices,
-    amounts_in,
     canonical_model,
     checked_record,
     checked_usage,
+    counts_in,
     message_usage,
     samplings_in,
 )
@@ -37,7 +37,7 @@ def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
     if usage is None:
         return []
     parts = [
-        MessageUsage(amounts_in(checked_usage(part)[0]), usage.traits, model, ())
+        MessageUsage(counts_in(checked_usage(part)[0]), usage.traits, model, ())
         for model, part in samplings_in(checked["usage"].get("iterations") or ())
         if model and canonical_model(model) != canonical_model(usage.model)
     ]
@@ -46,7 +46,7 @@ def usages_of(message: Mapping[str, Any]) -> list[MessageUsage]:
 
 def cost_of(usages: Sequence[MessageUsage]) -> float | None:
     """Return the cost in US dollars by the list prices; None if a model has no price."""
-    costs = [_prices().cost_of(usage.amounts, usage.model, usage.traits, usage.steps) for usage in usages]
+    costs = [_prices().cost_of(usage.counts, usage.model, usage.traits, usage.steps) for usage in usages]
     return None if None in costs else sum(cost or 0.0 for cost in costs)
 
 
