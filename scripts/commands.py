@@ -20,8 +20,11 @@ STEP_TIMEOUT = 900.0
 # Seconds. pytest closes its fixtures on an interrupt, and they stop their processes; after this time it is killed.
 INTERRUPT_GRACE = 5.0
 
-# Variables that refer to the workspace's environment, or change how pytest runs.
-FOREIGN = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PROJECT", "PYTEST_ADDOPTS"}
+# Variables that refer to the workspace's environment, change how pytest runs, or let each interpreter compile again.
+FOREIGN = {
+    "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PROJECT", "PYTEST_ADDOPTS",
+    "PYTHONDONTWRITEBYTECODE",
+}  # fmt: skip
 
 
 temporary_folder = partial(tempfile.TemporaryDirectory[str], prefix="cc-check-", ignore_cleanup_errors=True)
