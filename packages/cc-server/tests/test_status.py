@@ -130,8 +130,13 @@ async def test_a_browser_shows_the_figures_without_an_error(watched: Served, tmp
         )
         return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
-    shown, errors = await page("ann")
-    assert errors == []
+    shown = ""
+    # The browser's time may be over before a busy machine has sent the first figures.
+    for _ in range(5):
+        shown, errors = await page("ann")
+        assert errors == []
+        if "Live." in shown:
+            break
     assert "Live." in shown
     for text in ("<td>bob</td>", BODY["model"], 'aria-label="Five hours: 42 %', "rate_limit_error", 'scope="col"'):
         assert text in shown
