@@ -1,6 +1,6 @@
 """Check a package from inside an environment that has only the package and its requirements.
 
-    python -P -s -W error scripts/check_alone.py NAME
+    python -I -W error scripts/check_alone.py NAME
 
 Exits with the problems, if any. Started by release.py.
 """
@@ -12,7 +12,7 @@ from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 
-sys.path.append(str(Path(__file__).parent))  # -P leaves it out
+sys.path.append(str(Path(__file__).parent))  # -I leaves it out
 
 from workspace import ROOT, read_members, required_name, workspace_pins
 

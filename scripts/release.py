@@ -260,7 +260,9 @@ async def check_package(path: Path, table: dict[str, Any], python: str, places: 
     folder = await places.get()
     try:
         interpreter, installed = await install(folder, python, f"--constraint={CONSTRAINTS}", path.name)
-        await run([interpreter, "-P", "-s", *WARNINGS, str(ALONE), path.name], ROOT)
+        # Environments in the same place have the same files, which the first interpreter compiles for all.
+        compiled = str(folder / "compiled")
+        await run([interpreter, "-I", "-X", f"pycache_prefix={compiled}", *WARNINGS, str(ALONE), path.name], ROOT)
         groups = table.get("dependency-groups", {})
         tools = [*TOOLS, *(f"--group={path}/pyproject.toml:{group}" for group in groups)]
         # In the workspace folder, so that the pins there apply to the tools.
@@ -270,7 +272,8 @@ async def check_package(path: Path, table: dict[str, Any], python: str, places: 
         # The root's fixtures need the loopback API, which not every package has in its tests.
         shared = path.name == "cc-loopback" or "cc-loopback" in map(required_name, groups.get("test", ()))
         confined = f"--confcutdir={ROOT if shared else path}"
-        output = await run([interpreter, *PYTEST, confined, *(str(test) for test in tests if test.exists())], ROOT)
+        command = [interpreter, *PYTEST, confined, *(str(test) for test in tests if test.exists())]
+        output = await run(command, ROOT, {"PYTHONPYCACHEPREFIX": compiled})
         return f"{installed:3} distributions; README: {output.splitlines()[-1]}"
     finally:
         places.put_nowait(folder)
@@ -361,8 +364,6 @@ async def check_all(names: Iterable[str], pythons: list[str] | None, *, bounds: 
         for resolution in ("lowest-direct", "highest") if bounds else ():
             checks[f"{python} {resolution}"] = partial(check_bound, resolution, python)
     with temporary_folder() as name:
-        # Environments in the same places have the same files, which the first interpreter compiles for all.
-        os.environ["PYTHONPYCACHEPREFIX"] = f"{name}/compiled"
         for place in (Path(name, "first"), Path(name, "second")):
             place.mkdir()
             places.put_nowait(place)

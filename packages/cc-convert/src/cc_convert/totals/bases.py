@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from ..log_files.rows import FileScan, Ledger, Row
-from .sums import Totals, difference, size_of, sums, sums_of
+from .sums import Sums, Totals, difference, size_of, sums, sums_of
 
 
 class File:
@@ -96,7 +96,7 @@ def first_base(state: State, lineages: Lineages, pool: list[Row], *, doubtful: b
     candidates.sort(key=lambda item: size_of(item[0].ledger.totals), reverse=True)
     scan = state.file.scan
     copied = tuple(row for row in scan.rows if row.key in scan.origins and not scan.is_sdk_fork)
-    own_sums = sums_of(pool) if candidates or copied else {}
+    own_sums = sums_of(pool) if candidates or copied else Sums({})
     if own_sums == total:
         return Base({}, 0.0)
     forked = [item for item in candidates if _was_copied(item[0], state)]

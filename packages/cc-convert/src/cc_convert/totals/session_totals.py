@@ -170,7 +170,7 @@ def _has_moved_lines(states: list[State], lineages: Lineages, requests: list[Row
     """
     parents = possible_parents(states[0], lineages, doubtful=True)
     parent_ledgers = [parent.ledger for parent in parents if parent.ledger.session != states[0].ledger.session]
-    place, totals = 0, [{}, *(sums(parent_ledger.totals) for parent_ledger in parent_ledgers)]
+    place, totals = 0, [Sums({}), *(sums(parent_ledger.totals) for parent_ledger in parent_ledgers)]
     for end, entries in groupby(states, key=lambda state: state.ledger.place):
         group = list(entries)
         if len(group) == 1 or not _ran_at_once(totals, group, requests, place):

@@ -1,7 +1,7 @@
 """Arithmetic with sums by model. It knows neither files nor sessions."""
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NewType, TypeAlias
 
 from ..log_files.amounts import NOTHING, Amounts
 from ..log_files.model_names import canonical_model
@@ -9,7 +9,7 @@ from ..log_files.rows import Row
 
 Totals: TypeAlias = dict[str, Amounts]
 """Amounts by model."""
-Sums: TypeAlias = dict[str, Amounts]
+Sums = NewType("Sums", Totals)
 """Comparable amounts by model. No model has only zeros."""
 
 # Largest number of steps in a search for addends. A thousand steps take a millisecond.
@@ -52,7 +52,7 @@ def count_rows(rows: Iterable[Row]) -> Totals:
 
 def sums(totals: Totals) -> Sums:
     """Return the sums in totals."""
-    return {model: numbers for model, amounts in totals.items() if any(numbers := amounts.comparable)}
+    return Sums({model: numbers for model, amounts in totals.items() if any(numbers := amounts.comparable)})
 
 
 def sums_of(rows: Iterable[Row]) -> Sums:
@@ -77,11 +77,11 @@ def find_run(rows: Iterable[Row], total: Sums) -> list[Row]:
 
 def find_addends(rows: list[Row], total: Sums, most_steps: int = _MOST_STEPS) -> list[Row] | None:
     """Return rows that add up to a total, if there are any; among several sets, the latest set."""
-    single = [count_rows([row]) for row in rows]
+    single = [sums_of([row]) for row in rows]
     # Largest sums that the rows up to each row can explain.
-    most: list[Sums] = [{}]
-    for by_model in single:
-        most.append(add_all([most[-1], sums(by_model)]))
+    most = [Sums({})]
+    for part in single:
+        most.append(Sums(add_all([most[-1], part])))
     # Each entry: position to continue from, rest to explain, chosen rows.
     waiting: list[tuple[int, Sums, tuple[int, ...]]] = [(len(rows), total, ())]
     for _ in range(most_steps):
@@ -92,7 +92,7 @@ def find_addends(rows: list[Row], total: Sums, most_steps: int = _MOST_STEPS) ->
             return [rows[index] for index in reversed(chosen)]
         if at > 0 and difference(most[at], remaining) is not None:
             waiting.append((at - 1, remaining, chosen))
-            if (rest := difference(remaining, sums(single[at - 1]))) is not None:
+            if (rest := difference(remaining, single[at - 1])) is not None:
                 waiting.append((at - 1, rest, (*chosen, at - 1)))
     return None
 
@@ -111,4 +111,4 @@ def difference(total: Sums, part: Sums) -> Sums | None:
         remaining[model] = rest
         if not any(rest):
             del remaining[model]
-    return remaining
+    return Sums(remaining)
