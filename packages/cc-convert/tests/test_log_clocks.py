@@ -20,7 +20,6 @@ RECORDS = Path(__file__).parent / "transcripts" / "clock"
 NAMES = sorted(path.name for path in RECORDS.iterdir())
 # A compaction in the process hides which requests the total covers: a killed process may have made them.
 AMBIGUOUS = "in_a_process_that_compacts_-1"
-STEADY = ("before_a_fork_0", "in_a_resumed_session_0")
 HOUR = 3600
 TRANSCRIPTS = RECORDS.parent
 RECORDINGS = sorted(path.parent.relative_to(TRANSCRIPTS).as_posix() for path in TRANSCRIPTS.rglob("served.json"))

@@ -10,7 +10,6 @@ from cc_types import CLIResponse
 
 Frame: TypeAlias = dict[str, object]
 Log: TypeAlias = Callable[[str], list[Frame]]
-Form: TypeAlias = Callable[[Frame], object]
 
 
 @pytest.mark.parametrize(

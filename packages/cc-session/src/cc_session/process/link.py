@@ -118,7 +118,7 @@ class Link(Transport):
         timer = loop.call_later(seconds, _fail, answer, ControlTimeoutError(subtype=subtype, seconds=seconds))
         answer.add_done_callback(partial(self._answered, request_id, timer))
         self.settings.sent(request_id, request)
-        self.observer.requested(request)
+        self.observer.requested(request, can_be_undone=self.settings.can_undo(request))
         self._update_phase()
         self.observer.sent(line)
         writing = asyncio.ensure_future(self._inner.write(line))

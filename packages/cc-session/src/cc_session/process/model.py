@@ -7,6 +7,12 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_types import JsonValue
 
+EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
+"""Modes between which a process changes without a trace.
+
+`auto` and `plan` leave a header or a reminder behind, and `bypassPermissions` has to be allowed at the start.
+"""
+
 
 def asked_model(options: ClaudeAgentOptions) -> str | None:
     """Return the model for which options and environment ask; None for the CLI default, or that of settings files."""
@@ -16,15 +22,26 @@ def asked_model(options: ClaudeAgentOptions) -> str | None:
 
 def fixed_model(options: ClaudeAgentOptions) -> str | None:
     """Return the model if the process must start with it, else None."""
-    # Claude Code's own prompt is written for the model that the process began with.
-    has_own_prompt = options.system_prompt is None or isinstance(options.system_prompt, str)
-    # After a failure a fallback model may stay.
-    can_change = has_own_prompt and not reads_settings(options) and options.fallback_model is None
-    return None if can_change else options.model
+    return None if can_change_model(options) else options.model
+
+
+def can_change_model(options: ClaudeAgentOptions) -> bool:
+    """Return true if a process can change its model, and go back, without a trace in its requests."""
+    # Claude Code's own prompt is written for the model of the first request.
+    prompt = options.system_prompt
+    has_own_prompt = prompt is not None and not isinstance(prompt, str) and prompt["type"] != "custom"
+    # After a failure a fallback model may stay. In other modes, models have other tools, headers and reminders.
+    is_plain = options.fallback_model is None and options.permission_mode in (None, *EXACT_MODES)
+    return is_plain and not has_own_prompt and not reads_settings(options)
+
+
+def knows_model(options: ClaudeAgentOptions) -> bool:
+    """Return true if the model is not that of settings files."""
+    return asked_model(options) is not None or not reads_settings(options)
 
 
 def reads_settings(options: ClaudeAgentOptions) -> bool:
-    """Return true if settings can name a model for processes whose options do not."""
+    """Return true if settings can give a process what its options do not, and no request goes back to it."""
     return options.setting_sources != [] or options.settings is not None
 
 

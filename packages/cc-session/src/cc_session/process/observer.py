@@ -12,12 +12,10 @@ from typing import Any, cast
 
 from cc_types import JsonValue
 
-from .settings import can_be_undone
-
-# Control requests that only read, or end or drop data that a rewind drops too, or set what can be set back.
+# Control requests that only read, or end or drop data that a rewind drops too.
 _HARMLESS = frozenset((
     "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings", "get_usage", "initialize",
-    "interrupt", "mcp_status", "rewind_conversation", "set_model",
+    "interrupt", "mcp_status", "rewind_conversation",
 ))  # fmt: skip
 
 # Prefixes of lines, which are not parsed: prompts can have megabytes.
@@ -61,9 +59,9 @@ class Observer:
         """Return the seconds since the last output; 0 while the CLI waits for a tool, a hook, a permission or us."""
         return 0.0 if self._tools or self._requests else time.monotonic() - self._alive_at
 
-    def requested(self, request: Mapping[str, JsonValue]) -> None:
+    def requested(self, request: Mapping[str, JsonValue], *, can_be_undone: bool) -> None:
         """Record a control request."""
-        if request["subtype"] not in _HARMLESS and not can_be_undone(request):
+        if request["subtype"] not in _HARMLESS and not can_be_undone:
             self.side_effects.others.add(str(request["subtype"]))
 
     def sent(self, line: str) -> None:

@@ -26,7 +26,7 @@ from cc_types import CLIConnectionError, ControlRequestError, JsonValue
 from ..identity import identity, owned
 from .cli_path import find_cli
 from .login import Login, login_of
-from .model import asked_model, fixed_model, model_in, reads_settings
+from .model import EXACT_MODES, asked_model, can_change_model, fixed_model, knows_model, model_in, reads_settings
 from .sealed import is_sealed
 from .thinking import fixed_thinking, thinking_budget, thinking_in
 
@@ -83,8 +83,8 @@ class Setting:
     """Name in the request `apply_flag_settings`."""
     read: Callable[[Request], dict[str, JsonValue]] = lambda _request: {}
     """Returns the value in a control request of another kind, by name."""
-    is_exact: Callable[[str, object], bool] = lambda _name, _value: True
-    """Returns true if a caller's change of this name to this value can be undone without a trace."""
+    is_exact: Callable[[ClaudeAgentOptions, str, object], bool] = lambda _options, _name, _value: True
+    """Returns true if a process with these options can undo a caller's change of this name to this value."""
     can_take: Callable[[Process, object], bool] = lambda _process, _value: True
     """Returns true if a process whose value is another one can change to this value."""
     since: str = ""
@@ -150,10 +150,6 @@ async def _move(process: Process, changes: SettingValues) -> None:
         raise process.settings.changeable.keeps("cwd") from error
 
 
-# Modes between which a process changes without a trace. `auto` and `plan` leave a header or a reminder behind, and
-# `bypassPermissions` has to be allowed at the start.
-_EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
-
 # Variables that the CLI reads again for each request, so the earlier value undoes a change.
 _PER_REQUEST = frozenset(map(variable, ("CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS")))
 
@@ -194,21 +190,25 @@ SETTINGS = (  # in the order in which they change
     Setting(
         name="system_prompt",
         asked=_prompt,
-        fixed=lambda options: None if isinstance(options.system_prompt, str) else options.system_prompt,
+        # The request names the model, and without a name would set the CLI default model.
+        fixed=lambda options: (
+            None if isinstance(options.system_prompt, str) and knows_model(options) else options.system_prompt
+        ),
         change=_set_prompt,
         read=_prompt_in,
+        is_exact=lambda options, _name, _prompt: knows_model(options),
         can_take=lambda _process, prompt: prompt is not None,
         since="2.1.214 (claude-agent-sdk 0.2.122)",
     ),
     Setting(
         name="permission_mode",
         asked=lambda options: options.permission_mode,
-        fixed=lambda options: "default" if options.permission_mode in _EXACT_MODES else options.permission_mode,
+        fixed=lambda options: "default" if options.permission_mode in EXACT_MODES else options.permission_mode,
         change=_set_mode,
         read=lambda request: (
             {"permission_mode": request.get("mode")} if request["subtype"] == "set_permission_mode" else {}
         ),
-        is_exact=lambda _name, mode: mode in _EXACT_MODES,
+        is_exact=lambda options, _name, mode: EXACT_MODES.issuperset({mode, options.permission_mode or "default"}),
     ),
     Setting(
         # Not by `set_model`: the CLI would make an API call for a model that is new to the process. In a conversation
@@ -219,8 +219,7 @@ SETTINGS = (  # in the order in which they change
         change=_set_flags,
         flag="model",
         read=model_in,
-        # Without a name, the CLI goes back to its default model, not to that of settings files.
-        can_take=lambda process, model: model is not None or not reads_settings(process.settings.options),
+        is_exact=lambda options, _name, _model: can_change_model(options),
     ),
     Setting(
         name="effort",
@@ -229,13 +228,14 @@ SETTINGS = (  # in the order in which they change
         fixed=lambda options: options.effort and "low",
         change=_set_flags,
         flag="effortLevel",
+        is_exact=lambda options, _name, _effort: not reads_settings(options),
     ),
     Setting(name="thinking", asked=thinking_budget, fixed=fixed_thinking, change=_set_thinking, read=thinking_in),
     Setting(
         name=_VARIABLE,  # the beginning of the name of each variable
         change=_set_flags,
         flag="env",
-        is_exact=lambda name, _value: name in _PER_REQUEST,
+        is_exact=lambda options, name, _value: name in _PER_REQUEST and not reads_settings(options),
     ),
     Setting(
         name="mcp_servers",  # in addition to those in the options
@@ -274,13 +274,6 @@ def values_in(request: Request) -> dict[str, JsonValue]:
             elif isinstance(value, dict):
                 values |= {variable(name): content for name, content in value.items()}
     return values
-
-
-def can_be_undone(request: Request) -> bool:
-    """Return true if a control request only changes settings, each of which can be set back without a trace."""
-    values, flags = values_in(request), request.get("settings")
-    has_others = isinstance(flags, dict) and not flags.keys() <= {row.flag for row in SETTINGS}
-    return bool(values) and not has_others and all(_row(name).is_exact(name, value) for name, value in values.items())
 
 
 def can_take(process: Process, target_values: SettingValues) -> bool:
@@ -375,6 +368,13 @@ class Settings:
             for name, value in target_values.items()
             if name in self.unknown or identity(self[name]) != identity(value)
         }
+
+    def can_undo(self, request: Request) -> bool:
+        """Return true if a control request only changes settings, each of which can be set back without a trace."""
+        values, flags = values_in(request), request.get("settings")
+        has_others = isinstance(flags, dict) and not flags.keys() <= {row.flag for row in SETTINGS}
+        are_exact = (_row(name).is_exact(self.options, name, value) for name, value in values.items())
+        return bool(values) and not has_others and all(are_exact)
 
     def at_start(self) -> dict[str, object]:
         """Return the start values of all settings that have changed since, or may have changed."""
