@@ -16,6 +16,7 @@ from cc_session import PoolLimits, Session, SessionPool, TurnError
 Use = Callable[[Session, LoopbackServer], Awaitable[object]]
 
 MARK = "Compare this."
+OWN_PROMPT: Any = {"type": "preset", "preset": "claude_code"}
 
 # Without the seal, the CLI requests a session title, once, in a request beside the conversation.
 TITLE = "Write the title in the predominant language"
@@ -177,17 +178,15 @@ async def partial_rewind(session: Session, _server: LoopbackServer) -> None:
     await session.run("Three.")
 
 
-async def fail(
-    session: Session, server: LoopbackServer, status: int | None = None, after_events: int | None = None
-) -> None:
+async def fail(session: Session, server: LoopbackServer, **fault: Any) -> None:
     """Make a turn fail; another or a retried request may have taken the fault."""
     for _ in range(5):
-        server.fail_next(status, after_events=after_events)
+        server.fail_next(**fault)
         try:
             await session.run("Fail.")
         except TurnError:
             return
-    pytest.fail(f"no turn failed with {status}")
+    pytest.fail(f"no turn failed with {fault}")
 
 
 async def errors(session: Session, server: LoopbackServer) -> None:
@@ -315,6 +314,7 @@ CASES: list[tuple[Callable[[ClaudeAgentOptions], ClaudeAgentOptions], Use, str, 
     (with_echo, call_echo, ECHOES, True),
     (model_by_settings, other_model, "", False),
     (model_by_environment, other_model, "", True),
+    (lambda options: replace(unsealed(options), system_prompt=OWN_PROMPT), other_model, "", False),
 ]
 QUICK_CASES = 6  # one for each kind of earlier work
 REPLACED = [(run_a_command, ""), (plan, ""), (set_another_variable, ""), (call_echo, ECHOES)]
@@ -387,7 +387,7 @@ async def test_a_model_named_in_the_system_prompt_has_separate_processes(
     bench: Bench, options: ClaudeAgentOptions
 ) -> None:
     """SES-61."""
-    options = replace(unsealed(options), system_prompt={"type": "preset", "preset": "claude_code"})
+    options = replace(unsealed(options), system_prompt=OWN_PROMPT)
     pool = bench.pool(options)
     async with pool.lease():
         pass  # a process that cannot serve the next lease

@@ -7,6 +7,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cc_session.internals import Launch
 from cc_session.process.settings import Settings, apply, values_in, variable
 from cc_types import ControlRequestError
 
@@ -94,3 +95,59 @@ def test_the_first_values_of_changed_settings_are_kept() -> None:
     assert record.at_start() == {LIMIT: "1", variable("NEW"): None, "permission_mode": "default"}
     record.begin()
     assert record.missing({LIMIT: "2", variable("NEW"): "3"}) == {}
+
+
+PLAIN: dict[str, Any] = {"system_prompt": "Short.", "setting_sources": [], "model": "haiku"}
+PRESET = PLAIN | {"system_prompt": {"type": "preset", "preset": "claude_code"}}
+FILES = PLAIN | {"setting_sources": ["project"]}
+
+
+def flags(**settings: Any) -> dict[str, Any]:
+    return {"subtype": "apply_flag_settings", "settings": settings}
+
+
+@pytest.mark.parametrize(
+    ("change", "exact", "inexact"),
+    [
+        (flags(model="opus"), [PLAIN], [PRESET, FILES, PLAIN | {"permission_mode": "plan"}]),
+        ({"subtype": "set_model"}, [PLAIN], [PRESET, FILES, PLAIN | {"fallback_model": "haiku"}]),
+        (flags(effortLevel=None), [PLAIN, PRESET], [FILES, PLAIN | {"settings": "{}"}]),
+        (setting(CLAUDE_CODE_EXTRA_BODY="{}"), [PLAIN, PRESET], [FILES, PLAIN | {"settings": "{}"}]),
+        (setting(OTHER="1"), [], [PLAIN]),
+        (flags(model="opus", outputStyle="Explanatory"), [], [PLAIN]),
+        (
+            {"subtype": "set_permission_mode", "mode": "dontAsk"},
+            [PLAIN, FILES, PLAIN | {"permission_mode": "acceptEdits"}],
+            [PLAIN | {"permission_mode": "plan"}, PLAIN | {"permission_mode": "auto"}],
+        ),
+        ({"subtype": "set_permission_mode", "mode": "plan"}, [], [PLAIN]),
+        ({"subtype": "get_settings"}, [], [PLAIN]),
+    ],
+)
+def test_a_change_can_be_undone_only_where_no_request_shows_it(
+    change: dict[str, Any], exact: list[dict[str, Any]], inexact: list[dict[str, Any]]
+) -> None:
+    """SES-62: Claude Code's own prompt and some modes depend on the model; settings files give values, too."""
+    assert all(Settings(ClaudeAgentOptions(**options)).can_undo(change) for options in exact)
+    assert not any(Settings(ClaudeAgentOptions(**options)).can_undo(change) for options in inexact)
+
+
+@pytest.mark.parametrize(
+    ("start", "change", "is_same"),
+    [
+        (PLAIN, {"model": "opus"}, True),
+        (PLAIN | {"permission_mode": "dontAsk"}, {"model": "opus"}, True),
+        (PLAIN | {"permission_mode": "plan"}, {"model": "opus"}, False),
+        (PRESET, {"model": "opus"}, False),
+        (PLAIN | {"system_prompt": None}, {"model": "opus"}, True),
+        (PLAIN | {"model": None}, {"system_prompt": "Long."}, True),
+        (FILES, {"system_prompt": "Long."}, True),
+        (FILES | {"model": None}, {"system_prompt": "Long."}, False),
+    ],
+)
+def test_launches_share_a_process_only_if_it_can_change_without_a_trace(
+    start: dict[str, Any], change: dict[str, Any], is_same: bool
+) -> None:
+    """SES-61, SES-94."""
+    keys = [Launch(options=ClaudeAgentOptions(**options)).key for options in (start, start | change)]
+    assert (keys[0] == keys[1]) is is_same
