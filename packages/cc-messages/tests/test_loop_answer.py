@@ -109,6 +109,29 @@ def test_an_answer_with_a_callers_call_waits_for_the_other_results() -> None:
     assert [event["type"] for event in output][-2:] == ["message_delta", "message_stop"]
 
 
+@pytest.mark.parametrize(
+    ("names", "answered", "is_held_up", "calls_api"),
+    [
+        (["mcp__tools__ask", "Bash"], [], True, False),
+        (["Bash", "mcp__tools__ask"], [], True, False),
+        (["Bash", "mcp__tools__ask"], [0], False, False),
+        (["mcp__tools__ask", "Agent"], [], False, True),
+        (["mcp__tools__ask", "Agent", "Bash"], [], False, True),
+        (["mcp__tools__ask", "Agent", "Bash"], [1], True, False),
+        (["mcp__tools__ask", "Bash", "Agent"], [], True, True),
+        (["Bash", "Agent"], [], False, False),
+    ],
+)
+def test_calls_that_may_wait_for_one_that_ends_the_answer_are_known(
+    names: list[str], answered: list[int], is_held_up: bool, calls_api: bool
+) -> None:
+    """MSG-63: a sub-agent runs beside the caller's calls, if nothing in between runs alone."""
+    answer = LoopAnswer(Answer(), "tools", {}, {"mcp__tools__ask": "ask"})
+    feed(answer, events([call(index, name) for index, name in enumerate(names)], "tool_use"))
+    answer.feed_results([result(index) for index in answered])
+    assert (answer.is_held_up, answer.calls_api) == (is_held_up, calls_api)
+
+
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "end_turn"])
 def test_only_a_call_goes_on(stop_reason: str) -> None:
     """A single answer keeps the API's usage, and nothing follows the end."""

@@ -163,14 +163,14 @@ async def test_the_next_request_goes_on_in_the_same_process_and_in_another(
 
 
 async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transport: Transport) -> None:
-    """MSG-60, MSG-63, IPC-P-56: the result comes with the next request, and the loop continues."""
-    several.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
-    with request_context(tools=tools(add, transport, "add")):
+    """MSG-60, MSG-63, IPC-P-56: the result comes with the next request; a later call that runs alone runs first."""
+    several.script([says("Both."), *calls("ask_user", "add")], [*calls("add")], "Done.")
+    with request_context(tools=tools(add, transport, "add", sequential=frozenset({"add"}))):
         both = [tool("add"), tool("ask_user")]
         first = await several.ask("Add.", tools=both)
-        assert kinds(first) == ["text", "mcp_tool_use", "tool_use", "mcp_tool_result"]
+        assert kinds(first) == ["text", "tool_use", "mcp_tool_use", "mcp_tool_result"]
         assert first.stop_reason == "tool_use"
-        call = first.body["content"][2]
+        call = first.body["content"][1]
         assert call["name"] == "ask_user"
         await several.settled()
         assert len(several.api.requests) == 1

@@ -5,31 +5,17 @@ is the sum, with each API call as an iteration. Pure: messages go in, events com
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from claude_agent_sdk import (
-    AssistantMessage,
-    Message,
-    ResultMessage,
-    StreamEvent,
-    SystemMessage,
-    ToolResultBlock,
-    UserMessage,
-)  # fmt: skip
-from typing_extensions import override
-
-from cc_session import Session
-from cc_session.internals import RENAMED_TOOLS, is_mcp_name, split_mcp_name
-from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
+from cc_session.internals import split_mcp_name
+from cc_types import JsonValue
 
 from ..api.conversation import Block
 from ..api.folding import as_mcp_result
-from ..api.response import Answer, Event, invalid
-from ..context import CLAUDE_CODE_SERVER, LoopEndedError
-from ..process.plan import Reading
-from .calls import Approvals, ToolServer, TurnCalls
-from .request import LoopRequest
+from ..api.response import Answer, Event
+from ..context import CLAUDE_CODE_SERVER
+from .calls import Approvals
+from .request import CALLING_API
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -106,6 +92,8 @@ class LoopAnswer:
         events: list[Event] = []
         for result in results:
             call_id = str(result["tool_use_id"])
+            if call_id in step.waiting:
+                continue  # only the caller answers
             step.answered.add(call_id)
             self._unanswered.discard(call_id)
             start = {"type": "content_block_start", "index": self._next_index, "content_block": as_mcp_result(result)}
@@ -121,6 +109,26 @@ class LoopAnswer:
         calls = {str(block["id"]) for block in step.answer.content if block["type"] == "tool_use"}
         step.is_told = calls <= step.answered
         return step.answer.billed if step.is_told else None
+
+    @property
+    def is_held_up(self) -> bool:
+        """True if calls that end the answer may keep the CLI from its own calls, of which it makes some alone."""
+        if not self._unanswered or not self.calls_api:
+            return bool(self._unanswered)
+        # They run beside the caller's tools, but not behind the limit that stops the next API call.
+        step = self._steps[-1]
+        open_calls = [call for call in step.answer.content if call.get("id") in self._unanswered | step.waiting]
+        while not self._is_api_call(open_calls[-1]):
+            open_calls.pop()
+        return not all(self._is_api_call(call) or call["name"] in self._other_tools for call in open_calls)
+
+    @property
+    def calls_api(self) -> bool:
+        """True if an open call of the CLI calls the API by itself."""
+        return any(map(self._is_api_call, self._steps[-1].answer.content)) if self._steps else False
+
+    def _is_api_call(self, block: Block) -> bool:
+        return block.get("id") in self._unanswered and block.get("name") in CALLING_API
 
     def own_call(self, call_id: str) -> Block | None:
         """Return a call in the last API call to one of the caller's tools that the CLI calls."""
@@ -177,11 +185,11 @@ class LoopAnswer:
         if not step.answer.is_complete:
             return events
         calls = [block for block in step.answer.content if block["type"] == "tool_use"]
-        waiting = [call for call in calls if call["name"] in self._other_tools or call["id"] in step.waiting]
-        made = {str(call["id"]) for call in calls if call not in waiting}
-        if made and not waiting and step.answer.stop_reason == "tool_use":
+        step.waiting |= {str(call["id"]) for call in calls if call["name"] in self._other_tools}
+        made = {str(call["id"]) for call in calls} - step.waiting
+        if made and not step.waiting and step.answer.stop_reason == "tool_use":
             return events
-        self._unanswered = made - step.answered if waiting else set()
+        self._unanswered = made - step.answered if step.waiting else set()
         return events if self._unanswered else [*events, *self._finish(step)]
 
     def _finish(self, step: "_Step") -> list[Event]:
@@ -240,133 +248,3 @@ def _sum(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
             elif value is not None or name not in total:
                 total[name] = value
     return total
-
-
-class LoopReading(Reading):
-    """A loop's one message, built from the CLI messages. The session knows the cost."""
-
-    repeats_refused_calls = True
-
-    def __init__(
-        self, answer: Answer, request: LoopRequest, approvals: Approvals | None, session: Session,
-        server: ToolServer | None,
-    ) -> None:  # fmt: skip
-        super().__init__(answer)
-        self.calls: TurnCalls = TurnCalls()
-        self.approvals = approvals
-        self.context = request.context
-        self._session, self._server = session, server
-        context, key = self.context, request.tool_server
-        own_tools = context.claude_code_tools
-        names = [] if own_tools is None else [name for name in own_tools.names if not is_mcp_name(name)]
-        self.allowed_tools = {RENAMED_TOOLS.get(name, name) for name in names}
-        """Claude Code's own tools that the request allows, by their present names."""
-        self._missing_tools = set[str]()
-        self._lost_tool = ""
-        self._max_turns = context.max_turns
-        caller_tools = frozenset[str]() if context.tools is None else context.tools.names
-        names = {} if key is None else {key.cli_name(name): name for name in key.names()}
-        self._loop = LoopAnswer(
-            answer,
-            "" if key is None else key.name,
-            {cli_name: name for cli_name, name in names.items() if name in caller_tools},
-            {cli_name: name for cli_name, name in names.items() if name not in caller_tools},
-            approvals,
-        )
-
-    @property
-    @override
-    def has_run_tools(self) -> bool:
-        return self._server is not None and self._server.has_run
-
-    @override
-    def take_step(self) -> Mapping[str, JsonValue] | None:
-        return None if self.is_broken else self._loop.take_step()
-
-    @override
-    def with_cost(self, result: ResultMessage) -> ResultMessage:
-        # The CLI reports the process cost over all requests.
-        spent = self._session.last_spent
-        models = {name: usage.model_dump(by_alias=True) for name, usage in spent.models.items()}
-        return replace(result, total_cost_usd=spent.cost_usd, model_usage=models)
-
-    @property
-    @override
-    def was_blocked(self) -> bool:
-        return False  # the limit is the CLI's own here, and a second attempt would not have the history
-
-    @override
-    def _feed(self, message: Message) -> Sequence[Event]:
-        self.calls.note(message)
-        match message:
-            case StreamEvent() | AssistantMessage() | UserMessage() if message.parent_tool_use_id is not None:
-                return ()  # from a sub-agent
-            case UserMessage(content=[*blocks]) if not self.is_broken:
-                results = [_as_block(block) for block in blocks if isinstance(block, ToolResultBlock)]
-                self._note_lost(results)
-                return () if self.is_broken else self._loop.feed_results(results)
-            case SystemMessage(subtype="init", data={"tools": [*tools]}):
-                self._missing_tools = self.allowed_tools - {RENAMED_TOOLS.get(name, name) for name in tools}
-                self.is_broken |= bool(self._missing_tools)
-                return ()
-            case _:
-                return super()._feed(message)
-
-    @override
-    def failure(self, address: str) -> ClaudeCodeError:
-        if self._lost_tool:
-            reason = f"Claude Code has lost the connection to the tool {self._lost_tool!r} during a call"
-            return CLIConnectionError(reason=reason, advice="Check what the call has done, and send the request again.")
-        if self._missing_tools:
-            return invalid(f"This Claude Code has no tool {', '.join(sorted(self._missing_tools))}")
-        if self.result is not None and self.result.subtype == "error_max_turns":
-            limit = f"max_turns={self._max_turns}"
-            self.context.ended_by = error = LoopEndedError(message=f"The request has reached its limit {limit}")
-            return error
-        return super().failure(address)
-
-    @property
-    @override
-    def ends_by_itself(self) -> bool:
-        # Calls that are not the CLI's to make keep it waiting, and after an empty answer it asks again.
-        step = self._loop.last_step
-        shows_something = step is not None and step.answer.shows_something
-        if self.answer.is_complete and (self.answer.calls_tools or not shows_something):
-            return False
-        return super().ends_by_itself
-
-    def _note_lost(self, results: Sequence[Block]) -> None:
-        """Break the answer off if the CLI itself has answered a call that only the caller's tools answer."""
-        if (server := self._server) is None or self.answer.is_complete:
-            return
-        for result in results:
-            call = self._loop.own_call(str(result["tool_use_id"]))
-            if call is None or not result.get("is_error") or server.has_answered(str(call["id"])):
-                continue
-            if self._may_refuse(call):
-                continue
-            self._lost_tool, self.is_broken, server.is_gone = self._loop.own_name(call), True, True
-
-    def _may_refuse(self, call: Block) -> bool:
-        """Return true if a policy may have refused a call."""
-        own_tools = self.context.claude_code_tools
-        policy = None if own_tools is None else own_tools.policy
-        arguments = cast("Mapping[str, Any]", call["input"])
-        return policy is not None and policy.verdict(str(call["name"]), arguments).behavior in ("ask", "deny")
-
-    @override
-    def _feed_event(self, event: Event) -> Sequence[Event]:
-        step = self._loop.last_step
-        if event["type"] == "message_start" and (self.apology is not None or (step and not step.has_ended)):
-            self.is_broken = True  # the CLI repeats events already sent
-            return ()
-        events, step = self._loop.feed(event), self._loop.last_step
-        # The CLI ends a truncated answer without a reason.
-        self.is_broken |= bool(step and step.has_ended and not step.answer.is_complete and self.apology is None)
-        return events
-
-
-def _as_block(result: ToolResultBlock) -> Block:
-    content = cast(JsonValue, result.content)
-    block: Block = {"type": "tool_result", "tool_use_id": result.tool_use_id, "content": content}
-    return {**block, "is_error": True} if result.is_error else block

@@ -62,6 +62,8 @@ Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns the result in the MCP form."""
 
 _ENDED = "The request that this call belongs to has ended."
+HELD = "The result of this call comes with the next request."
+"""The answer to a call that ends the turn, if it has to get one."""
 
 # The CLI writes a call's message before it makes the call; another pipe or a busy machine can delay it.
 _BEHIND_SECONDS = 5.0
@@ -305,6 +307,8 @@ class Approvals:
         self._policy = policy
         self._approved = Counter((str(call["name"]), _canonical(call["input"])) for call in approved if call)
         self._verdicts: dict[str, asyncio.Future[bool]] = {}
+        self.is_released: asyncio.Event = asyncio.Event()
+        """Set if calls that wait for an approval are denied in this turn."""
 
     def waits(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Return true if the model's new call must wait; to be asked once for each call."""
@@ -317,7 +321,7 @@ class Approvals:
         return not is_approved
 
     async def ask(self, _tool: str, _arguments: Mapping[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        """Return the decision about a call that the policy asks about; never, if the call waits for an approval."""
+        """Return the decision about a call that the policy asks about; after the release, if it waits for approval."""
         if context.agent_id is not None:
             return PermissionResultDeny(message="A sub-agent's call cannot wait for an approval.")
         verdict = self._verdict(context.tool_use_id or "")
@@ -326,9 +330,10 @@ class Approvals:
                 is_approved = await asyncio.shield(verdict)
         except TimeoutError:
             return PermissionResultDeny(message="The call's input changed after its approval; approve the new input.")
-        if not is_approved:
-            await asyncio.get_running_loop().create_future()  # until the turn ends
-        return PermissionResultAllow()
+        if is_approved:
+            return PermissionResultAllow()
+        await self.is_released.wait()
+        return PermissionResultDeny(message=HELD)
 
     def _verdict(self, call_id: str) -> asyncio.Future[bool]:
         return self._verdicts.setdefault(call_id, asyncio.get_running_loop().create_future())

@@ -39,13 +39,16 @@ from ..api.request import MessagesRequest
 from ..api.response import Answer, invalid
 from ..context import ClaudeCodeTools, ToolServerKey
 from ..process.abilities import Abilities
-from ..process.plan import LaunchBuilder, RequestLaunch, RequestPlan, logged
-from .answer import LoopReading
+from ..process.plan import LIMIT_VARIABLE, LaunchBuilder, RequestLaunch, RequestPlan, logged
 from .calls import Approvals, ToolServer
+from .reading import LoopReading
 from .request import SEARCHES, LoopRequest
 
 # Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
+
+# One token, so that the CLI makes no further API call.
+_LIMIT = variable(LIMIT_VARIABLE)
 
 # The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
@@ -143,6 +146,7 @@ class LoopPlan(RequestPlan):
         self._searching.clear()
         key, earlier, server = request.tool_server, self._server, None
         self._server = self.tool_server = None
+        settings = {**settings, _LIMIT: worker.launch.options.env.get(LIMIT_VARIABLE)}
         try:
             if key is not None:
                 server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
@@ -185,8 +189,15 @@ class LoopPlan(RequestPlan):
             approvals = Approvals(own_tools.policy, self._request.messages)
         self._reading = LoopReading(answer, self._request, approvals, self._session, self._server)
         if self._server is not None:
-            self._server.bind(self._reading.calls, self._reading.context.call)
+            self._server.bind(self._reading.calls, self._reading.call)
         return self._reading
+
+    @override
+    async def release(self) -> None:
+        assert self._reading is not None  # noqa: S101  # it is held up
+        if not self._reading.calls_api:
+            await self._session.apply({_LIMIT: "1"})
+        self._reading.is_released.set()
 
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:

@@ -43,6 +43,9 @@ _WITH_SUBAGENTS = frozenset({"Agent", "Skill", "Task"})
 SEARCHES = ("WebFetch", "WebSearch")
 """Tools that call the API."""
 
+CALLING_API = _WITH_SUBAGENTS.union(SEARCHES)
+"""Tools that call the API, or may start sub-agents, which do. They run beside others."""
+
 # The server for tools whose calls all end the answer.
 _SERVER_NAME = "caller"
 

@@ -38,8 +38,9 @@ from ..context import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 
-# For the limit of one token.
-_LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
+LIMIT_VARIABLE = "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE"
+"""Variable, which the CLI reads before each API call, with the most tokens of a conversation."""
+_LIMIT_ENV = {LIMIT_VARIABLE: "1"}
 # A process without commands: the CLI would search them after each parameter change.
 _NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
 
@@ -122,6 +123,11 @@ class Reading:
     def take_step(self) -> Mapping[str, JsonValue] | None:
         """Return the API call that another one follows, as its message without content, once; or None."""
         return None
+
+    @property
+    def is_held_up(self) -> bool:
+        """True if the turn waits for calls that the CLI makes only after calls that it does not answer."""
+        return False
 
     @property
     def has_run_tools(self) -> bool:
@@ -219,6 +225,9 @@ class RequestPlan:
     def reading(self, answer: Answer) -> Reading:
         """Return the reader for a turn, which builds `answer`."""
         return Reading(answer)
+
+    async def release(self) -> None:
+        """Let a turn go on that is held up, up to the next API call."""
 
     async def forget(self, *, was_blocked: bool = False) -> None:
         """Empty the conversation after a turn, which the CLI may have blocked before its API call."""

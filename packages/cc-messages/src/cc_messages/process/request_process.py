@@ -244,6 +244,8 @@ class RequestProcess(Worker):
                     yield event
                 if (step := self.reading.take_step()) is not None and self._request and self._request.context:
                     await self._request.context.tell_step(step)
+                if self.reading.is_held_up:
+                    await self._plan.release()
                 if self.reading.is_broken:
                     break
         except TurnError:
