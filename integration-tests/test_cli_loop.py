@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
-from pydantic_ai.exceptions import UsageLimitExceeded, UserError
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded, UserError
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage, UsageLimits
 
@@ -234,6 +234,38 @@ async def test_arguments_arrive_as_the_model_wrote_them(
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     await agent.run("Keep.")
     assert got == [repr(written)]
+
+
+@pytest.mark.parametrize("steps", [[[1], [9], [1], [9]], [[1, 1], [9]], [[1, 9], [1]], [["one"], ["two"]]])
+async def test_retries_are_counted_and_limited_as_in_the_agents_loop(
+    steps: list[list[Any]], loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """IPC-P-51"""
+    seen: list[tuple[int, int, int]] = []
+
+    def want_more(ctx: RunContext[object], number: int) -> str:
+        seen.append((number, ctx.retry, ctx.run_step))
+        if number < 5:
+            raise ModelRetry("more")
+        return "enough"
+
+    def respond(body: dict[str, Any]) -> Any:
+        step = sum(message["role"] == "assistant" for message in body["messages"])
+        name = body["tools"][0]["name"]
+        return [call(name, number=number) for number in steps[step]] if step < len(steps) else "Done."
+
+    async def outcome() -> tuple[str, list[tuple[int, int, int]]]:
+        seen.clear()
+        try:
+            return (await agent.run("Go.")).output, [*seen]
+        except UnexpectedModelBehavior as error:
+            return error.message, [*seen]
+
+    loopback.respond = respond
+    agent = Agent(model, tools=[want_more], retries=1)
+    expected = await outcome()
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    assert await outcome() == expected
 
 
 @pytest.mark.parametrize(

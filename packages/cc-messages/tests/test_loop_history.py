@@ -140,6 +140,13 @@ def test_the_rest_is_carried_as_it_is(contents: list[Any]) -> None:
     ]
 
 
+def test_a_system_message_is_a_tagged_text_of_the_user_s_turn() -> None:
+    """MSG-75"""
+    messages = [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]
+    [message] = parse_messages(messages).messages
+    assert (message.role, message.blocks()) == ("user", [text("a"), text("<system>\nb\n</system>")])
+
+
 WRONG: list[tuple[list[Any], str]] = [
     (["Hello."], "messages.0: "),
     (
@@ -147,7 +154,8 @@ WRONG: list[tuple[list[Any], str]] = [
         "messages.3.role: Claude Code does not continue an answer",
     ),
     ([{"content": "Hello."}], "messages.0.role: "),
-    ([{"role": "user", "content": "a"}, {"role": "system", "content": "b"}], "messages.1.role: must be 'user' or"),
+    ([{"role": "tool", "content": "b"}], "messages.0.role: must be 'user', "),
+    ([{"role": "system", "content": [{"type": "tool_addition"}]}], "messages.0.content: Claude Code's own"),
     ([{"role": "user"}], "messages.0.content: "),
     ([{"role": "user", "content": []}], "messages.0.content: must not be empty"),
     ([{"role": "user", "content": "a", "name": "Ann"}], "messages.0.name: "),

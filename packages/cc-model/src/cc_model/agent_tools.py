@@ -6,9 +6,10 @@ tool that needs an approval waits for it. They run in the request event loop.
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from claude_agent_sdk.types import McpServerConfig
@@ -16,7 +17,14 @@ from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError
+from pydantic_ai.exceptions import (
+    ApprovalRequired,
+    CallDeferred,
+    ToolFailedError,
+    ToolRetryError,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+)  # fmt: skip
 from pydantic_ai.messages import RetryFeedbackPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.tool_manager import ToolManager
@@ -25,9 +33,9 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
 from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
 from cc_ipc.internals import ToolFailure, guarded
-from cc_messages import CLICall, CLITools
+from cc_messages import CLICall, CLITools, LoopEndedError
 
-from .loop_usage import check_call
+from .loop_usage import LoopUsage, check_call
 from .run_context import run_context_for
 from .tool_content import as_tool_result, error_result
 
@@ -50,11 +58,11 @@ class AgentTools:
         self._toolset = CombinedToolset(list(toolsets))
         self._server_name, self._max_turns = server_name, max_turns
         self._transport = resolve_transport(transport)
-        self._cli_tools([], ToolManager(self._toolset))  # raises ValueError early for a bad name
+        self._cli_tools([], partial(_run, ToolManager(self._toolset)))  # raises ValueError early for a bad name
 
     @asynccontextmanager
     async def offered(
-        self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None
+        self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None, usage: LoopUsage
     ) -> AsyncGenerator[CLITools]:
         """Yield the toolsets, ready for a request that offers `function_tools`; only those can be called."""
         async with self._prepared(run_context) as manager:
@@ -62,7 +70,7 @@ class AgentTools:
             for tool in function_tools:
                 if tool.name not in names:
                     raise ToolNotFoundError(name=tool.name, known=names)
-            yield self._cli_tools(function_tools, manager)
+            yield self._cli_tools(function_tools, _Calls(manager, usage).run)
 
     def mcp_servers(self) -> dict[str, McpServerConfig]:
         """Return the MCP server configuration for the CLI, by server name."""
@@ -92,10 +100,12 @@ class AgentTools:
         async with await self._toolset.for_run(context) as toolset:
             yield await ToolManager(toolset).for_run_step(context)
 
-    def _cli_tools(self, tools: Sequence[ToolDefinition], manager: ToolManager[Any]) -> CLITools:
+    def _cli_tools(
+        self, tools: Sequence[ToolDefinition], call: Callable[[CLICall], Awaitable[dict[str, object]]]
+    ) -> CLITools:
         return CLITools(
             names=frozenset(tool.name for tool in tools),
-            call=_LimitedCalls(manager).run,
+            call=call,
             server_name=self._server_name,
             transport=self._transport.transport,
             sequential=frozenset(tool.name for tool in tools if tool.sequential),
@@ -103,21 +113,35 @@ class AgentTools:
         )
 
 
-class _LimitedCalls:
-    """A request's calls, within the run's limit for tool calls."""
+class _Calls:
+    """A request's calls, within the run's limits for tool calls and retries; an API call is a step of the run."""
 
-    def __init__(self, manager: ToolManager[Any]) -> None:
-        self._manager = manager
+    def __init__(self, manager: ToolManager[Any], usage: LoopUsage) -> None:
+        self._manager, self._usage = manager, usage
+        self._steps = 0
+        self._stepping = asyncio.Lock()
         self._running = 0
 
     async def run(self, call: CLICall) -> dict[str, object]:
-        """Run a call; raise `LoopEndedError` if it exceeds the limit."""
-        check_call(self._manager.ctx, self._running)
+        """Run a call; raise `LoopEndedError` if it exceeds a limit."""
+        manager = await self._manager_now()
+        check_call(manager.ctx, self._running)
         self._running += 1
         try:
-            return await _run(self._manager, call)
+            return await _run(manager, call)
+        except (UnexpectedModelBehavior, UsageLimitExceeded) as error:
+            raise LoopEndedError(message=str(error), reason=error) from error
         finally:
             self._running -= 1
+
+    async def _manager_now(self) -> ToolManager[Any]:
+        async with self._stepping:
+            steps, context = self._usage.steps - self._steps, self._manager.ctx
+            if steps and context is not None:
+                context = replace(context, run_step=context.run_step + steps)
+                self._manager = await self._manager.for_run_step(context)
+                self._steps += steps
+            return self._manager
 
 
 async def _run(manager: ToolManager[Any], call: CLICall) -> dict[str, object]:
@@ -126,9 +150,6 @@ async def _run(manager: ToolManager[Any], call: CLICall) -> dict[str, object]:
     try:
         value = await manager.handle_call(part)
     except ToolRetryError as error:
-        # In the agent loop each model answer is a step, and retries are counted from step to step.
-        if (context := manager.ctx) is not None:
-            context.retries[call.name] = context.retries.get(call.name, 0) + 1
         return error_result(_words(error.tool_retry))
     except (ApprovalRequired, CallDeferred):
         return error_result(_NEEDS_APPROVAL.format(name=call.name))

@@ -29,6 +29,8 @@ class LoopUsage:
 
     def __init__(self, run_context: RunContext[Any], address: str, *, stream: bool) -> None:
         self._run_context, self._address, self._is_stream = run_context, address, stream
+        self.steps: int = 0
+        """API calls that another one has followed."""
         self._counted: list[RequestUsage] = []
         self._last_input: int | None = None
         self._input = run_context.usage.input_tokens
@@ -42,6 +44,7 @@ class LoopUsage:
         Raises:
             UsageLimitExceeded: Another one would exceed a limit.
         """
+        self.steps += 1
         usage, limits = self._run_context.usage, self._run_context.usage_limits
         step = self._usage(message)
         is_first = not self._counted

@@ -308,14 +308,14 @@ class ClaudeCodeModel(AnthropicModel):
         settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})
         claude_code_tools = with_mcp_servers(parameters, settings.get("claude_code_tools"))
         parameters = without_mcp_servers(parameters)
-        tools = (
-            self._agent_tools.offered(parameters.function_tools, run_context)
-            if self._agent_tools is not None and parameters.function_tools
-            else nullcontext()
-        )
         provider = cast(ClaudeCodeProvider, self._provider)
         current = run_context_for(self, run_context)
         usage = LoopUsage(current, self.base_url, stream=stream)
+        tools = (
+            self._agent_tools.offered(parameters.function_tools, run_context, usage)
+            if self._agent_tools is not None and parameters.function_tools
+            else nullcontext()
+        )
         entry = None
         if provider.log is not None:
             entry = LogEntry(provider.log, self.model_name, messages, current)

@@ -26,5 +26,5 @@ def run_context_for(model: Model, run_context: RunContext[Any] | None = None) ->
     current = run_context or get_current_run_context()
     if current is None:
         return RunContext(deps=None, model=model, usage=RunUsage())
-    # Retries are counted in each step, and the CLI loop is a single step.
+    # pydantic-ai counts retries in its own loop, and does not see those in the CLI loop.
     return replace(current, retries={})

@@ -115,7 +115,7 @@ class LoopAnswer:
         """True if calls that end the answer may keep the CLI from its own calls, of which it makes some alone."""
         if not self._unanswered or not self.calls_api:
             return bool(self._unanswered)
-        # They run beside the caller's tools, but not behind the limit that stops the next API call.
+        # Calls to the API run beside the caller's tools, but not behind the limit that stops the next API call.
         step = self._steps[-1]
         open_calls = [call for call in step.answer.content if call.get("id") in self._unanswered | step.waiting]
         while not self._is_api_call(open_calls[-1]):

@@ -180,14 +180,16 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
     if not isinstance(message, dict):
         raise invalid(f"{place}: an object is required")
     role = message.get("role")
-    if role not in ("assistant", "user"):
-        raise invalid(f"{place}.role: must be 'user' or 'assistant' in Claude Code's own loop, not {role!r}")
+    if role not in ("assistant", "system", "user"):
+        raise invalid(f"{place}.role: must be 'user', 'assistant' or 'system', not {role!r}")
     for name, value in message.items():
         if name not in ("content", "role") and value is not None:
             raise invalid(f"{place}.{name}: Claude Code does not carry this field")
     history = HistoryMessage(role, as_blocks(message.get("content"), f"{place}.content"))
+    if role == "system":  # the CLI history has the roles of the conversation alone
+        history = HistoryMessage("user", tuple(_in_system_tag(block, place) for block in history.content))
     for index, block in enumerate(history.content):
-        if reason := _in_block(role, block):
+        if reason := _in_block(history.role, block):
             raise invalid(f"{place}.content.{index}{reason}")
     if role == "assistant":
         if all(map(says_nothing, history.content)):
@@ -198,6 +200,13 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
             message = f"Claude Code does not carry a server tool's call without result: {missing_calls[0]}"
             raise invalid(f"{place}.content: {message}")
     return history
+
+
+def _in_system_tag(block: Block, place: str) -> Block:
+    """Return a text of a system message in the form that pydantic-ai has for models without such messages."""
+    if block.get("type") != "text":
+        raise invalid(f"{place}.content: Claude Code's own loop carries only texts in system messages")
+    return {**block, "text": f"<system>\n{block.get('text')}\n</system>"}
 
 
 def _with_cli_tools(
