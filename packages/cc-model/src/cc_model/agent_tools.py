@@ -29,7 +29,8 @@ from pydantic_ai.messages import RetryFeedbackPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.tools import ToolDefinition, ToolDenied
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, WrapperToolset
+from typing_extensions import override
 
 from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
 from cc_ipc.internals import ToolFailure, guarded
@@ -98,7 +99,8 @@ class AgentTools:
     async def _prepared(self, run_context: RunContext[Any] | None = None) -> AsyncGenerator[ToolManager[Any]]:
         context = run_context_for(self._model, run_context)
         async with await self._toolset.for_run(context) as toolset:
-            yield await ToolManager(toolset).for_run_step(context)
+            prepared = _Prepared(await toolset.for_run_step(context))
+            yield await ToolManager(prepared).for_run_step(context)
 
     def _cli_tools(
         self, tools: Sequence[ToolDefinition], call: Callable[[CLICall], Awaitable[dict[str, object]]]
@@ -111,6 +113,14 @@ class AgentTools:
             sequential=frozenset(tool.name for tool in tools if tool.sequential),
             max_turns=self._max_turns,
         )
+
+
+class _Prepared(WrapperToolset[Any]):
+    """A toolset that stays as it is for the whole request: a call runs in another task, which must not exit it."""
+
+    @override
+    async def for_run_step(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+        return self
 
 
 class _Calls:
