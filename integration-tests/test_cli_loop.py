@@ -155,19 +155,19 @@ async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     assert calls == results
 
 
-LIMITS = {
-    "requests": (UsageLimits(request_limit=3), 3),
-    "tool calls": (UsageLimits(tool_calls_limit=2), 3),
-    "input": (UsageLimits(input_tokens_limit=250), 3),
-    "total": (UsageLimits(total_tokens_limit=252), 3),
-    "output": (UsageLimits(output_tokens_limit=2), 3),
-    "one request": (UsageLimits(per_request_input_tokens_limit=99), 1),
-    "max_turns": (UsageLimits(), 3),
+LIMITS = {  # with the API calls and the tool calls before the end
+    "requests": (UsageLimits(request_limit=3), 3, 3),
+    "tool calls": (UsageLimits(tool_calls_limit=2), 3, 2),
+    "input": (UsageLimits(input_tokens_limit=250), 3, 2),
+    "total": (UsageLimits(total_tokens_limit=252), 3, 2),
+    "output": (UsageLimits(output_tokens_limit=2), 3, 2),
+    "one request": (UsageLimits(per_request_input_tokens_limit=99), 1, 0),
+    "max_turns": (UsageLimits(), 3, 3),
 }
 
 
 @pytest.mark.parametrize(("limit", "is_streamed"), [(limit, number % 2 == 0) for number, limit in enumerate(LIMITS)])
-async def test_a_limit_ends_a_run_within_one_api_call(
+async def test_a_limit_ends_a_run_as_in_the_agents_loop(
     limit: str, is_streamed: bool, loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
 ) -> None:
     """IPC-P-57, MSG-143"""
@@ -177,17 +177,34 @@ async def test_a_limit_ends_a_run_within_one_api_call(
         return {"content": [call(name)], "usage": {"input_tokens": 100, "output_tokens": 1}}
 
     loopback.respond = respond
-    agent = Agent(model, deps_type=Deps, tools=TOOLS)
-    limits, calls = LIMITS[limit]
+    agent, deps = Agent(model, deps_type=Deps, tools=TOOLS), Deps()
+    limits, api_calls, tool_calls = LIMITS[limit]
     prompt = f"Go until the limit: {limit}, {is_streamed}."  # the turn of an earlier test may still end
     model.set_agent_toolsets(agent.toolsets, transport=transport, max_turns=3 if limit == "max_turns" else None)
     with pytest.raises(UsageLimitExceeded, match="max_turns=3" if limit == "max_turns" else "limit of"):
         if is_streamed:
-            async with agent.run_stream(prompt, deps=Deps(), usage_limits=limits) as run:
+            async with agent.run_stream(prompt, deps=deps, usage_limits=limits) as run:
                 await run.get_output()
         else:
-            await agent.run(prompt, deps=Deps(), usage_limits=limits)
-    assert sum(prompt in str(body) for body in loopback.requests) <= calls + 1
+            await agent.run(prompt, deps=deps, usage_limits=limits)
+    assert (sum(prompt in str(body) for body in loopback.requests), len(deps.calls)) == (api_calls, tool_calls)
+
+
+async def test_a_limit_holds_for_tools_beside_a_call_that_ends_the_loop(
+    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """IPC-P-57"""
+
+    def respond(body: dict[str, Any]) -> Any:
+        names = [tool["name"] for tool in body["tools"] if tool["name"].endswith(("nothing", "final_result"))]
+        return {"content": [call(name) for name in names], "usage": {"input_tokens": 100, "output_tokens": 2}}
+
+    loopback.respond = respond
+    agent, deps = Agent(model, deps_type=Deps, tools=TOOLS, output_type=ToolOutput(City)), Deps()
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    with pytest.raises(UsageLimitExceeded, match="output_tokens_limit of 1"):
+        await agent.run("Go.", deps=deps, usage_limits=UsageLimits(output_tokens_limit=1))
+    assert (len(loopback.requests), deps.calls) == (1, [])
 
 
 async def test_each_api_call_counts_as_a_request(
@@ -257,9 +274,9 @@ async def test_retries_are_counted_and_limited_as_in_the_agents_loop(
     async def outcome() -> tuple[str, list[tuple[int, int, int]]]:
         seen.clear()
         try:
-            return (await agent.run("Go.")).output, [*seen]
+            return (await agent.run("Go.")).output, sorted(seen)
         except UnexpectedModelBehavior as error:
-            return error.message, [*seen]
+            return error.message, sorted(seen)
 
     loopback.respond = respond
     agent = Agent(model, tools=[want_more], retries=1)

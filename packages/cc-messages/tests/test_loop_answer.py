@@ -119,7 +119,7 @@ def test_an_answer_with_a_callers_call_waits_for_the_other_results() -> None:
         (["mcp__tools__ask", "Agent", "Bash"], [], False, True),
         (["mcp__tools__ask", "Agent", "Bash"], [1], True, False),
         (["mcp__tools__ask", "Bash", "Agent"], [], True, True),
-        (["Bash", "Agent"], [], False, False),
+        (["Bash", "Agent"], [], False, True),
     ],
 )
 def test_calls_that_may_wait_for_one_that_ends_the_answer_are_known(

@@ -119,9 +119,11 @@ class LoopEndedError(APIError):
 
     reason: BaseException | None
     """The exception that a tool or `on_step` raised; None if `max_turns` was reached."""
+    after_calls: bool
+    """True if `on_step` lets the calls of its API call run before the request ends."""
 
-    def __init__(self, *, message: str, reason: BaseException | None = None) -> None:
-        self.reason = reason
+    def __init__(self, *, message: str, reason: BaseException | None = None, after_calls: bool = False) -> None:
+        self.reason, self.after_calls = reason, after_calls
         super().__init__(status=400, error_type="invalid_request_error", message=message)
 
 
@@ -137,6 +139,8 @@ class CLICall:
     """The arguments from the model, unchecked."""
     is_of_subagent: bool = False
     """True for a sub-agent's call."""
+    step: int = 1
+    """Number of the agent's API call in the request that has made it, or during which it was made, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +232,7 @@ class RequestContext:
     claude_code_tools: ClaudeCodeTools | None
     on_message: Callable[[Message], object] | None
     on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None
-    on_step: Callable[[Mapping[str, JsonValue]], object] | None = None
+    on_step: Callable[[Mapping[str, JsonValue], bool], object] | None = None
     ended_by: LoopEndedError | None = field(default=None, init=False)
     """The limit, or the tool error, that has ended the last request."""
     on_end: Callable[[LoopEndedError], object] | None = field(default=None, init=False)
@@ -283,8 +287,8 @@ class RequestContext:
                 self.on_end(error)
             return await asyncio.get_running_loop().create_future()
 
-    async def tell_step(self, message: Mapping[str, JsonValue]) -> None:
-        """Pass an API call that another one follows to the caller.
+    async def tell_step(self, message: Mapping[str, JsonValue], is_last: bool) -> None:
+        """Pass an API call whose tool calls the CLI makes to the caller.
 
         Raises:
             LoopEndedError: The caller wants no further API call.
@@ -294,14 +298,16 @@ class RequestContext:
 
         async def tell() -> None:
             try:
-                on_step(message)
+                on_step(message, is_last)
+            except LoopEndedError:
+                raise
             except BaseException as error:
                 raise LoopEndedError(message=str(error), reason=error) from error
 
         try:
             await self.there(tell())
         except LoopEndedError as error:
-            self.ended_by = error
+            self.ended_by = None if error.after_calls else error
             raise
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
@@ -323,7 +329,7 @@ def request_context(
     claude_code_tools: ClaudeCodeTools | None = None,
     on_message: Callable[[Message], object] | None = None,
     on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
-    on_step: Callable[[Mapping[str, JsonValue]], object] | None = None,
+    on_step: Callable[[Mapping[str, JsonValue], bool], object] | None = None,
 ) -> Generator[RequestContext]:
     """Set the options for all requests made within, in this task and its subtasks.
 
@@ -337,8 +343,10 @@ def request_context(
         on_usage: Called with the API message without content, whenever the API has counted more: before the caller
             gets the event that says so, and after an answer that broke off, whose `output_tokens` are estimated from
             its length. It is called in another thread, so it must return at once.
-        on_step: Called in the current event loop when the CLI loop will make another API call, with the last
-            one's message without content. An exception ends the request, with at most that one call.
+        on_step: Called in the current event loop when an API message with calls for the CLI has ended, before those to
+            `tools` run: with the message without content, and true if no API call follows, since other calls in it end
+            the answer. An exception ends the request, a `LoopEndedError` with `after_calls` after the calls. With
+            Claude Code's own tools, which may run earlier, there can be one more API call.
     """
     context = RequestContext(tools, claude_code_tools, on_message, on_usage, on_step)
     token = current_context.set(context)

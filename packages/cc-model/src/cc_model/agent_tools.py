@@ -36,7 +36,7 @@ from cc_ipc import ToolNotFoundError, TransportType, resolve_transport
 from cc_ipc.internals import ToolFailure, guarded
 from cc_messages import CLICall, CLITools, LoopEndedError
 
-from .loop_usage import LoopUsage, check_call
+from .loop_usage import check_call
 from .run_context import run_context_for
 from .tool_content import as_tool_result, error_result
 
@@ -63,7 +63,7 @@ class AgentTools:
 
     @asynccontextmanager
     async def offered(
-        self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None, usage: LoopUsage
+        self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None
     ) -> AsyncGenerator[CLITools]:
         """Yield the toolsets, ready for a request that offers `function_tools`; only those can be called."""
         async with self._prepared(run_context) as manager:
@@ -71,7 +71,7 @@ class AgentTools:
             for tool in function_tools:
                 if tool.name not in names:
                     raise ToolNotFoundError(name=tool.name, known=names)
-            yield self._cli_tools(function_tools, _Calls(manager, usage).run)
+            yield self._cli_tools(function_tools, _Calls(manager).run)
 
     def mcp_servers(self) -> dict[str, McpServerConfig]:
         """Return the MCP server configuration for the CLI, by server name."""
@@ -126,15 +126,15 @@ class _Prepared(WrapperToolset[Any]):
 class _Calls:
     """A request's calls, within the run's limits for tool calls and retries; an API call is a step of the run."""
 
-    def __init__(self, manager: ToolManager[Any], usage: LoopUsage) -> None:
-        self._manager, self._usage = manager, usage
-        self._steps = 0
+    def __init__(self, manager: ToolManager[Any]) -> None:
+        self._manager = manager
+        self._step = 1
         self._stepping = asyncio.Lock()
         self._running = 0
 
     async def run(self, call: CLICall) -> dict[str, object]:
         """Run a call; raise `LoopEndedError` if it exceeds a limit."""
-        manager = await self._manager_now()
+        manager = await self._manager_at(call.step)
         check_call(manager.ctx, self._running)
         self._running += 1
         try:
@@ -144,13 +144,11 @@ class _Calls:
         finally:
             self._running -= 1
 
-    async def _manager_now(self) -> ToolManager[Any]:
+    async def _manager_at(self, step: int) -> ToolManager[Any]:
         async with self._stepping:
-            steps, context = self._usage.steps - self._steps, self._manager.ctx
-            if steps and context is not None:
-                context = replace(context, run_step=context.run_step + steps)
-                self._manager = await self._manager.for_run_step(context)
-                self._steps += steps
+            if (context := self._manager.ctx) is not None and step > self._step:
+                context = replace(context, run_step=context.run_step + step - self._step)
+                self._manager, self._step = await self._manager.for_run_step(context), step
             return self._manager
 
 

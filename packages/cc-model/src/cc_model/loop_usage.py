@@ -29,8 +29,6 @@ class LoopUsage:
 
     def __init__(self, run_context: RunContext[Any], address: str, *, stream: bool) -> None:
         self._run_context, self._address, self._is_stream = run_context, address, stream
-        self.steps: int = 0
-        """API calls that another one has followed."""
         self._counted: list[RequestUsage] = []
         self._last_input: int | None = None
         self._input = run_context.usage.input_tokens
@@ -38,30 +36,39 @@ class LoopUsage:
         self._loop = asyncio.get_running_loop()
         self.request: RequestContext | None = None
 
-    def take_step(self, message: Mapping[str, JsonValue]) -> None:
-        """Count an API call that another one follows.
+    def take_step(self, message: Mapping[str, JsonValue], is_last: bool) -> None:
+        """Count an API call before its tool calls run, unless it is the last, which pydantic-ai counts.
 
         Raises:
-            UsageLimitExceeded: Another one would exceed a limit.
+            UsageLimitExceeded: It exceeds a limit.
+            LoopEndedError: Another one would exceed a limit.
         """
-        self.steps += 1
         usage, limits = self._run_context.usage, self._run_context.usage_limits
         step = self._usage(message)
         is_first = not self._counted
         counted = RequestUsage(**{name: getattr(step, name) for name in _COUNTS}, cost=step.cost)
         if is_first and self._is_stream:  # pydantic-ai reads the first call input from the stream
             counted = RequestUsage(output_tokens=step.output_tokens)
-        record_request(usage)
-        usage.incr(counted)
-        self._counted.append(counted)
+        if not is_last:
+            record_request(usage)
+            usage.incr(counted)
+            self._counted.append(counted)
         self._input += step.input_tokens
-        if limits is not None:
-            checked = copy(usage)  # a slow reader of the stream may not have counted the first call input yet
-            checked.input_tokens = max(usage.input_tokens, self._input)
-            limits.check_tokens(checked)
-            limits.check_cost(checked, warn_if_cost_unavailable=False)
-            limits.check_per_request_input_tokens(step.input_tokens)
-            limits.check_before_request(checked)
+        if limits is None:
+            return
+        checked = copy(usage)
+        if is_last:
+            checked.incr(counted)
+        # A slow reader of the stream may not have counted the first call input yet.
+        checked.input_tokens = max(checked.input_tokens, self._input)
+        limits.check_tokens(checked)
+        limits.check_cost(checked, warn_if_cost_unavailable=False)
+        limits.check_per_request_input_tokens(step.input_tokens)
+        if not is_last:
+            try:
+                limits.check_before_request(checked)
+            except UsageLimitExceeded as error:
+                raise LoopEndedError(message=str(error), reason=error, after_calls=True) from error
 
     def take_counts(self, message: Mapping[str, JsonValue]) -> None:
         """Take the API counts, in any thread: at the end of the answer, pydantic-ai counts the whole response."""

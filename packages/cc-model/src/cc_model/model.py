@@ -312,7 +312,7 @@ class ClaudeCodeModel(AnthropicModel):
         current = run_context_for(self, run_context)
         usage = LoopUsage(current, self.base_url, stream=stream)
         tools = (
-            self._agent_tools.offered(parameters.function_tools, run_context, usage)
+            self._agent_tools.offered(parameters.function_tools, run_context)
             if self._agent_tools is not None and parameters.function_tools
             else nullcontext()
         )

@@ -101,14 +101,13 @@ class LoopAnswer:
             self._next_index += 1
         return events
 
-    def take_step(self) -> Mapping[str, JsonValue] | None:
-        """Return the last API call message without content as soon as all its calls have results, and only once."""
+    def take_step(self) -> tuple[Mapping[str, JsonValue], bool] | None:
+        """Return the API call whose calls the CLI makes, once: its message without content; true if it is the last."""
         step = self.last_step
-        if step is None or step.is_told or not step.has_ended or self.message.is_complete:
+        if step is None or not step.makes_calls or step.is_told:
             return None
-        calls = {str(block["id"]) for block in step.answer.content if block["type"] == "tool_use"}
-        step.is_told = calls <= step.answered
-        return step.answer.billed if step.is_told else None
+        step.is_told = True
+        return step.answer.billed, self._ends(step)
 
     @property
     def is_held_up(self) -> bool:
@@ -128,7 +127,8 @@ class LoopAnswer:
         return any(map(self._is_api_call, self._steps[-1].answer.content)) if self._steps else False
 
     def _is_api_call(self, block: Block) -> bool:
-        return block.get("id") in self._unanswered and block.get("name") in CALLING_API
+        step = self._steps[-1]
+        return block.get("name") in CALLING_API and block["id"] not in step.answered | step.waiting
 
     def own_call(self, call_id: str) -> Block | None:
         """Return a call in the last API call to one of the caller's tools that the CLI calls."""
@@ -187,10 +187,15 @@ class LoopAnswer:
         calls = [block for block in step.answer.content if block["type"] == "tool_use"]
         step.waiting |= {str(call["id"]) for call in calls if call["name"] in self._other_tools}
         made = {str(call["id"]) for call in calls} - step.waiting
-        if made and not step.waiting and step.answer.stop_reason == "tool_use":
+        step.makes_calls = bool(made)
+        if made and not self._ends(step):
             return events
         self._unanswered = made - step.answered if step.waiting else set()
         return events if self._unanswered else [*events, *self._finish(step)]
+
+    def _ends(self, step: "_Step") -> bool:
+        """Return true if no API call follows a step with calls."""
+        return bool(step.waiting) or step.answer.stop_reason != "tool_use"
 
     def _finish(self, step: "_Step") -> list[Event]:
         end = step.end
@@ -214,6 +219,8 @@ class _Step:
         self.has_input: set[int] = set()
         self.end: Event = {}
         self.has_ended = False
+        self.makes_calls = False
+        """True if it has calls that the CLI makes."""
         self.is_told = False
         self.answered: set[str] = set()
         self.early: list[Block] = []

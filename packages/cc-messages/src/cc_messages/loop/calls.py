@@ -76,10 +76,13 @@ _VERDICT_SECONDS = 5.0
 
 
 class TurnCalls:
-    """Ids of a turn's tool calls, including its sub-agents' calls."""
+    """A turn's tool calls by id, including its sub-agents' calls."""
 
     def __init__(self) -> None:
-        self._ids: set[str] = set()
+        self._ids: dict[str, int] = {}
+        """The step of each call."""
+        self._step = 0
+        self._steps_allowed = 0
         self._subagents_ids: set[str] = set()
         self._inputs: dict[str, list[str]] = {}
         self._open: dict[int, str] = {}
@@ -88,6 +91,9 @@ class TurnCalls:
     def note(self, message: Message) -> None:
         """Record the calls in a message."""
         match message:
+            case StreamEvent(event={"type": "message_start"}, parent_tool_use_id=None):
+                self._step += 1
+                return
             case StreamEvent(
                 event={
                     "type": "content_block_start",
@@ -107,10 +113,10 @@ class TurnCalls:
             case StreamEvent(event={"type": "content_block_stop", "index": index}, parent_tool_use_id=None) if (
                 index in self._open
             ):
-                self._ids.add(self._open.pop(index))
+                self._ids[self._open.pop(index)] = self._step
             case AssistantMessage(content=blocks):
                 ids = {block.id for block in blocks if isinstance(block, ToolUseBlock)}
-                self._ids |= ids
+                self._ids |= dict.fromkeys(ids, self._step)
                 self._subagents_ids |= ids if message.parent_tool_use_id is not None else set()
             case _:
                 return
@@ -124,6 +130,21 @@ class TurnCalls:
                     self._news.clear()
                     await self._news.wait()
         return call_id is None or call_id in self._ids
+
+    def allow(self) -> None:
+        """Let the calls of the last message run, which has ended."""
+        self._steps_allowed = self._step
+        self._news.set()
+
+    async def may_run(self, call_id: str | None) -> None:
+        """Wait until a call's message has ended, and the caller has accepted the step."""
+        while not self.is_of_subagent(call_id) and self.step_of(call_id) > self._steps_allowed:
+            self._news.clear()
+            await self._news.wait()
+
+    def step_of(self, call_id: str | None) -> int:
+        """Return the number of the API call that has made a call, from 1; 0 if an old CLI does not send the id."""
+        return self._ids.get(call_id or "", 0)
 
     def is_of_subagent(self, call_id: str | None) -> bool:
         """Return true if a sub-agent has made a call that belongs to the turn."""
@@ -255,9 +276,10 @@ class ToolServer:
     async def _result(self, calls: TurnCalls, run: Run, call: CLICall) -> CallToolResult:
         if not await calls.has(call.id):
             return _error(_ENDED)
+        await calls.may_run(call.id)
         self._seen_ids.add(call.id or "")
-        arguments = calls.exact(call.id, call.arguments)
-        call = replace(call, arguments=arguments, is_of_subagent=calls.is_of_subagent(call.id))
+        arguments, is_of_subagent = calls.exact(call.id, call.arguments), calls.is_of_subagent(call.id)
+        call = replace(call, arguments=arguments, is_of_subagent=is_of_subagent, step=calls.step_of(call.id) or 1)
         result = CallToolResult.model_validate(dict(await run(call)))
         check_length(result.content)
         return result

@@ -37,7 +37,7 @@ from cc_session.internals import (
 
 from ..api.request import MessagesRequest
 from ..api.response import Answer, invalid
-from ..context import ClaudeCodeTools, ToolServerKey
+from ..context import ClaudeCodeTools, LoopEndedError, ToolServerKey
 from ..process.abilities import Abilities
 from ..process.plan import LIMIT_VARIABLE, LaunchBuilder, RequestLaunch, RequestPlan, logged
 from .calls import Approvals, ToolServer
@@ -195,9 +195,21 @@ class LoopPlan(RequestPlan):
     @override
     async def release(self) -> None:
         assert self._reading is not None  # noqa: S101  # it is held up
-        if not self._reading.calls_api:
-            await self._session.apply({_LIMIT: "1"})
+        await self._allow_no_api_call(self._reading)
         self._reading.is_released.set()
+
+    @override
+    async def end_after_calls(self, error: LoopEndedError) -> None:
+        assert self._reading is not None  # noqa: S101  # it has a step
+        if await self._allow_no_api_call(self._reading):
+            self._reading.context.ended_by = error
+
+    async def _allow_no_api_call(self, reading: LoopReading) -> bool:
+        """Prevent the turn's next API call; return false if the CLI's own calls need some."""
+        if reading.calls_api:
+            return False
+        await self._session.apply({_LIMIT: "1"})
+        return True
 
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:

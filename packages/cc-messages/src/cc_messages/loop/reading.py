@@ -69,8 +69,14 @@ class LoopReading(Reading):
         return self._server is not None and self._server.has_run
 
     @override
-    def take_step(self) -> Mapping[str, JsonValue] | None:
+    def take_step(self) -> tuple[Mapping[str, JsonValue], bool] | None:
         return None if self.is_broken else self._loop.take_step()
+
+    @override
+    def allow_calls(self) -> None:
+        step = self._loop.last_step
+        if step is not None and step.has_ended:
+            self.calls.allow()
 
     @property
     @override
@@ -130,6 +136,8 @@ class LoopReading(Reading):
             return CLIConnectionError(reason=reason, advice="Check what the call has done, and send the request again.")
         if self._missing_tools:
             return invalid(f"This Claude Code has no tool {', '.join(sorted(self._missing_tools))}")
+        if self.context.ended_by is not None:
+            return self.context.ended_by
         if self.result is not None and self.result.subtype == "error_max_turns":
             limit = f"max_turns={self._max_turns}"
             self.context.ended_by = error = LoopEndedError(message=f"The request has reached its limit {limit}")

@@ -34,7 +34,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 from ..api.cost import with_cost
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.response import Answer, Event, UnreadableEventError, turn_error
-from ..context import ToolServerKey
+from ..context import LoopEndedError, ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 
@@ -120,9 +120,12 @@ class Reading:
             return False
         return result.terminal_reason == "blocking_limit"
 
-    def take_step(self) -> Mapping[str, JsonValue] | None:
-        """Return the API call that another one follows, as its message without content, once; or None."""
+    def take_step(self) -> tuple[Mapping[str, JsonValue], bool] | None:
+        """Return an API call whose calls the CLI makes, once: its message without content; true if it is the last."""
         return None
+
+    def allow_calls(self) -> None:
+        """Let the caller's tools run that an API message has called, if it has ended."""
 
     @property
     def is_held_up(self) -> bool:
@@ -228,6 +231,9 @@ class RequestPlan:
 
     async def release(self) -> None:
         """Let a turn go on that is held up, up to the next API call."""
+
+    async def end_after_calls(self, error: LoopEndedError) -> None:
+        """End a turn in the CLI loop with `error` before its next API call."""
 
     async def forget(self, *, was_blocked: bool = False) -> None:
         """Empty the conversation after a turn, which the CLI may have blocked before its API call."""

@@ -240,10 +240,16 @@ class RequestProcess(Worker):
                     for earlier in early_messages:
                         self._deliver(earlier)
                     early_messages.clear()
+                if (step := self.reading.take_step()) is not None and self._request and self._request.context:
+                    try:
+                        await self._request.context.tell_step(*step)
+                    except LoopEndedError as error:
+                        if not error.after_calls:
+                            raise
+                        await self._plan.end_after_calls(error)
+                self.reading.allow_calls()
                 for event in events:
                     yield event
-                if (step := self.reading.take_step()) is not None and self._request and self._request.context:
-                    await self._request.context.tell_step(step)
                 if self.reading.is_held_up:
                     await self._plan.release()
                 if self.reading.is_broken:
