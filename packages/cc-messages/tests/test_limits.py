@@ -12,7 +12,7 @@ from anthropic import AsyncAnthropic, RateLimitError
 
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTools, RequestReport, request_context
-from cc_messages.context import LimitWatch
+from cc_messages.limit_watch import LimitWatch
 from cc_types import LimitWindow, RateLimits
 from warm_clients.api_data import MESSAGES
 from warm_clients.client import Client

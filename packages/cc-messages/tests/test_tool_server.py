@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import cast
 
 import pytest
-from claude_agent_sdk import AssistantMessage, ToolUseBlock
+from claude_agent_sdk import AssistantMessage, StreamEvent, ToolUseBlock
 from mcp.types import CallToolResult
 
 from cc_messages import CLICall
@@ -62,6 +62,27 @@ async def test_a_call_of_an_earlier_turn_is_refused_in_a_later_one(monkeypatch: 
     assert refused.is_error
     assert "has ended" in str(refused.content)
     assert ran == ["first", "second"]
+
+
+async def test_a_call_runs_when_its_message_has_ended_and_its_step_is_accepted() -> None:
+    """MSG-143: the CLI makes it earlier."""
+    steps: list[int] = []
+
+    async def run(call: CLICall) -> dict[str, object]:
+        steps.append(call.step)
+        return {"content": [{"type": "text", "text": "ok"}], "isError": False}
+
+    server, turn_messages = ToolServer(SERVER), TurnCalls()
+    server.bind(turn_messages, run)
+    for step in (1, 2):
+        turn_messages.note(StreamEvent(uuid="", session_id="", event={"type": "message_start"}))
+        turn_messages.note(call_message(f"toolu_{step}"))
+        answer = asyncio.ensure_future(call_tool(server, f"toolu_{step}"))
+        await asyncio.sleep(0.01)
+        assert steps == [*range(1, step)]
+        turn_messages.allow()
+        await answer
+    assert steps == [1, 2]
 
 
 async def test_a_tool_whose_event_loop_has_ended_is_refused_and_not_begun(recwarn: pytest.WarningsRecorder) -> None:

@@ -11,19 +11,20 @@ from .context import (
     ClaudeCodeTools,
     CLICall,
     CLITools,
-    LimitCallback,
     LoopEndedError,
+    LoopStep,
     RequestContext,
     RequestReport,
     request_context,
 )
+from .limit_watch import LimitCallback
 from .loop.calls import APPROVED
 from .loop.request import keeps_size
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 __all__ = [
     "APPROVED", "ERROR_EXTENSION", "CLICall", "CLITools", "ClaudeCodeTools", "ClaudeCodeTransport", "LimitCallback",
-    "LoopEndedError", "RequestContext", "RequestReport", "keeps_size", "request_context", "retry_after",
+    "LoopEndedError", "LoopStep", "RequestContext", "RequestReport", "keeps_size", "request_context", "retry_after",
 ]  # fmt: skip
 
 

@@ -14,20 +14,20 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from claude_agent_sdk import AgentDefinition, Message
 
 from cc_ipc import ToolSchema
 from cc_session import McpServer, Policy, Questions
 from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name, owned
-from cc_types import APIError, JsonValue, LimitWindow, RateLimits
+from cc_types import APIError, JsonValue, RateLimits
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,6 @@ T = TypeVar("T")
 
 CLAUDE_CODE_SERVER = "claude-code"
 """The server name for the CLI tools in answers."""
-
-LimitCallback: TypeAlias = Callable[[LimitWindow, RateLimits], object]
-"""A function called with the window that has passed a threshold, and all limits in that response."""
 
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as in the CLI rules.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
@@ -143,6 +140,18 @@ class CLICall:
     """Number of the agent's API call in the request that has made it, or during which it was made, from 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoopStep:
+    """An API call in the CLI loop whose tool calls the CLI makes."""
+
+    message: Mapping[str, JsonValue]
+    """The API message without content."""
+    calls: int
+    """Number of its calls to `CLITools`."""
+    is_last: bool
+    """True if no API call follows, since other calls in it end the answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CLITools:
     """Tools that the CLI calls in its own loop, without asking the caller.
@@ -232,7 +241,7 @@ class RequestContext:
     claude_code_tools: ClaudeCodeTools | None
     on_message: Callable[[Message], object] | None
     on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None
-    on_step: Callable[[Mapping[str, JsonValue], bool], object] | None = None
+    on_step: Callable[[LoopStep], object] | None = None
     ended_by: LoopEndedError | None = field(default=None, init=False)
     """The limit, or the tool error, that has ended the last request."""
     on_end: Callable[[LoopEndedError], object] | None = field(default=None, init=False)
@@ -287,8 +296,8 @@ class RequestContext:
                 self.on_end(error)
             return await asyncio.get_running_loop().create_future()
 
-    async def tell_step(self, message: Mapping[str, JsonValue], is_last: bool) -> None:
-        """Pass an API call whose tool calls the CLI makes to the caller.
+    async def tell_step(self, step: LoopStep) -> None:
+        """Pass an API call to the caller.
 
         Raises:
             LoopEndedError: The caller wants no further API call.
@@ -298,7 +307,7 @@ class RequestContext:
 
         async def tell() -> None:
             try:
-                on_step(message, is_last)
+                on_step(step)
             except LoopEndedError:
                 raise
             except BaseException as error:
@@ -307,7 +316,7 @@ class RequestContext:
         try:
             await self.there(tell())
         except LoopEndedError as error:
-            self.ended_by = None if error.after_calls else error
+            self.ended_by = error
             raise
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
@@ -329,7 +338,7 @@ def request_context(
     claude_code_tools: ClaudeCodeTools | None = None,
     on_message: Callable[[Message], object] | None = None,
     on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
-    on_step: Callable[[Mapping[str, JsonValue], bool], object] | None = None,
+    on_step: Callable[[LoopStep], object] | None = None,
 ) -> Generator[RequestContext]:
     """Set the options for all requests made within, in this task and its subtasks.
 
@@ -344,8 +353,7 @@ def request_context(
             gets the event that says so, and after an answer that broke off, whose `output_tokens` are estimated from
             its length. It is called in another thread, so it must return at once.
         on_step: Called in the current event loop when an API message with calls for the CLI has ended, before those to
-            `tools` run: with the message without content, and true if no API call follows, since other calls in it end
-            the answer. An exception ends the request, a `LoopEndedError` with `after_calls` after the calls. With
+            `tools` run. An exception ends the request, a `LoopEndedError` with `after_calls` after the calls. With
             Claude Code's own tools, which may run earlier, there can be one more API call.
     """
     context = RequestContext(tools, claude_code_tools, on_message, on_usage, on_step)
@@ -354,47 +362,3 @@ def request_context(
         yield context
     finally:
         current_context.reset(token)
-
-
-class LimitWatch:
-    """Keeps the facts that `ClaudeCodeTransport` shows, and calls back as described there for `on_limit`."""
-
-    def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:
-        for threshold in thresholds:
-            if not 0 < threshold <= 1:
-                raise ValueError(f"limit_thresholds must be shares above 0 and at most 1, such as 0.8, not {threshold}")
-        self.last: RateLimits | None = None
-        self.login_expires_at: datetime | None = None
-        self._callback = callback
-        self._thresholds = tuple(thresholds)
-        self._passed: dict[str, tuple[datetime | None, float]] = {}
-
-    def note(self, limits: RateLimits, loop: asyncio.AbstractEventLoop) -> None:
-        """Store a response's limits; the callback runs on `loop`, unless that has ended."""
-        self.last = limits
-        for window in limits.windows:
-            if self._passes(window) and (callback := self._callback) is not None:
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(_call, callback, window, limits)
-
-    def note_login(self, expires_at: datetime | None) -> None:
-        """Store the end of the login, None for another kind of login."""
-        self.login_expires_at = expires_at
-
-    def _passes(self, window: LimitWindow) -> bool:
-        """Return true if the window has just passed a new threshold."""
-        used = 1.0 if window.status == "rejected" else window.utilization or 0.0
-        threshold_passed = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
-        resets_at, highest_passed = self._passed.get(window.kind, (None, 0.0))
-        if window.resets_at != resets_at:
-            highest_passed = 0.0
-        # Responses to parallel requests may arrive in any order, so values never decrease within a window.
-        self._passed[window.kind] = (window.resets_at, max(threshold_passed, highest_passed))
-        return threshold_passed > highest_passed
-
-
-def _call(callback: LimitCallback, window: LimitWindow, limits: RateLimits) -> None:
-    try:
-        callback(window, limits)
-    except Exception:
-        logger.exception("The callback for limits failed")

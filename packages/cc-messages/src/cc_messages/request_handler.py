@@ -29,7 +29,8 @@ from cc_types.failures import failure_of
 
 from .api.request import MessagesRequest
 from .api.response import REQUEST_ID, Answer, error_body, error_headers, overloaded, sse
-from .context import LimitWatch, RequestReport
+from .context import RequestReport
+from .limit_watch import LimitWatch
 from .process.plan import RequestLaunch
 from .process.request_process import RequestProcess
 

@@ -42,7 +42,8 @@ from .api.paths import api_path
 from .api.request import check_headers, headers_env, parse_object, run_on_body
 from .api.response import MethodNotAllowedError, error_response, overloaded, raw_headers
 from .api.token_count import APIAccess
-from .context import LimitCallback, LimitWatch, current_context
+from .context import current_context
+from .limit_watch import LimitCallback, LimitWatch
 from .loop.plan import loop_launch
 from .loop.request import LoopRequest, parse_request
 from .process.plan import LaunchBuilder

@@ -135,7 +135,8 @@ class _Calls:
     async def run(self, call: CLICall) -> dict[str, object]:
         """Run a call; raise `LoopEndedError` if it exceeds a limit."""
         manager = await self._manager_at(call.step)
-        check_call(manager.ctx, self._running)
+        if call.is_of_subagent:  # the limit for the agent's own was checked before the first of them
+            check_call(manager.ctx, self._running)
         self._running += 1
         try:
             return await _run(manager, call)

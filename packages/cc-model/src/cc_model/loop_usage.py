@@ -16,7 +16,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.usage import RequestUsage
 
-from cc_messages import LoopEndedError, RequestContext
+from cc_messages import LoopEndedError, LoopStep, RequestContext
 from cc_types import JsonValue
 
 from .run_context import mark_context_input_tokens, record_request
@@ -36,7 +36,7 @@ class LoopUsage:
         self._loop = asyncio.get_running_loop()
         self.request: RequestContext | None = None
 
-    def take_step(self, message: Mapping[str, JsonValue], is_last: bool) -> None:
+    def take_step(self, loop_step: LoopStep) -> None:
         """Count an API call before its tool calls run, unless it is the last, which pydantic-ai counts.
 
         Raises:
@@ -44,7 +44,7 @@ class LoopUsage:
             LoopEndedError: Another one would exceed a limit.
         """
         usage, limits = self._run_context.usage, self._run_context.usage_limits
-        step = self._usage(message)
+        step, is_last = self._usage(loop_step.message), loop_step.is_last
         is_first = not self._counted
         counted = RequestUsage(**{name: getattr(step, name) for name in _COUNTS}, cost=step.cost)
         if is_first and self._is_stream:  # pydantic-ai reads the first call input from the stream
@@ -64,6 +64,9 @@ class LoopUsage:
         limits.check_tokens(checked)
         limits.check_cost(checked, warn_if_cost_unavailable=False)
         limits.check_per_request_input_tokens(step.input_tokens)
+        if loop_step.calls:
+            checked.tool_calls += loop_step.calls
+            limits.check_before_tool_call(checked)
         if not is_last:
             try:
                 limits.check_before_request(checked)

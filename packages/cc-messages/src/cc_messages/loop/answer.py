@@ -13,7 +13,7 @@ from cc_types import JsonValue
 from ..api.conversation import Block
 from ..api.folding import as_mcp_result
 from ..api.response import Answer, Event
-from ..context import CLAUDE_CODE_SERVER
+from ..context import CLAUDE_CODE_SERVER, LoopStep
 from .calls import Approvals
 from .request import CALLING_API
 
@@ -101,13 +101,14 @@ class LoopAnswer:
             self._next_index += 1
         return events
 
-    def take_step(self) -> tuple[Mapping[str, JsonValue], bool] | None:
-        """Return the API call whose calls the CLI makes, once: its message without content; true if it is the last."""
+    def take_step(self) -> LoopStep | None:
+        """Return the last API call when it has ended, if the CLI makes calls in it, and only once."""
         step = self.last_step
         if step is None or not step.makes_calls or step.is_told:
             return None
         step.is_told = True
-        return step.answer.billed, self._ends(step)
+        names = [block["name"] for block in step.answer.content if block["type"] == "tool_use"]
+        return LoopStep(step.answer.billed, sum(name in self._own_tools for name in names), self._ends(step))
 
     @property
     def is_held_up(self) -> bool:

@@ -201,8 +201,8 @@ class LoopPlan(RequestPlan):
     @override
     async def end_after_calls(self, error: LoopEndedError) -> None:
         assert self._reading is not None  # noqa: S101  # it has a step
-        if await self._allow_no_api_call(self._reading):
-            self._reading.context.ended_by = error
+        if not await self._allow_no_api_call(self._reading):
+            raise error
 
     async def _allow_no_api_call(self, reading: LoopReading) -> bool:
         """Prevent the turn's next API call; return false if the CLI's own calls need some."""

@@ -22,7 +22,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.conversation import Block
 from ..api.response import Answer, Event, invalid
-from ..context import CLICall, LoopEndedError
+from ..context import CLICall, LoopEndedError, LoopStep
 from ..process.plan import Reading
 from .answer import LoopAnswer
 from .calls import HELD, Approvals, ToolServer, TurnCalls
@@ -69,7 +69,7 @@ class LoopReading(Reading):
         return self._server is not None and self._server.has_run
 
     @override
-    def take_step(self) -> tuple[Mapping[str, JsonValue], bool] | None:
+    def take_step(self) -> LoopStep | None:
         return None if self.is_broken else self._loop.take_step()
 
     @override

@@ -29,12 +29,12 @@ from typing_extensions import override
 
 from cc_session import Content, Session, Timeouts, sealed_options
 from cc_session.internals import Launch, Login, PooledSession, SettingValues, Worker, login_of
-from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
+from cc_types import ClaudeCodeError, CLIConnectionError
 
 from ..api.cost import with_cost
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.response import Answer, Event, UnreadableEventError, turn_error
-from ..context import LoopEndedError, ToolServerKey
+from ..context import LoopEndedError, LoopStep, ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 
@@ -120,8 +120,8 @@ class Reading:
             return False
         return result.terminal_reason == "blocking_limit"
 
-    def take_step(self) -> tuple[Mapping[str, JsonValue], bool] | None:
-        """Return an API call whose calls the CLI makes, once: its message without content; true if it is the last."""
+    def take_step(self) -> LoopStep | None:
+        """Return an API call whose calls the CLI makes, once."""
         return None
 
     def allow_calls(self) -> None:
@@ -233,7 +233,7 @@ class RequestPlan:
         """Let a turn go on that is held up, up to the next API call."""
 
     async def end_after_calls(self, error: LoopEndedError) -> None:
-        """End a turn in the CLI loop with `error` before its next API call."""
+        """End a turn in the CLI loop with `error` before its next API call, at once if its calls need API calls."""
 
     async def forget(self, *, was_blocked: bool = False) -> None:
         """Empty the conversation after a turn, which the CLI may have blocked before its API call."""

@@ -242,7 +242,7 @@ class RequestProcess(Worker):
                     early_messages.clear()
                 if (step := self.reading.take_step()) is not None and self._request and self._request.context:
                     try:
-                        await self._request.context.tell_step(*step)
+                        await self._request.context.tell_step(step)
                     except LoopEndedError as error:
                         if not error.after_calls:
                             raise
