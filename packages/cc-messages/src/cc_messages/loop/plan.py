@@ -201,6 +201,7 @@ class LoopPlan(RequestPlan):
     @override
     async def end_after_calls(self, error: LoopEndedError) -> None:
         assert self._reading is not None  # noqa: S101  # it has a step
+        self._reading.ended_by = error
         if not await self._allow_no_api_call(self._reading):
             raise error
 

@@ -43,6 +43,8 @@ class LoopReading(Reading):
         self.approvals = approvals
         self.is_released: asyncio.Event = asyncio.Event() if approvals is None else approvals.is_released
         """Set if calls that end the answer get an answer in this turn, too, which nobody reads."""
+        self.ended_by: LoopEndedError | None = None
+        """The error for a turn that ends without an answer, after its last calls."""
         self.context = request.context
         self._session, self._server = session, server
         context, key = self.context, request.tool_server
@@ -136,8 +138,8 @@ class LoopReading(Reading):
             return CLIConnectionError(reason=reason, advice="Check what the call has done, and send the request again.")
         if self._missing_tools:
             return invalid(f"This Claude Code has no tool {', '.join(sorted(self._missing_tools))}")
-        if self.context.ended_by is not None:
-            return self.context.ended_by
+        if self.ended_by is not None:
+            return self.ended_by
         if self.result is not None and self.result.subtype == "error_max_turns":
             limit = f"max_turns={self._max_turns}"
             self.context.ended_by = error = LoopEndedError(message=f"The request has reached its limit {limit}")
