@@ -156,6 +156,8 @@ WRONG: list[tuple[list[Any], str]] = [
     ([{"content": "Hello."}], "messages.0.role: "),
     ([{"role": "tool", "content": "b"}], "messages.0.role: must be 'user', "),
     ([{"role": "system", "content": [{"type": "tool_addition"}]}], "messages.0.content: Claude Code's own"),
+    ([{"role": "system", "content": [{"type": "text"}]}], "messages.0.content.0.text: a string is required"),
+    ([{"role": "system", "content": " "}], "messages.0.content.0.text: text content blocks must"),
     ([{"role": "user"}], "messages.0.content: "),
     ([{"role": "user", "content": []}], "messages.0.content: must not be empty"),
     ([{"role": "user", "content": "a", "name": "Ann"}], "messages.0.name: "),

@@ -276,14 +276,12 @@ class RequestContext:
             except BaseException:  # it must not end the loop of all processes
                 logger.exception("The callback for usage failed")
 
-    async def call(self, call: CLICall) -> Mapping[str, object]:
-        """Run one of `tools` in the caller's loop and context. Cancelling this cancels the tool."""
-        assert self.tools is not None  # noqa: S101  # the CLI knows none of them otherwise
-        run = self.tools.call
+    async def call(self, tools: CLITools, call: CLICall) -> Mapping[str, object]:
+        """Run one of the tools in the caller's loop and context. Cancelling this cancels the tool."""
 
         async def result() -> Mapping[str, object]:
             try:
-                return await run(call)
+                return await tools.call(call)
             except SystemExit as error:
                 # A task that raises it ends its event loop, which a tool with a command line parser does not intend.
                 raise RuntimeError(f"SystemExit: {error}") from error

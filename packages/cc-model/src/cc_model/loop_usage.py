@@ -25,7 +25,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_write_tokens", "cache_read_to
 
 
 class LoopUsage:
-    """Counts a request's API calls in the run's usage, and looks at the run's limits before each further one."""
+    """Counts a request's API calls in the run's usage, and looks at the run's limits before the tools of each run."""
 
     def __init__(self, run_context: RunContext[Any], address: str, *, stream: bool) -> None:
         self._run_context, self._address, self._is_stream = run_context, address, stream

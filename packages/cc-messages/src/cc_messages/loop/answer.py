@@ -125,7 +125,7 @@ class LoopAnswer:
     @property
     def calls_api(self) -> bool:
         """True if an open call of the CLI calls the API by itself."""
-        return any(map(self._is_api_call, self._steps[-1].answer.content)) if self._steps else False
+        return any(map(self._is_api_call, self._steps[-1].answer.content))
 
     def _is_api_call(self, block: Block) -> bool:
         step = self._steps[-1]

@@ -37,7 +37,7 @@ from cc_session.internals import (
 
 from ..api.request import MessagesRequest
 from ..api.response import Answer, invalid
-from ..context import ClaudeCodeTools, LoopEndedError, ToolServerKey
+from ..context import ClaudeCodeTools, ToolServerKey
 from ..process.abilities import Abilities
 from ..process.plan import LIMIT_VARIABLE, LaunchBuilder, RequestLaunch, RequestPlan, logged
 from .calls import Approvals, ToolServer
@@ -46,9 +46,6 @@ from .request import SEARCHES, LoopRequest
 
 # Repeating the request would repeat tool calls, so the CLI retries its own API calls, as often as the API clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
-
-# One token, so that the CLI makes no further API call.
-_LIMIT = variable(LIMIT_VARIABLE)
 
 # The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
@@ -146,7 +143,8 @@ class LoopPlan(RequestPlan):
         self._searching.clear()
         key, earlier, server = request.tool_server, self._server, None
         self._server = self.tool_server = None
-        settings = {**settings, _LIMIT: worker.launch.options.env.get(LIMIT_VARIABLE)}
+        # An earlier turn may have lowered it.
+        settings = {**settings, variable(LIMIT_VARIABLE): worker.launch.options.env.get(LIMIT_VARIABLE)}
         try:
             if key is not None:
                 server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
@@ -191,26 +189,6 @@ class LoopPlan(RequestPlan):
         if self._server is not None:
             self._server.bind(self._reading.calls, self._reading.call)
         return self._reading
-
-    @override
-    async def release(self) -> None:
-        assert self._reading is not None  # noqa: S101  # it is held up
-        await self._allow_no_api_call(self._reading)
-        self._reading.is_released.set()
-
-    @override
-    async def end_after_calls(self, error: LoopEndedError) -> None:
-        assert self._reading is not None  # noqa: S101  # it has a step
-        self._reading.ended_by = error
-        if not await self._allow_no_api_call(self._reading):
-            raise error
-
-    async def _allow_no_api_call(self, reading: LoopReading) -> bool:
-        """Prevent the turn's next API call; return false if the CLI's own calls need some."""
-        if reading.calls_api:
-            return False
-        await self._session.apply({_LIMIT: "1"})
-        return True
 
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:

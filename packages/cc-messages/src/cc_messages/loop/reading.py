@@ -16,14 +16,13 @@ from claude_agent_sdk import (
 )  # fmt: skip
 from typing_extensions import override
 
-from cc_session import Session
-from cc_session.internals import RENAMED_TOOLS, is_mcp_name
+from cc_session.internals import RENAMED_TOOLS, PooledSession, is_mcp_name, variable
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.conversation import Block
 from ..api.response import Answer, Event, invalid
 from ..context import CLICall, LoopEndedError, LoopStep
-from ..process.plan import Reading
+from ..process.plan import LIMIT_VARIABLE, Reading
 from .answer import LoopAnswer
 from .calls import HELD, Approvals, ToolServer, TurnCalls
 from .request import LoopRequest
@@ -35,7 +34,7 @@ class LoopReading(Reading):
     repeats_refused_calls = True
 
     def __init__(
-        self, answer: Answer, request: LoopRequest, approvals: Approvals | None, session: Session,
+        self, answer: Answer, request: LoopRequest, approvals: Approvals | None, session: PooledSession,
         server: ToolServer | None,
     ) -> None:  # fmt: skip
         super().__init__(answer)
@@ -85,16 +84,29 @@ class LoopReading(Reading):
     def is_held_up(self) -> bool:
         return not self.is_released.is_set() and self._loop.is_held_up
 
-    @property
-    def calls_api(self) -> bool:
-        """True if the CLI makes calls that call the API by themselves."""
-        return self._loop.calls_api
+    @override
+    async def release(self) -> None:
+        await self._allow_no_api_call()
+        self.is_released.set()
+
+    @override
+    async def end_after_calls(self, error: LoopEndedError) -> None:
+        self.ended_by = error
+        if not await self._allow_no_api_call():
+            raise error
+
+    async def _allow_no_api_call(self) -> bool:
+        """Prevent the turn's next API call, by a limit of one token; return false if the CLI's own calls need some."""
+        if self._loop.calls_api:
+            return False
+        await self._session.apply({variable(LIMIT_VARIABLE): "1"})
+        return True
 
     async def call(self, call: CLICall) -> Mapping[str, object]:
         """Run a tool that the CLI calls by itself; hold any other call, whose result comes with the next request."""
         tools = self.context.tools
         if tools is not None and call.name in tools.names:
-            return await self.context.call(call)
+            return await self.context.call(tools, call)
         text = HELD
         if call.is_of_subagent:  # it cannot end the turn
             text = f"Only the main agent can call {call.name}: report to it what the call would be for."

@@ -186,11 +186,11 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
         if name not in ("content", "role") and value is not None:
             raise invalid(f"{place}.{name}: Claude Code does not carry this field")
     history = HistoryMessage(role, as_blocks(message.get("content"), f"{place}.content"))
-    if role == "system":  # the CLI history has the roles of the conversation alone
-        history = HistoryMessage("user", tuple(_in_system_tag(block, place) for block in history.content))
     for index, block in enumerate(history.content):
-        if reason := _in_block(history.role, block):
+        if reason := _in_block(role, block):
             raise invalid(f"{place}.content.{index}{reason}")
+    if role == "system":  # the CLI history has the roles of the conversation alone
+        return HistoryMessage("user", tuple(_in_system_tag(block, place) for block in history.content))
     if role == "assistant":
         if all(map(says_nothing, history.content)):
             raise invalid(f"{place}.content: Claude Code does not carry an answer with nothing but thinking and blanks")
@@ -206,7 +206,7 @@ def _in_system_tag(block: Block, place: str) -> Block:
     """Return a text of a system message in the form that pydantic-ai has for models without such messages."""
     if block.get("type") != "text":
         raise invalid(f"{place}.content: Claude Code's own loop carries only texts in system messages")
-    return {**block, "text": f"<system>\n{block.get('text')}\n</system>"}
+    return {**block, "text": f"<system>\n{block['text']}\n</system>"}
 
 
 def _with_cli_tools(
@@ -284,7 +284,7 @@ def _in_block(role: str, block: Block) -> str | None:
     match block:
         case {"type": "text"} if not isinstance(block.get("text"), str):
             return ".text: a string is required"
-        case {"type": "text", "text": str(text)} if not (text.strip(WHITESPACE) if role == "user" else text):
+        case {"type": "text", "text": str(text)} if not (text if role == "assistant" else text.strip(WHITESPACE)):
             return ".text: text content blocks must contain non-whitespace text"
         case {"type": "text", "citations": [*citations]} if any(map(_is_dropped, citations)):
             return ".citations: Claude Code carries only web search citations back to the model"

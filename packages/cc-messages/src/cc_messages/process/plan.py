@@ -132,6 +132,12 @@ class Reading:
         """True if the turn waits for calls that the CLI makes only after calls that it does not answer."""
         return False
 
+    async def release(self) -> None:
+        """Let a turn go on that is held up, up to the next API call."""
+
+    async def end_after_calls(self, error: LoopEndedError) -> None:
+        """End a turn in the CLI loop with `error` before its next API call, at once if its calls need API calls."""
+
     @property
     def has_run_tools(self) -> bool:
         """True if the CLI has called tools in this turn, so that a retry is not allowed."""
@@ -228,12 +234,6 @@ class RequestPlan:
     def reading(self, answer: Answer) -> Reading:
         """Return the reader for a turn, which builds `answer`."""
         return Reading(answer)
-
-    async def release(self) -> None:
-        """Let a turn go on that is held up, up to the next API call."""
-
-    async def end_after_calls(self, error: LoopEndedError) -> None:
-        """End a turn in the CLI loop with `error` before its next API call, at once if its calls need API calls."""
 
     async def forget(self, *, was_blocked: bool = False) -> None:
         """Empty the conversation after a turn, which the CLI may have blocked before its API call."""

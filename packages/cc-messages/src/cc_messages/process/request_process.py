@@ -246,12 +246,12 @@ class RequestProcess(Worker):
                     except LoopEndedError as error:
                         if not error.after_calls:
                             raise
-                        await self._plan.end_after_calls(error)
+                        await self.reading.end_after_calls(error)
                 self.reading.allow_calls()
                 for event in events:
                     yield event
                 if self.reading.is_held_up:
-                    await self._plan.release()
+                    await self.reading.release()
                 if self.reading.is_broken:
                     break
         except TurnError:
