@@ -266,7 +266,15 @@ async def check_package(path: Path, table: dict[str, Any], python: str, places: 
         groups = table.get("dependency-groups", {})
         tools = [*TOOLS, *(f"--group={path}/pyproject.toml:{group}" for group in groups)]
         # In the workspace folder, so that the pins there apply to the tools.
-        adding = [*find_uv(), "pip", "install", "--quiet", "--no-sources", f"--python={interpreter}"]
+        adding = [
+            *find_uv(),
+            "pip",
+            "install",
+            "--quiet",
+            "--no-sources",
+            "--no-compile-bytecode",
+            f"--python={interpreter}",
+        ]
         await run([*adding, f"--find-links={DIST}", *tools], ROOT)
         tests = [path / "tests" / name for name in ("test_readme.py", "test_package.py")]
         # The root's fixtures need the loopback API, which not every package has in its tests.
