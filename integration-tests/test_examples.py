@@ -42,7 +42,7 @@ def test_an_example_prints_an_answer(name: str, loopback: LoopbackServer, tmp_pa
     start = sys.executable if name == SCRIPTS[0] else python()
     env = {**os.environ, **loopback.env()}
     command = [start, ROOT / "examples" / name]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, cwd=tmp_path, env=env)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path, env=env)
     assert run.returncode == 0, run.stderr
     assert "The answer." in run.stdout
     assert run.stderr == ""
@@ -55,7 +55,7 @@ def test_the_langgraph_example_calls_its_tool_and_keeps_its_conversation(
     """MSG-130"""
     env = {**os.environ, **loopback.env()}
     command = [python(), ROOT / "examples" / "langgraph_agent.py"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True, cwd=tmp_path, env=env)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True, cwd=tmp_path, env=env)
     assert run.stdout.count("weather returned: sunny in ") == 2
     assert [len(body["messages"]) for body in loopback.requests] == [1, 3, 5, 7]
 
@@ -106,7 +106,7 @@ def test_the_readme_test_passes_in_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "test_greeting.py").write_text(f"{test}\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, cwd=tmp_path, env=env)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path, env=env)
     assert run.returncode == 0, run.stdout
     assert "1 passed" in run.stdout
 

@@ -39,7 +39,7 @@ def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
         stdin=subprocess.DEVNULL,
     )
     return json.loads(process.stdout)

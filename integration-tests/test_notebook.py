@@ -27,7 +27,7 @@ def run_cells(notebook: Any, loopback: LoopbackServer, folder: Path, *, allow_er
         for name, value in loopback.env().items():
             environment.setenv(name, value)
         client = NotebookClient(
-            notebook, timeout=50, allow_errors=allow_errors, resources={"metadata": {"path": str(folder)}}
+            notebook, timeout=100, allow_errors=allow_errors, resources={"metadata": {"path": str(folder)}}
         )
         # Not `execute()`, which leaves an event loop open.
         asyncio.run(client.async_execute())  # pyright: ignore[reportUnknownMemberType]

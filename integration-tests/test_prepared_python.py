@@ -42,7 +42,7 @@ while True:
 def test_a_program_runs_and_ends_as_in_a_new_interpreter(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "leaves.py").write_text(LEAVES, encoding="utf-8")
     prepared, new = (
-        subprocess.run([start, *arguments], cwd=tmp_path, input="typed", capture_output=True, text=True, timeout=50)
+        subprocess.run([start, *arguments], cwd=tmp_path, input="typed", capture_output=True, text=True, timeout=100)
         for start in (python(), sys.executable)
     )
     assert (prepared.returncode, prepared.stdout) == (new.returncode, new.stdout)

@@ -331,7 +331,7 @@ def test_stop_reports_a_responder_that_blocks_it(monkeypatch: pytest.MonkeyPatch
 def test_no_thread_descriptor_or_warning_remains() -> None:
     """LOOP-01: in a fresh interpreter, where nothing else opens and closes files."""
     command = [sys.executable, "-W", "always", "-c", LEFTOVERS.format(body={**BODY, "stream": True})]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     before, during, after = json.loads(done.stdout)
     assert during["threads"] > before["threads"] and during["descriptors"] > before["descriptors"]

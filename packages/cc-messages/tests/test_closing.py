@@ -163,6 +163,6 @@ async def main():
 asyncio.run(main())
 """
     command = [sys.executable, "-W", "error", "-c", program]
-    process = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=50)
+    process = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=100)
     assert (process.returncode, process.stderr) == (3 if "exit" in ending else 0, "")
     await eventually(lambda: not psutil.pid_exists(int(process.stdout)))

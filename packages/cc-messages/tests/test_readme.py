@@ -24,5 +24,5 @@ def test_the_examples_run() -> None:
     examples = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     # The first example really starts an interpreter.
     for start, example, printed in zip([sys.executable, python()], examples, PRINTED, strict=True):
-        process = subprocess.run([start, "-W", "error", "-c", example], capture_output=True, text=True, timeout=50)
+        process = subprocess.run([start, "-W", "error", "-c", example], capture_output=True, text=True, timeout=100)
         assert (process.stdout, process.stderr) == (printed, "")

@@ -51,7 +51,7 @@ except UserError:
 
 
 def output(program: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -153,7 +153,7 @@ def test_an_interrupt_leaves_a_partial_report(api: LoopbackServer, report: Path)
     api.respond = slow_stream
     command = [sys.executable, "-m", "cc_model", "doctor", "--live", "--yes", "--report", str(report)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        output, errors = process.communicate(timeout=50)
+        output, errors = process.communicate(timeout=100)
     assert (process.returncode, errors) == (130, "")
     assert output.endswith(f"Interrupted. The report so far: {report}\n")
     assert outcomes(report) == {"text": "ok"} | dict.fromkeys(NAMES[1:], "not run")

@@ -29,7 +29,7 @@ def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
     )
     assert (process.stdout.splitlines()[-1], process.returncode) == ("It is sunny.", 0), process.stderr
     assert len(loopback.requests) == 1

@@ -126,7 +126,7 @@ async def test_a_browser_shows_the_figures_without_an_error(watched: Served, tmp
             f"{watched.url}/#{token}",
         ]
         done = await anyio.to_thread.run_sync(
-            lambda: subprocess.run(command, capture_output=True, text=True, timeout=50)
+            lambda: subprocess.run(command, capture_output=True, text=True, timeout=100)
         )
         return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 

@@ -265,7 +265,7 @@ async def test_a_program_that_ends_while_leases_wait_starts_no_process_for_them(
     program = [sys.executable, "-c", ENDS_WHILE_LEASES_WAIT, json.dumps(server.env())]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = await asyncio.to_thread(
-        subprocess.run, program, env=environment, capture_output=True, text=True, timeout=50, check=False
+        subprocess.run, program, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(done.stdout.splitlines()) == ["The pool is closed"] * 2 + ["The session is closed"]

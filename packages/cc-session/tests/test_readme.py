@@ -26,7 +26,7 @@ def test_an_example_prints_what_stands_below_it(number: int) -> None:
     example, output = EXAMPLES[number]
     # The first example really starts an interpreter.
     command = [python() if number else sys.executable, "-W", "error", "-c", example]
-    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=50)
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=100)
 
     assert (done.stderr, done.stdout) == ("", output)
 

@@ -167,14 +167,10 @@ class LoopPlan(RequestPlan):
 
     @property
     @override
-    def has_lost_tools(self) -> bool:
-        return self._server is not None and self._server.is_gone
-
-    @property
-    @override
-    def has_used_own_tools(self) -> bool:
+    def is_spent(self) -> bool:
         allowed_tools = set[str]() if self._reading is None else self._reading.allowed_tools
-        return not self._session.side_effects.called_tools.isdisjoint(allowed_tools - _STATELESS)
+        has_used_own_tools = not self._session.side_effects.called_tools.isdisjoint(allowed_tools - _STATELESS)
+        return has_used_own_tools or (self._server is not None and self._server.is_gone)
 
     @override
     def prompt(self) -> Content:

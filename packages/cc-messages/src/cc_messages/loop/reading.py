@@ -21,7 +21,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from ..api.conversation import Block
 from ..api.response import Answer, Event, invalid
-from ..context import CLICall, LoopEndedError, LoopStep
+from ..context import CLICall, LoopEndedError
 from ..process.plan import LIMIT_VARIABLE, Reading
 from .answer import LoopAnswer
 from .calls import HELD, Approvals, ToolServer, TurnCalls
@@ -70,30 +70,20 @@ class LoopReading(Reading):
         return self._server is not None and self._server.has_run
 
     @override
-    def take_step(self) -> LoopStep | None:
-        return None if self.is_broken else self._loop.take_step()
-
-    @override
-    def allow_calls(self) -> None:
-        step = self._loop.last_step
-        if step is not None and step.has_ended:
-            self.calls.allow()
-
-    @property
-    @override
-    def is_held_up(self) -> bool:
-        return not self.is_released.is_set() and self._loop.is_held_up
-
-    @override
-    async def release(self) -> None:
-        await self._allow_no_api_call()
-        self.is_released.set()
-
-    @override
-    async def end_after_calls(self, error: LoopEndedError) -> None:
-        self.ended_by = error
-        if not await self._allow_no_api_call():
-            raise error
+    async def go_on(self) -> None:
+        if (step := self._loop.last_step) is None or not step.has_ended:
+            return
+        if not self.is_broken and (told := self._loop.take_step()) is not None:
+            try:
+                await self.context.tell_step(told)
+            except LoopEndedError as error:
+                self.ended_by = error
+                if not error.after_calls or not await self._allow_no_api_call():
+                    raise
+        self.calls.allow()
+        if not self.is_released.is_set() and self._loop.is_held_up:
+            await self._allow_no_api_call()
+            self.is_released.set()
 
     async def _allow_no_api_call(self) -> bool:
         """Prevent the turn's next API call, by a limit of one token; return false if the CLI's own calls need some."""

@@ -34,7 +34,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError
 from ..api.cost import with_cost
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.response import Answer, Event, UnreadableEventError, turn_error
-from ..context import LoopEndedError, LoopStep, ToolServerKey
+from ..context import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 
@@ -120,23 +120,8 @@ class Reading:
             return False
         return result.terminal_reason == "blocking_limit"
 
-    def take_step(self) -> LoopStep | None:
-        """Return an API call whose calls the CLI makes, once."""
-        return None
-
-    def allow_calls(self) -> None:
-        """Let the caller's tools run that an API message has called, if it has ended."""
-
-    @property
-    def is_held_up(self) -> bool:
-        """True if the turn waits for calls that the CLI makes only after calls that it does not answer."""
-        return False
-
-    async def release(self) -> None:
-        """Let a turn go on that is held up, up to the next API call."""
-
-    async def end_after_calls(self, error: LoopEndedError) -> None:
-        """End a turn in the CLI loop with `error` before its next API call, at once if its calls need API calls."""
+    async def go_on(self) -> None:
+        """Let the CLI run the calls in the last message, and go on. Raises as `RequestContext.tell_step()`."""
 
     @property
     def has_run_tools(self) -> bool:
@@ -222,13 +207,11 @@ class RequestPlan:
         return _PROMPT
 
     @property
-    def has_lost_tools(self) -> bool:
-        """True if the CLI can no longer reach the caller's tools."""
-        return False
+    def is_spent(self) -> bool:
+        """True if the process can serve no other request: the caller's tools are lost, or Claude Code's were used.
 
-    @property
-    def has_used_own_tools(self) -> bool:
-        """True if Claude Code's own tools were called: folder, tasks, timers and read files outlive a conversation."""
+        Their folder, tasks, timers and read files outlive a conversation.
+        """
         return False
 
     def reading(self, answer: Answer) -> Reading:

@@ -162,7 +162,7 @@ class RequestProcess(Worker):
     def is_alive(self) -> bool:
         launch = cast(RequestLaunch, self.launch)
         is_unwanted = launch.builder.login_has_ended and time.monotonic() - self.since > _UNWANTED_SECONDS
-        return super().is_alive and not is_unwanted and not self._plan.has_lost_tools
+        return super().is_alive and not is_unwanted and not self._plan.is_spent
 
     @property
     @override
@@ -183,7 +183,7 @@ class RequestProcess(Worker):
     def unfit(self) -> str | None:
         if self.session.state == "dead":
             return "dead"
-        if self._plan.has_lost_tools or self._plan.has_used_own_tools:
+        if self._plan.is_spent:
             return "tools"
         if "permissions" in self.session.side_effects.others:  # an approval that goes beyond its call
             return "changed"
@@ -240,18 +240,9 @@ class RequestProcess(Worker):
                     for earlier in early_messages:
                         self._deliver(earlier)
                     early_messages.clear()
-                if (step := self.reading.take_step()) is not None and self._request and self._request.context:
-                    try:
-                        await self._request.context.tell_step(step)
-                    except LoopEndedError as error:
-                        if not error.after_calls:
-                            raise
-                        await self.reading.end_after_calls(error)
-                self.reading.allow_calls()
+                await self.reading.go_on()
                 for event in events:
                     yield event
-                if self.reading.is_held_up:
-                    await self.reading.release()
                 if self.reading.is_broken:
                     break
         except TurnError:
