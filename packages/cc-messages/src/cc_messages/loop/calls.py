@@ -136,19 +136,20 @@ class TurnCalls:
         self._steps_allowed = self._step
         self._news.set()
 
-    async def may_run(self, call_id: str | None) -> None:
-        """Wait until a call's message has ended, and the caller has accepted the step."""
-        while not self.is_of_subagent(call_id) and self.step_of(call_id) > self._steps_allowed:
+    async def ready(self, call: CLICall) -> CLICall | None:
+        """Return a call as the model made it, when its message has ended and the caller has accepted the step.
+
+        Return None if the call does not belong to the turn.
+        """
+        if not await self.has(call.id):
+            return None
+        # 0 without an id, as from an old CLI.
+        is_of_subagent, step = call.id in self._subagents_ids, self._ids.get(call.id or "", 0)
+        while not is_of_subagent and step > self._steps_allowed:
             self._news.clear()
             await self._news.wait()
-
-    def step_of(self, call_id: str | None) -> int:
-        """Return the number of the API call that has made a call, from 1; 0 if an old CLI does not send the id."""
-        return self._ids.get(call_id or "", 0)
-
-    def is_of_subagent(self, call_id: str | None) -> bool:
-        """Return true if a sub-agent has made a call that belongs to the turn."""
-        return call_id in self._subagents_ids
+        arguments = self.exact(call.id, call.arguments)
+        return replace(call, arguments=arguments, is_of_subagent=is_of_subagent, step=step or 1)
 
     def exact(self, call_id: str | None, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Return a call's arguments as the model wrote them; `arguments` as they are if a hook has changed them.
@@ -274,13 +275,10 @@ class ToolServer:
             self._calls.discard(running)
 
     async def _result(self, calls: TurnCalls, run: Run, call: CLICall) -> CallToolResult:
-        if not await calls.has(call.id):
+        if (ready_call := await calls.ready(call)) is None:
             return _error(_ENDED)
-        await calls.may_run(call.id)
         self._seen_ids.add(call.id or "")
-        arguments, is_of_subagent = calls.exact(call.id, call.arguments), calls.is_of_subagent(call.id)
-        call = replace(call, arguments=arguments, is_of_subagent=is_of_subagent, step=calls.step_of(call.id) or 1)
-        result = CallToolResult.model_validate(dict(await run(call)))
+        result = CallToolResult.model_validate(dict(await run(ready_call)))
         check_length(result.content)
         return result
 
