@@ -40,7 +40,7 @@ def test_answer(claude_code_model, loopback):
     agent.run_sync("How many kettles?", model=claude_code_model)
 """
 )
-PLAIN = ("-p", "no:cacheprovider", "-p", "no:xdist")
+PLAIN = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:langsmith_plugin")
 
 
 async def test_scripted_agent_calls_its_tool_and_answers(
