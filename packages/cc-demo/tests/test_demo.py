@@ -22,7 +22,7 @@ from prepared_python import python
 
 _DEMO = ["-m", "cc_demo"]
 # Limit that detects a hang: imports alone take many seconds on a busy machine.
-_RUN_TIMEOUT = 50
+_RUN_TIMEOUT = 100
 _END_TIMEOUT = 10
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _WARM = re.compile(r"A warm request waited .* ([\d.]+)× faster \(the fastest ([\d.]+)×\)")

@@ -28,7 +28,7 @@ if SDK is None or SDK.origin is None:
 CLI = Path(SDK.origin).parent / "_bundled" / "claude"
 pytestmark = [pytest.mark.worlds, pytest.mark.skipif(not CLI.exists(), reason="this SDK brings no CLI")]
 
-LIMIT = 40.0
+LIMIT = 100.0
 """Seconds for a CLI run, which takes about 1 s on an idle machine."""
 
 OPTIONS = [
