@@ -88,7 +88,8 @@ async def a_tool_that_is_added_in_mid_run(model: AnthropicModel) -> object:
 @toolsets.scenario()
 async def a_real_mcp_server(model: AnthropicModel) -> object:
     """MODEL-56: texts and errors of a server process over stdio."""
-    server = MCPToolset[object](StdioTransport(sys.executable, [str(MCP_SERVER)], keep_alive=False), max_retries=3)
+    transport = StdioTransport(sys.executable, [str(MCP_SERVER)], keep_alive=False)
+    server = MCPToolset[object](transport, max_retries=3, init_timeout=60)  # 5 seconds are too short on a busy machine
     return await Agent(model, toolsets=[server.prefixed("words")]).run("Use the server.")
 
 
