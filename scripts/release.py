@@ -265,7 +265,7 @@ async def check_package(path: Path, table: dict[str, Any], python: str, places: 
         await run([interpreter, "-I", "-X", f"pycache_prefix={compiled}", *WARNINGS, str(ALONE), path.name], ROOT)
         groups = table.get("dependency-groups", {})
         tools = [*TOOLS, *(f"--group={path}/pyproject.toml:{group}" for group in groups)]
-        # In the workspace folder, so that the pins there apply to the tools; its setting to compile must not.
+        # In the workspace folder, for its pins. Not compiled: the interpreters have their compiled files elsewhere.
         options = ["--quiet", "--no-sources", "--no-compile-bytecode", f"--python={interpreter}"]
         await run([*find_uv(), "pip", "install", *options, f"--find-links={DIST}", *tools], ROOT)
         tests = [path / "tests" / name for name in ("test_readme.py", "test_package.py")]

@@ -77,9 +77,9 @@ class LoopReading(Reading):
             try:
                 await self.context.tell_step(told)
             except LoopEndedError as error:
-                self.ended_by = error
                 if not error.after_calls or not await self._allow_no_api_call():
                     raise
+                self.ended_by = error
         self.calls.allow()
         if not self.is_released.is_set() and self._loop.is_held_up:
             await self._allow_no_api_call()
