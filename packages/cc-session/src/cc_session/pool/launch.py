@@ -25,12 +25,6 @@ from ..process.settings import SettingValues, asked_values, fixed_options
 from ..session.extensions import SessionSetup
 from .start_files import start_files
 
-# Beginnings of `os.environ` variables that choose a login or an API, or the way to it.
-_LOGIN = (
-    "ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "CLOUDSDK_", "CLOUD_ML_", "GCLOUD_", "GOOGLE_", "HOME", "HTTPS_PROXY",
-    "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "VERTEX_", "http_proxy", "https_proxy", "no_proxy",
-)  # fmt: skip
-
 # Options with which a conversation does not begin empty, belongs to a named session, or has a token budget that shrinks
 # with each lease.
 _ONCE = (
@@ -93,23 +87,22 @@ class Launch(SessionSetup):
         SessionSetup.__post_init__(self)  # `super()` fails in a dataclass with slots
         options, fixed = self.options, fixed_options(self.options)
         setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
-        key = identity((fixed, *setup, self._companions(), start_files(options), self._environment()))
-        object.__setattr__(self, "key", key)
+        key = identity((fixed, *setup, self._companions(), start_files(options)))
+        object.__setattr__(self, "key", (key, _environment()))
         settings = asked_values(options)
         if self.mcp_servers is not None:
             settings["mcp_servers"] = self.mcp_servers
         object.__setattr__(self, "settings", settings)
 
-    def _environment(self) -> list[tuple[str, str]]:
-        """Return the variables of this program that have an effect on the process, or on programs that it runs."""
-        if self.options.tools != [] or self.mcp_servers is not None:  # a process that runs programs
-            # pytest changes its variable for each test.
-            return sorted(variable for variable in os.environ.items() if variable[0] != "PYTEST_CURRENT_TEST")
-        return sorted((name, os.environ[name]) for name in os.environ if name.startswith(_LOGIN))
-
     def _companions(self) -> object:
         """More values for the key, for launches that start more than a session."""
         return None
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    """Return the variables of this program: the process gets them all, and the CLI reads more than a thousand."""
+    # pytest changes its variable for each test.
+    return tuple(sorted(variable for variable in os.environ.items() if variable[0] != "PYTEST_CURRENT_TEST"))
 
 
 def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -> ClaudeAgentOptions:
