@@ -1,8 +1,9 @@
 """The same agents in the framework's loop and the CLI's, over either transport: the results are equal."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, Literal
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded, 
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from api_script import call
+from api_script import call, text, with_usual_usage
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
 
@@ -155,78 +156,98 @@ async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     assert calls == results
 
 
-LIMITS = {  # with the API calls and the tool calls before the end
-    "requests": (UsageLimits(request_limit=3), 3, 3),
-    "tool calls": (UsageLimits(tool_calls_limit=2), 3, 2),
-    "input": (UsageLimits(input_tokens_limit=250), 3, 2),
-    "total": (UsageLimits(total_tokens_limit=252), 3, 2),
-    "output": (UsageLimits(output_tokens_limit=2), 3, 2),
-    "one request": (UsageLimits(per_request_input_tokens_limit=99), 1, 0),
-    "max_turns": (UsageLimits(), 3, 3),
-}
+def a_run(random: Random) -> tuple[list[list[Any]], bool, UsageLimits | None, bool]:
+    """Return the steps of a run's answers, whether an output tool ends it, its limits, and whether it is streamed."""
+
+    def make_call() -> dict[str, Any]:
+        name = random.choice(["add", "nothing", "look_up"])
+        arguments = {"add": {"a": random.randint(-9, 2**53), "b": 1}, "look_up": {"city": "Paris"}, "nothing": {}}
+        return call(name, **arguments[name])
+
+    steps: list[list[Any]] = []
+    for _ in range(random.randint(0, 4)):
+        calls = [make_call() for _ in range(random.randint(1, 3))]
+        if random.random() < 0.3:  # alone: after too many retries the agent's loop begins no other call
+            calls = [call("want_more", number=random.choice([1, 9]))]
+        steps.append([*[text("Well.")][: random.randint(0, 1)], *calls])
+    has_output_tool = random.random() < 0.4
+    final_calls = [*[make_call()][: random.randint(0, 1)], call("final_result", city="Paris", population=2)]
+    limits, is_streamed = UsageLimits(), random.random() < 0.5
+    match random.randint(0, 6):
+        case 0:
+            limits = UsageLimits(request_limit=random.randint(1, 4))
+        case 1:
+            limits = UsageLimits(tool_calls_limit=random.randint(0, 5))
+        # In a stream, the agent's loop breaks off the answer that passes such a limit.
+        case 2 if not is_streamed:
+            limits = UsageLimits(output_tokens_limit=random.choice([29, 30, 60, 90]))
+        case 3 if not is_streamed:
+            limits = UsageLimits(total_tokens_limit=random.choice([161, 162, 324, 400]))
+        case 4:
+            limits = UsageLimits(per_request_input_tokens_limit=random.choice([131, 132]))
+        case _:
+            pass
+    return [*steps, final_calls if has_output_tool else [text("Done.")]], has_output_tool, limits, is_streamed
 
 
-@pytest.mark.parametrize(("limit", "is_streamed"), [(limit, number % 2 == 0) for number, limit in enumerate(LIMITS)])
-async def test_a_limit_ends_a_run_as_in_the_agents_loop(
-    limit: str, is_streamed: bool, loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+@pytest.mark.parametrize("seed", range(30))
+async def test_a_run_has_the_same_calls_errors_and_usage_in_both_loops(
+    seed: int, loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
 ) -> None:
-    """IPC-P-57, MSG-143"""
+    """IPC-P-51, IPC-P-57: also one that a limit ends, or too many retries."""
+    steps, has_output_tool, limits, is_streamed = a_run(Random(seed))
+    prompt = f"Run {seed}."  # the turn of an earlier test may still end
+
+    def want_more(ctx: RunContext[Deps], number: int) -> str:
+        ctx.deps.calls.append(f"want_more {number} {ctx.retry} {ctx.run_step}")
+        if number < 5:
+            raise ModelRetry("more")
+        return "enough"
+
+    def respond(body: dict[str, Any]) -> Any:
+        answered = sum(message["role"] == "assistant" for message in body["messages"])
+        names = {offered["name"].removeprefix("mcp__pydantic_tools__"): offered["name"] for offered in body["tools"]}
+        return [block | {"name": names[block["name"]]} if "name" in block else block for block in steps[answered]]
+
+    async def outcome() -> tuple[str, list[str], int, str]:
+        loopback.requests.clear()
+        deps, usage = Deps(), RunUsage()
+        run = agent.run(prompt, deps=deps, usage=usage, usage_limits=limits, event_stream_handler=handler)
+        try:
+            end = repr((await run).output)
+        except (UnexpectedModelBehavior, UsageLimitExceeded) as error:
+            end = repr(error)
+        usage.details = {}
+        return end, sorted(deps.calls), sum(prompt in str(body) for body in loopback.requests), str(usage)
+
+    async def read(_: object, events: AsyncIterable[object]) -> None:
+        async for _ in events:
+            pass
+
+    loopback.respond = with_usual_usage(respond)
+    handler = read if is_streamed else None
+    output_type: Any = ToolOutput(City) if has_output_tool else str
+    agent = Agent(model, deps_type=Deps, tools=[*TOOLS, want_more], retries=1, output_type=output_type)
+    expected = await outcome()
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    assert await outcome() == expected
+
+
+async def test_a_limit_of_turns_ends_a_run(
+    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """MSG-143"""
 
     def respond(body: dict[str, Any]) -> Any:
         [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith("nothing")]
-        return {"content": [call(name)], "usage": {"input_tokens": 100, "output_tokens": 1}}
+        return [call(name)]
 
     loopback.respond = respond
     agent, deps = Agent(model, deps_type=Deps, tools=TOOLS), Deps()
-    limits, api_calls, tool_calls = LIMITS[limit]
-    prompt = f"Go until the limit: {limit}, {is_streamed}."  # the turn of an earlier test may still end
-    model.set_agent_toolsets(agent.toolsets, transport=transport, max_turns=3 if limit == "max_turns" else None)
-    with pytest.raises(UsageLimitExceeded, match="max_turns=3" if limit == "max_turns" else "limit of"):
-        if is_streamed:
-            async with agent.run_stream(prompt, deps=deps, usage_limits=limits) as run:
-                await run.get_output()
-        else:
-            await agent.run(prompt, deps=deps, usage_limits=limits)
-    assert (sum(prompt in str(body) for body in loopback.requests), len(deps.calls)) == (api_calls, tool_calls)
-
-
-async def test_a_limit_holds_for_tools_beside_a_call_that_ends_the_loop(
-    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
-) -> None:
-    """IPC-P-57"""
-
-    def respond(body: dict[str, Any]) -> Any:
-        names = [tool["name"] for tool in body["tools"] if tool["name"].endswith(("nothing", "final_result"))]
-        return {"content": [call(name) for name in names], "usage": {"input_tokens": 100, "output_tokens": 2}}
-
-    loopback.respond = respond
-    agent, deps = Agent(model, deps_type=Deps, tools=TOOLS, output_type=ToolOutput(City)), Deps()
-    model.set_agent_toolsets(agent.toolsets, transport=transport)
-    with pytest.raises(UsageLimitExceeded, match="output_tokens_limit of 1"):
-        await agent.run("Go.", deps=deps, usage_limits=UsageLimits(output_tokens_limit=1))
-    assert (len(loopback.requests), deps.calls) == (1, [])
-
-
-async def test_each_api_call_counts_as_a_request(
-    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
-) -> None:
-    """IPC-P-57"""
-
-    def respond(body: dict[str, Any]) -> Any:
-        [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith("nothing")]
-        answered = sum(message["role"] == "assistant" for message in body["messages"])
-        content: list[dict[str, Any]] = [call(name)] if answered < 2 else [{"type": "text", "text": "Done."}]
-        return {"content": content, "usage": {"input_tokens": 100, "output_tokens": 1}}
-
-    loopback.respond = respond
-    agent = Agent(model, deps_type=Deps, tools=TOOLS)
-    model.set_agent_toolsets(agent.toolsets, transport=transport)
-    usage = RunUsage()
-    await agent.run("Go.", deps=Deps(), usage=usage)
-    async with agent.run_stream("Go.", deps=Deps(), usage=usage) as run:
-        await run.get_output()
-    counts = (usage.requests, usage.tool_calls, usage.input_tokens, usage.output_tokens)
-    assert counts == (6, 4, 600, 6)
+    model.set_agent_toolsets(agent.toolsets, transport=transport, max_turns=3)
+    with pytest.raises(UsageLimitExceeded, match="max_turns=3"):
+        await agent.run("Go.", deps=deps)
+    assert (len(loopback.requests), len(deps.calls)) == (3, 3)
 
 
 async def test_arguments_arrive_as_the_model_wrote_them(
@@ -251,38 +272,6 @@ async def test_arguments_arrive_as_the_model_wrote_them(
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     await agent.run("Keep.")
     assert got == [repr(written)]
-
-
-@pytest.mark.parametrize("steps", [[[1], [9], [1], [9]], [[1, 1], [9]], [[1, 9], [1]], [["one"], ["two"]]])
-async def test_retries_are_counted_and_limited_as_in_the_agents_loop(
-    steps: list[list[Any]], loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
-) -> None:
-    """IPC-P-51"""
-    seen: list[tuple[int, int, int]] = []
-
-    def want_more(ctx: RunContext[object], number: int) -> str:
-        seen.append((number, ctx.retry, ctx.run_step))
-        if number < 5:
-            raise ModelRetry("more")
-        return "enough"
-
-    def respond(body: dict[str, Any]) -> Any:
-        step = sum(message["role"] == "assistant" for message in body["messages"])
-        name = body["tools"][0]["name"]
-        return [call(name, number=number) for number in steps[step]] if step < len(steps) else "Done."
-
-    async def outcome() -> tuple[str, list[tuple[int, int, int]]]:
-        seen.clear()
-        try:
-            return (await agent.run("Go.")).output, sorted(seen)
-        except UnexpectedModelBehavior as error:
-            return error.message, sorted(seen)
-
-    loopback.respond = respond
-    agent = Agent(model, tools=[want_more], retries=1)
-    expected = await outcome()
-    model.set_agent_toolsets(agent.toolsets, transport=transport)
-    assert await outcome() == expected
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The usage of a request in the CLI loop, counted and limited by API call as in pydantic-ai's own loop.
 
-pydantic-ai counts a response as one request, with the response usage. So the API calls before the last one are
-counted here, when they are over; before the end of the answer their tokens are taken back, since the response has them.
+pydantic-ai counts a response as one request, with the response usage. So each API call with tool calls is counted here,
+when it is over; before the end of the answer these counts are taken back, since the response has them.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import StreamedResponse
-from pydantic_ai.usage import RequestUsage
+from pydantic_ai.usage import RequestUsage, RunUsage
 
 from cc_messages import LoopEndedError, LoopStep, RequestContext
 from cc_types import JsonValue
@@ -30,44 +30,44 @@ class LoopUsage:
     def __init__(self, run_context: RunContext[Any], address: str, *, stream: bool) -> None:
         self._run_context, self._address, self._is_stream = run_context, address, stream
         self._counted: list[RequestUsage] = []
+        self._streamed: RequestUsage | None = None
+        """What pydantic-ai counts for a stream that breaks off: the usage with which it began."""
+        self._is_last_counted = False
         self._last_input: int | None = None
-        self._input = run_context.usage.input_tokens
-        """Input tokens of the run up to the last API call."""
         self._loop = asyncio.get_running_loop()
         self.request: RequestContext | None = None
 
     def take_step(self, loop_step: LoopStep) -> None:
-        """Count an API call before its tool calls run, unless it is the last, which pydantic-ai counts.
+        """Count an API call before its tool calls run.
 
         Raises:
             UsageLimitExceeded: It exceeds a limit.
             LoopEndedError: Another one would exceed a limit.
         """
         usage, limits = self._run_context.usage, self._run_context.usage_limits
-        step, is_last = self._usage(loop_step.message), loop_step.is_last
-        is_first = not self._counted
+        step = self._usage(loop_step.message)
         counted = RequestUsage(**{name: getattr(step, name) for name in _COUNTS}, cost=step.cost)
-        if is_first and self._is_stream:  # pydantic-ai reads the first call input from the stream
-            counted = RequestUsage(output_tokens=step.output_tokens)
-        if not is_last:
+        if not self._counted and self._streamed is not None:
+            _subtract(counted, self._streamed)
+        if loop_step.is_last:  # pydantic-ai records the request of the whole response
+            usage.requests += 1
+        else:
             record_request(usage)
-            usage.incr(counted)
-            self._counted.append(counted)
-        self._input += step.input_tokens
+        usage.incr(counted)
+        self._counted.append(counted)
+        self._is_last_counted = loop_step.is_last
         if limits is None:
             return
         checked = copy(usage)
-        if is_last:
-            checked.incr(counted)
-        # A slow reader of the stream may not have counted the first call input yet.
-        checked.input_tokens = max(checked.input_tokens, self._input)
+        if self._streamed is not None:
+            checked.incr(self._streamed)
         limits.check_tokens(checked)
         limits.check_cost(checked, warn_if_cost_unavailable=False)
         limits.check_per_request_input_tokens(step.input_tokens)
         if loop_step.calls:
             checked.tool_calls += loop_step.calls
             limits.check_before_tool_call(checked)
-        if not is_last:
+        if not loop_step.is_last:
             try:
                 limits.check_before_request(checked)
             except UsageLimitExceeded as error:
@@ -75,11 +75,13 @@ class LoopUsage:
 
     def take_counts(self, message: Mapping[str, JsonValue]) -> None:
         """Take the API counts, in any thread: at the end of the answer, pydantic-ai counts the whole response."""
-        usage = message.get("usage")
-        steps = usage.get("iterations") if isinstance(usage, dict) else None
-        if message.get("stop_reason") is None or not isinstance(steps, list) or not steps:
+        if message.get("stop_reason") is None:
+            if self._is_stream and self._streamed is None:
+                self._streamed = self._usage(message)
             return
-        self._last_input = self._usage({**message, "usage": steps[-1]}).input_tokens
+        usage = message.get("usage")
+        if isinstance(usage, dict) and isinstance(steps := usage.get("iterations"), list) and steps:
+            self._last_input = self._usage({**message, "usage": steps[-1]}).input_tokens
         with suppress(RuntimeError):  # the caller's loop has ended
             self._loop.call_soon_threadsafe(self._take_back)
 
@@ -89,21 +91,16 @@ class LoopUsage:
             mark_context_input_tokens(response, self._last_input)
 
     def error(self) -> BaseException | None:
-        """Return the error for the caller if a limit or a tool has ended the request."""
-        ended_by = None if self.request is None else self.request.ended_by
-        if ended_by is None:
-            return None
+        """Return the error for the caller if a limit or a tool has ended the request, which has failed."""
         if self._is_stream and self._counted:  # pydantic-ai counts a broken stream as a request
             self._run_context.usage.requests -= 1
-        return ended_by.reason or UsageLimitExceeded(ended_by.message)
+        ended_by = None if self.request is None else self.request.ended_by
+        return None if ended_by is None else ended_by.reason or UsageLimitExceeded(ended_by.message)
 
     def _take_back(self) -> None:
-        usage = self._run_context.usage
         for counted in self._counted:
-            for name in _COUNTS:
-                setattr(usage, name, getattr(usage, name) - getattr(counted, name))
-            if counted.cost is not None and usage.cost is not None:
-                usage.cost -= counted.cost
+            _subtract(self._run_context.usage, counted)
+        self._run_context.usage.requests -= self._is_last_counted
         self._counted.clear()
 
     def _usage(self, message: Mapping[str, JsonValue]) -> RequestUsage:
@@ -116,6 +113,13 @@ class LoopUsage:
         with suppress(LookupError):
             usage.cost = priced.cost().total_price
         return usage
+
+
+def _subtract(usage: RequestUsage | RunUsage, part: RequestUsage) -> None:
+    for name in _COUNTS:
+        setattr(usage, name, getattr(usage, name) - getattr(part, name))
+    if part.cost is not None and usage.cost is not None:
+        usage.cost -= part.cost
 
 
 def check_call(run_context: RunContext[Any] | None, running: int) -> None:
