@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AgentDefinition
 from pydantic_ai import Agent, NativeOutput, ToolOutput
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.usage import UsageLimits
 
 from cc_loopback import LoopbackServer, call
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
@@ -70,6 +72,32 @@ async def test_a_sub_agent_that_calls_a_function_of_the_agent_holds_nothing_up(
     agent = Agent(ClaudeCodeModel(provider=provider), tools=[note], capabilities=[tools])
     assert (await agent.run("Ask.")).output == "Done."
     assert numbers == [2]
+
+
+async def test_a_run_s_limit_holds_for_calls_of_sub_agents(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
+    """IPC-P-57: of functions that Claude Code calls in its own loop."""
+    numbers: list[int] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        if "Think." not in str(body["messages"][0]):
+            return [call("Agent", description="d", prompt="Think.")]
+        [name] = [tool["name"] for tool in body["tools"] if tool["name"].endswith("note")]
+        return [call(name, number=len(numbers))]
+
+    def note(number: int) -> str:
+        numbers.append(number)
+        return "noted"
+
+    shared_api.respond = respond
+    tools = claude_code(agents={"helper": AgentDefinition(description="thinks", prompt="You think.")})
+    model = ClaudeCodeModel(provider=provider)
+    agent = Agent(model, tools=[note], capabilities=[tools])
+    model.set_agent_toolsets(agent.toolsets)
+    with pytest.raises(UsageLimitExceeded, match="tool_calls_limit of 2"):
+        await agent.run("Ask.", usage_limits=UsageLimits(tool_calls_limit=2))
+    assert numbers == [0, 1]
 
 
 @pytest.mark.worlds
