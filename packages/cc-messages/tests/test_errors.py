@@ -39,9 +39,10 @@ async def fails(client: Client, *messages: Any, **fields: Any) -> ClaudeCodeErro
     return caught.value.__cause__
 
 
-@pytest.mark.parametrize("history", HISTORIES[-1:], ids=["after a tool"])
-async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: Client) -> None:
+@pytest.mark.parametrize("fields", [{}, {"model": "a-deployment", "max_tokens": 64000}], ids=["known", "unknown"])
+async def test_an_error_of_the_api_arrives_as_it_is(fields: dict[str, Any], client: Client) -> None:
     """MSG-30, MSG-31, MSG-32, MSG-33, MSG-34, MSG-E03 to MSG-E06"""
+    history = HISTORIES[-1]
     for status in (400, 401, 403, 404, 409, 413, 429, 500, 503, 529):
         for stream in (False, True):
             # The known limit: the CLI retries a request that got a 404; that retry is cancelled.
@@ -50,7 +51,7 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
             client.api.fail_next(status, headers=headers, error_type="made_up_error", message=message)
             client.api.requests.clear()
             with anyio.fail_after(20):
-                reply = await client.ask(*prompts(history), stream=stream)
+                reply = await client.ask(*prompts(history), stream=stream, **fields)
             assert (reply.status, reply.error) == (status, {"type": "made_up_error", "message": message})
             assert (reply.headers["retry-after"], reply.headers["x-should-retry"]) == ("17", "false")
             assert reply.body["request_id"] == reply.headers["request-id"]

@@ -13,9 +13,10 @@ that the API never gets. A mark that is too small stops the prompt itself, befor
 steps until the prompt passes. A step is smaller than the 22 tokens that the CLI would add. Measured on 14 CLIs from
 2.1.71 to 2.1.332.
 
-A second call that is not prevented: the CLI retries a request that got a 404 without streaming, and one that got a 401
-with a login; up to 2.1.191 also one with a connection error. It is cancelled when it is seen, and its answer goes to no
-request: of the CLI messages, a reading takes only the events in the API's one answer.
+A second call that is not prevented: the CLI retries a request that got a 404 without streaming, one that got a 401 with
+a login, and one with a 400 that names the most output tokens; up to 2.1.191 also one with a connection error. It is
+cancelled when it is seen, and its answer goes to no request: of the CLI messages, a reading takes only the events in
+the API's one answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +41,9 @@ from .api_log import LOG_ARGUMENTS, LOG_ENV
 
 LIMIT_VARIABLE = "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE"
 """Variable, which the CLI reads before each API call, with the most tokens of a conversation."""
-_LIMIT_ENV = {LIMIT_VARIABLE: "1"}
+# Without a limit for the output, the CLI repeats any failed request for more than 32,000 tokens to a model that it does
+# not know, to ask for fewer. The request's own limit replaces this one. Measured on CLI 2.1.332.
+_LIMIT_ENV = {LIMIT_VARIABLE: "1", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000"}
 # A process without commands: the CLI would search them after each parameter change.
 _NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
 
