@@ -31,7 +31,7 @@ class LoopUsage:
         self._run_context, self._address, self._is_stream = run_context, address, stream
         self._counted: list[RequestUsage] = []
         self._streamed: RequestUsage | None = None
-        """What pydantic-ai counts for a stream that breaks off: the usage with which it began."""
+        """Usage with which a stream began: pydantic-ai counts it if the stream breaks off."""
         self._is_last_counted = False
         self._last_input: int | None = None
         self._loop = asyncio.get_running_loop()
