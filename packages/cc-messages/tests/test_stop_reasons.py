@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_messages.process.plan import RequestPlan
 from cc_messages.process.request_process import RequestProcess
 from cc_session.internals import on_background
 from warm_clients.api_data import CALL, THINKING, result, text
 from warm_clients.client import Client
+from warm_clients.fixtures import Connect
 
 TEXT = text("Once upon")
 LATER = {**CALL, "id": "toolu_2"}
@@ -83,6 +85,32 @@ async def test_an_answer_that_the_cli_would_continue_costs_one_call(messages: li
     assert not client.starts
 
 
+def allowed_tokens(client: Client) -> int:
+    """Return the allowed prompt length in the client's one process, between two requests."""
+    [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(process, RequestProcess)
+    plan = process._plan  # pyright: ignore[reportPrivateUsage]
+    assert type(plan) is RequestPlan
+    return plan._allowed._tokens  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.worlds
+async def test_with_a_subscription_each_model_has_an_allowance(connect: Connect, shared_api: LoopbackServer) -> None:
+    """MSG-21: a message about the model counts, which is shorter for some models than for others."""
+    client = connect(env=shared_api.env("oauth"), size=1)
+    client.answers(NO_END["no content"])
+    models = ["claude-sonnet-4-6", "databricks-claude-sonnet-4-5", "claude-sonnet-4-6", "databricks-claude-sonnet-4-5"]
+    tokens: list[int] = []
+    for model in models:
+        await client.ask("Go.", model=model)
+        await client.settled()
+        tokens.append(allowed_tokens(client))
+    assert tokens[:2] == tokens[2:]
+    assert tokens[0] > tokens[1] + 22  # the least that the CLI would add for a second call
+    await client.transport.aclose()
+    assert [body["model"] for body in client.api.requests] == models
+
+
 async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
     """MSG-22, MSG-31"""
     details = {"type": "refusal", "category": "cyber", "explanation": "Because."}
@@ -96,14 +124,11 @@ async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -
     """MSG-21: otherwise such a rest would let the CLI make second calls."""
     await client.answers_exactly("Go.")
     await client.settled()
+    tokens = allowed_tokens(client)
     [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
-    assert isinstance(process, RequestProcess)
-    plan = process._plan  # pyright: ignore[reportPrivateUsage]
-    assert type(plan) is RequestPlan
-    allowance = vars(plan._allowed).copy()  # pyright: ignore[reportPrivateUsage]
     await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
     await client.answers_exactly("Go.")
-    assert vars(plan._allowed)["_tokens"] == allowance["_tokens"]  # pyright: ignore[reportPrivateUsage]
+    assert allowed_tokens(client) == tokens
     await client.settled()
     await answer(client, FIRST, NO_END["no content"], stream=False)
     await client.settled()

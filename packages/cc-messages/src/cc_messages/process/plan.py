@@ -7,8 +7,8 @@ and from an estimate for the later messages. So the limit is one token, and the 
 that the CLI does not send, because it counts as empty, and whose usage is the prompt's negative length. The prompt is
 always the same. With one more message, or with the API usage, it is over the limit.
 
-The prompt's computed length depends on the CLI and on the login: up to 22 tokens with an API key; with a
-subscription and a CLI that sends its version (2.1.306 and newer) 243 to 341, because of a message about the machine
+The prompt's computed length depends on the CLI and on the login: up to 22 tokens with an API key; with a subscription
+and a CLI that sends its version (2.1.306 and newer) 243 to 346, because of a message about the machine and the model
 that the API never gets. A mark that is too small stops the prompt itself, before any API call, so it is increased in
 steps until the prompt passes. A step is smaller than the 22 tokens that the CLI would add. Measured on 14 CLIs from
 2.1.71 to 2.1.332.
@@ -196,12 +196,12 @@ class RequestPlan:
         await self.abilities.probe(session)
         self._has_no_commands = _NO_COMMANDS.keys() <= options.extra_args.keys()
         self._session, self._allowed = session, Allowance(session, options)
-        await self._allowed.grant()
+        await self._allowed.begin(options.model or "", is_first_use=True)
         return session
 
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
         """Apply a request's settings, and write its conversation if the CLI needs it. Makes no API call."""
-        self._allowed.begin(is_first_use=worker.uses == 0)
+        await self._allowed.begin(request.process_model, is_first_use=worker.uses == 0)
         if not await worker.session.apply(settings):
             await worker.ping()
 
@@ -235,23 +235,27 @@ class RequestPlan:
             await self._allowed.grant()
 
 
-# The longest prompt so far by CLI, and by the message about the machine: all processes of this program share it.
-_longest: dict[tuple[str, bool], int] = {}
+# The longest prompt so far by CLI, and by model where its message counts: all processes of this program share it.
+_longest: dict[tuple[str, str], int] = {}
 
 
 class Allowance:
     """The allowed prompt length in a process, in the CLI tokens; raised in steps while the CLI blocks its prompt."""
 
     def __init__(self, session: Session, options: ClaudeAgentOptions) -> None:
-        has_message = "bare" not in options.extra_args and "claude_code_version" in session.info
-        self._session, self._cli = session, (str(options.cli_path), has_message)
-        self._tokens = _longest.get(self._cli, _FIRST_TOKENS_WITH_MESSAGE if has_message else _FIRST_TOKENS)
+        self._has_message = "bare" not in options.extra_args and "claude_code_version" in session.info
+        self._session, self._cli, self._model = session, str(options.cli_path), ""
+        self._tokens = 0
         self._is_repeated = False
-        self._is_first_use = True
 
-    def begin(self, *, is_first_use: bool) -> None:
-        """Begin a request; a used process may hold leftovers from earlier ones."""
-        self._is_first_use = self._is_repeated = is_first_use
+    async def begin(self, model: str, *, is_first_use: bool) -> None:
+        """Begin a request to a model; a used process may hold leftovers from earlier ones."""
+        self._is_repeated, self._model = is_first_use, model if self._has_message else ""
+        first_tokens = _FIRST_TOKENS_WITH_MESSAGE if self._has_message else _FIRST_TOKENS
+        tokens = _longest.get((self._cli, self._model), first_tokens)
+        if tokens != self._tokens:
+            self._tokens = tokens
+            await self.grant()
 
     async def grant(self) -> None:
         """Allow each prompt that follows directly on this, and only its first API call."""
@@ -260,13 +264,12 @@ class Allowance:
     def increase(self) -> None:
         """Allow more, after a blocked prompt.
 
-        A new process shows how long the CLI counts prompts. In a used one, leftovers may have blocked the prompt, so
-        the first repetition has the same allowance: one that is too large would let the CLI make a second API call.
+        In a used process leftovers may have blocked the prompt, so the first repetition has the same allowance: one
+        that is too large would let the CLI make a second API call.
         """
         if self._is_repeated:
             self._tokens += _STEP_TOKENS
-        if self._is_first_use:
-            _longest[self._cli] = self._tokens = max(_longest.get(self._cli, 0), self._tokens)
+            _longest[self._cli, self._model] = self._tokens
         self._is_repeated = True
 
 
