@@ -156,7 +156,7 @@ async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     assert calls == results
 
 
-def a_run(random: Random) -> tuple[list[list[Any]], bool, UsageLimits | None, bool]:
+def a_run(random: Random) -> tuple[list[list[Any]], bool, UsageLimits, bool]:
     """Return the steps of a run's answers, whether an output tool ends it, its limits, and whether it is streamed."""
 
     def make_call() -> dict[str, Any]:

@@ -269,7 +269,8 @@ class Allowance:
         """
         if self._is_repeated:
             self._tokens += _STEP_TOKENS
-            _longest[self._cli, self._model] = self._tokens
+            key = (self._cli, self._model)
+            _longest[key] = max(_longest.get(key, 0), self._tokens)
         self._is_repeated = True
 
 
