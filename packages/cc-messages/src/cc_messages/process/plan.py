@@ -201,9 +201,10 @@ class RequestPlan:
 
     async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
         """Apply a request's settings, and write its conversation if the CLI needs it. Makes no API call."""
-        await self._allowed.begin(request.process_model, is_first_use=worker.uses == 0)
         if not await worker.session.apply(settings):
             await worker.ping()
+        # After the change of the model, which the CLI notes in the conversation.
+        await self._allowed.begin(request.process_model, is_first_use=worker.uses == 0)
 
     def prompt(self) -> Content:
         """Return the CLI prompt."""
@@ -244,17 +245,18 @@ class Allowance:
 
     def __init__(self, session: Session, options: ClaudeAgentOptions) -> None:
         self._has_message = "bare" not in options.extra_args and "claude_code_version" in session.info
-        self._session, self._cli, self._model = session, str(options.cli_path), ""
+        self._session, self._cli = session, str(options.cli_path)
+        self._model: str | None = None
         self._tokens = 0
         self._is_repeated = False
 
     async def begin(self, model: str, *, is_first_use: bool) -> None:
-        """Begin a request to a model; a used process may hold leftovers from earlier ones."""
-        self._is_repeated, self._model = is_first_use, model if self._has_message else ""
+        """Begin a request to a model, which the process has; a used process may hold leftovers from earlier ones."""
+        self._is_repeated, model = is_first_use, model if self._has_message else ""
         first_tokens = _FIRST_TOKENS_WITH_MESSAGE if self._has_message else _FIRST_TOKENS
-        tokens = _longest.get((self._cli, self._model), first_tokens)
-        if tokens != self._tokens:
-            self._tokens = tokens
+        tokens = _longest.get((self._cli, model), first_tokens)
+        if (model, tokens) != (self._model, self._tokens):
+            self._model, self._tokens = model, tokens
             await self.grant()
 
     async def grant(self) -> None:
@@ -269,7 +271,7 @@ class Allowance:
         """
         if self._is_repeated:
             self._tokens += _STEP_TOKENS
-            key = (self._cli, self._model)
+            key = (self._cli, self._model or "")
             _longest[key] = max(_longest.get(key, 0), self._tokens)
         self._is_repeated = True
 
