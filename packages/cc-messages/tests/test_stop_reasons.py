@@ -1,11 +1,14 @@
 """The model's stop reason arrives unchanged, at once, whatever follow-up the CLI would like to send."""
 
-from typing import Any
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
+from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_messages.process.plan import RequestPlan
+from cc_messages.process.plan import Allowance, RequestPlan
 from cc_messages.process.request_process import RequestProcess
 from cc_session.internals import on_background
 from warm_clients.api_data import CALL, THINKING, result, text
@@ -85,11 +88,16 @@ async def test_an_answer_that_the_cli_would_continue_costs_one_call(messages: li
     assert not client.starts
 
 
-def allowed_tokens(client: Client) -> int:
-    """Return the allowed prompt length in the client's one process, between two requests."""
+def only_process(client: Client) -> RequestProcess:
+    """Return the client's one process, between two requests."""
     [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
     assert isinstance(process, RequestProcess)
-    plan = process._plan  # pyright: ignore[reportPrivateUsage]
+    return process
+
+
+def allowed_tokens(client: Client) -> int:
+    """Return the allowed prompt length in the client's one process, between two requests."""
+    plan = only_process(client)._plan  # pyright: ignore[reportPrivateUsage]
     assert type(plan) is RequestPlan
     return plan._allowed._tokens  # pyright: ignore[reportPrivateUsage]
 
@@ -111,6 +119,25 @@ async def test_with_a_subscription_each_model_has_an_allowance(connect: Connect,
     assert [body["model"] for body in client.api.requests] == models
 
 
+async def test_a_mark_is_sent_again_if_a_cancel_came_while_it_was_sent() -> None:
+    """MSG-21: nobody knows whether the CLI has it."""
+    outcomes: list[BaseException | None] = [asyncio.CancelledError(), None]
+
+    class Process:
+        info: Mapping[str, object] = {}
+
+        async def add_assistant(self, *_: object, **__: object) -> None:
+            if (error := outcomes.pop(0)) is not None:
+                raise error
+
+    allowance = Allowance(cast(Any, Process()), ClaudeAgentOptions())
+    with pytest.raises(asyncio.CancelledError):
+        await allowance.begin("a-model", is_first_use=True)
+    for _ in range(2):  # the second finds it sent
+        await allowance.begin("a-model", is_first_use=False)
+    assert not outcomes
+
+
 async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
     """MSG-22, MSG-31"""
     details = {"type": "refusal", "category": "cyber", "explanation": "Because."}
@@ -125,8 +152,7 @@ async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -
     await client.answers_exactly("Go.")
     await client.settled()
     tokens = allowed_tokens(client)
-    [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
-    await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
+    await on_background(only_process(client).session.add_user, "A rest of an earlier prompt. " * 9)
     await client.answers_exactly("Go.")
     assert allowed_tokens(client) == tokens
     await client.settled()

@@ -101,6 +101,7 @@ class LoopUsage:
         for counted in self._counted:
             _subtract(self._run_context.usage, counted)
         self._run_context.usage.requests -= self._is_last_counted
+        self._is_last_counted = False
         self._counted.clear()
 
     def _usage(self, message: Mapping[str, JsonValue]) -> RequestUsage:

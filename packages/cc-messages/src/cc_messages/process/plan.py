@@ -246,22 +246,25 @@ class Allowance:
     def __init__(self, session: Session, options: ClaudeAgentOptions) -> None:
         self._has_message = "bare" not in options.extra_args and "claude_code_version" in session.info
         self._session, self._cli = session, str(options.cli_path)
-        self._model: str | None = None
-        self._tokens = 0
+        self._model, self._tokens = "", 0
+        self._granted: tuple[str, int] | None = None
+        """Model and tokens of the last mark; None if none was certainly sent, as after a cancel."""
         self._is_repeated = False
 
     async def begin(self, model: str, *, is_first_use: bool) -> None:
         """Begin a request to a model, which the process has; a used process may hold leftovers from earlier ones."""
-        self._is_repeated, model = is_first_use, model if self._has_message else ""
+        self._is_repeated = is_first_use
+        self._model = model if self._has_message else ""
         first_tokens = _FIRST_TOKENS_WITH_MESSAGE if self._has_message else _FIRST_TOKENS
-        tokens = _longest.get((self._cli, model), first_tokens)
-        if (model, tokens) != (self._model, self._tokens):
-            self._model, self._tokens = model, tokens
+        self._tokens = _longest.get((self._cli, self._model), first_tokens)
+        if (self._model, self._tokens) != self._granted:
             await self.grant()
 
     async def grant(self) -> None:
         """Allow each prompt that follows directly on this, and only its first API call."""
+        self._granted = None
         await self._session.add_assistant(_NOTHING, model=_NO_MODEL, input_tokens=-self._tokens)
+        self._granted = (self._model, self._tokens)
 
     def increase(self) -> None:
         """Allow more, after a blocked prompt.
@@ -271,7 +274,7 @@ class Allowance:
         """
         if self._is_repeated:
             self._tokens += _STEP_TOKENS
-            key = (self._cli, self._model or "")
+            key = (self._cli, self._model)
             _longest[key] = max(_longest.get(key, 0), self._tokens)
         self._is_repeated = True
 
