@@ -44,6 +44,7 @@ class Definitions:
         )
     )
     server: dict[str, str] = field(default_factory=dict[str, str])
+    name: str = "own"
     prompt: str | None = None
     resource: str | None = None
     options: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -106,6 +107,7 @@ VARIANTS: dict[str, Definitions] = {
     "server's title": replace(BASE, server={"title": "Bob's"}),
     "prompt": replace(BASE, prompt="Ask Bob."),
     "resource": replace(BASE, resource="Bob's page."),
+    "server's name": replace(BASE, name="bobs"),
     "sub-agent": _agent("Helps Alice."),
     "sub-agent's description": _agent("Helps Bob."),
     "structured output": _output([False, True]),
@@ -120,23 +122,28 @@ def respond(body: JsonObject) -> Any:
     names = [tool["name"] for tool in body.get("tools", [])]
     if "StructuredOutput" in names:
         return [{"type": "tool_use", "id": "toolu_1", "name": "StructuredOutput", "input": {"answer": None}}]
-    return [{"type": "tool_use", "id": "toolu_1", "name": "mcp__own__look", "input": {}}]
+    name = next((name for name in names if name.startswith("mcp__")), None)
+    return [{"type": "tool_use", "id": "toolu_1", "name": name, "input": {}}] if name else "Done."
 
 
 async def differences(
-    api: LoopbackServer, options: ClaudeAgentOptions, names: Callable[[str], bool] = lambda _name: True
+    api: LoopbackServer,
+    options: ClaudeAgentOptions,
+    names: Callable[[str], bool] = lambda _name: True,
+    *,
+    answer: Callable[[JsonObject], Any] = respond,
 ) -> tuple[list[str], int]:
     """Return the variants for which a pool's only process sends other requests than a new one, and its starts."""
-    api.respond = respond
+    api.respond = answer
     wrong: list[str] = []
     async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
         for name, variant in VARIANTS.items():
             if not names(name):
                 continue
             changed = replace(options, **variant.options)
-            async with await Session.open(changed, mcp_servers={"own": variant.serve()}) as session:
+            async with await Session.open(changed, mcp_servers={variant.name: variant.serve()}) as session:
                 fresh = await _requests(api, session)
-            async with pool.lease(**cast(Any, variant.options), mcp_servers={"own": variant.serve()}) as session:
+            async with pool.lease(**cast(Any, variant.options), mcp_servers={variant.name: variant.serve()}) as session:
                 warm = await _requests(api, session)
             if warm != fresh:
                 wrong.append(name)

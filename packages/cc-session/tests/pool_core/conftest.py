@@ -43,6 +43,9 @@ class PretendedSession:
         self.launch = launch
         self.side_effects = SideEffects()
         self.settings = Settings(launch.options)
+        with self.settings.changing("mcp_servers", launch.settings.get("mcp_servers")):
+            pass
+        self.settings.begin()
         self.info = dict[str, object]()
         self.state = "idle"
         self.requests: list[tuple[str, object]] = []

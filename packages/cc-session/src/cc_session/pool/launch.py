@@ -91,7 +91,7 @@ class Launch(SessionSetup):
         object.__setattr__(self, "key", (key, _environment()))
         settings = asked_values(options)
         if self.mcp_servers is not None:
-            settings["mcp_servers"] = self.mcp_servers
+            settings["mcp_servers"] = self.mcp_servers or None
         object.__setattr__(self, "settings", settings)
 
     def _companions(self) -> object:

@@ -55,9 +55,9 @@ class PoolOwner:
 class SessionPool:
     """Keeps Claude Code processes warm, and leases them with an empty conversation each time.
 
-    A lease gets a process that was started with the same options and files; model, system prompt, permission mode,
-    MCP servers and, without a subscription, a sealed process folder are set while it runs, where that is exact. After
-    the lease the process is reset to an empty conversation, ahead of the next lease. Exactly: the next lease's requests
+    A lease gets a process that was started with the same options and files; model, system prompt, permission mode and,
+    if sealed, MCP servers and, without a subscription, the folder are set while it runs, where that is exact. After the
+    lease the process is reset to an empty conversation, ahead of the next lease. Exactly: the next lease's requests
     equal a fresh process's, except session ids. A process that cannot be reset is replaced, and `stats().recycled`
     counts it:
 
@@ -69,7 +69,7 @@ class SessionPool:
       of a prompt that is not verbatim;
     - `"fresh"`: the options resume a conversation or have a token budget;
     - `"date"`: another day has begun, which the CLI would report to the model;
-    - `"reset"`, `"dead"`: the reset failed, or the process had ended.
+    - `"reset"`, `"dead"`: the reset failed, or the process had ended, or refused the settings of its next lease.
 
     Usable from any thread and any asyncio loop. Processes start with the first lease, or with `async with`.
 

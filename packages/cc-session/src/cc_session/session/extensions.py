@@ -209,7 +209,7 @@ class Extensions:
         require = self._setup.require_mcp if require is None else require
         servers = owned(servers)
         checked = wire_servers(servers, taken=self._initial_servers.keys())
-        with self.settings.changing("mcp_servers", servers):
+        with self.settings.changing("mcp_servers", servers or None):
             return await self.mcp.replace(checked, require=require, loop=loop)
 
     def has_other_texts(self, servers: Mapping[str, McpServer]) -> bool:
