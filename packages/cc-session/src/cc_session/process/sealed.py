@@ -69,6 +69,15 @@ def is_sealed(options: ClaudeAgentOptions) -> bool:
     return _SEALED_ENV.keys() <= options.env.keys()
 
 
+def forgets_servers(options: ClaudeAgentOptions) -> bool:
+    """Return true if no request of a process has a trace of MCP servers that it had before.
+
+    With a beta for tools that change, requests to newer models have the definitions of all tools that the process has
+    had. The tools for resources stay when a server with resources goes. Measured on CLI 2.1.332.
+    """
+    return isinstance(options.tools, list) and options.env.get("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS") == "1"
+
+
 def sealed_options(
     *,
     system_prompt: str = "",

@@ -27,7 +27,7 @@ from ..identity import identity, owned
 from .cli_path import find_cli
 from .login import Login, login_of
 from .model import EXACT_MODES, asked_model, can_change_model, fixed_model, knows_model, model_in, reads_settings
-from .sealed import is_sealed
+from .sealed import forgets_servers, is_sealed
 from .thinking import fixed_thinking, thinking_budget, thinking_in
 
 logger = logging.getLogger(__name__)
@@ -171,15 +171,6 @@ async def _serve(process: Process, changes: SettingValues) -> None:
     await process.serve(cast("Mapping[str, Any] | None", changes["mcp_servers"]) or {})
 
 
-def _forgets_servers(options: ClaudeAgentOptions) -> bool:
-    """Return true if requests of a process have no trace of MCP servers that it had before.
-
-    With a beta of the API for tools that change, requests to newer models have the definitions of all tools that the
-    process has had. The tools for resources stay when the server with resources goes. Measured on CLI 2.1.332.
-    """
-    return isinstance(options.tools, list) and options.env.get("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS") == "1"
-
-
 async def _set_thinking(process: Process, changes: SettingValues) -> None:
     if not isinstance(budget := changes["thinking"], int):
         raise CLIConnectionError(reason="The process cannot go back to the thinking with which it started")
@@ -250,7 +241,7 @@ SETTINGS = (  # in the order in which they change
         name="mcp_servers",  # in addition to those in the options
         change=_serve,
         can_take=lambda process, servers: (
-            _forgets_servers(process.settings.options)
+            forgets_servers(process.settings.options)
             and not process.has_other_texts(cast("Mapping[str, Any] | None", servers) or {})
         ),
     ),
