@@ -41,7 +41,6 @@ class Scenario:
     model_name: str
     raises: type[Exception] | None
     differ: Differ | None
-    is_unordered: bool
     defect: str | None
 
     def __str__(self) -> str:
@@ -67,7 +66,6 @@ class Theme:
         on: str | tuple[str, ...] = SONNET,
         raises: type[Exception] | None = None,
         differ: Differ | None = None,
-        is_unordered: bool = False,
         defect: str | None = None,
     ) -> Callable[[Run], Run]:
         """Add a scenario.
@@ -78,14 +76,13 @@ class Theme:
             raises: The error that ends the scenario, both ways.
             differ: Maps `AnthropicModel`'s data to Claude Code's expected data, where a documented limit
                 makes a difference. The data must differ.
-            is_unordered: True if requests come in no particular order.
             defect: A known defect; the scenario is expected to fail until it is fixed.
         """
 
         def add(run: Callable[[AnthropicModel], Awaitable[object]]) -> Run:
             for model in [on] if isinstance(on, str) else on:
                 name = f"{self._name}.{run.__name__}-{model}"
-                self._scenarios.append(Scenario(name, run, respond, model, raises, differ, is_unordered, defect))
+                self._scenarios.append(Scenario(name, run, respond, model, raises, differ, defect))
             return run
 
         return add

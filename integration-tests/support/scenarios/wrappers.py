@@ -1,6 +1,5 @@
-"""The model within other models, without an agent, in other threads, and many times at once; and traces."""
+"""The model within other models, without an agent, and in other threads; and traces."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -199,14 +198,6 @@ async def a_stream_that_is_drained_elsewhere(model: AnthropicModel) -> object:
     again = [event async for event in played]
     assert played.get() == stored
     return [events, again, stored]
-
-
-@wrappers.scenario(echo, is_unordered=True)
-async def twenty_runs_at_once(model: AnthropicModel) -> object:
-    """MODEL-65: each gets the right answer."""
-    agent = Agent(model)
-    results = await asyncio.gather(*(agent.run(f"Run {number}.") for number in range(20)))
-    return [result.output for result in results]
 
 
 @wrappers.scenario(steps(stopped("refusal", text("No.")), "Never."))
