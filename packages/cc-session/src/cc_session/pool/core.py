@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from heapq import heappop, heappush
 from statistics import fmean
 from typing import Any, cast, get_args
@@ -303,7 +304,12 @@ class PoolCore:
             self._figures.starts += 1
             self._figures.start_seconds.append(time.monotonic() - began)
             self._processes.measure([worker])
-            self._settle(worker)
+            if launch.is_current:
+                self._settle(worker)
+            else:  # nobody knows whether it started before the change
+                self._end(worker, "changed")
+                for waiting in (*self._waiting, *self._processes.targets):
+                    waiting.launch = replace(waiting.launch)
         self._is_started(cast("asyncio.Task[None]", asyncio.current_task()))
         self._decide()
 

@@ -201,9 +201,10 @@ class Session:
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.
 
-        A rewind ends a running turn and leaves nothing: the next request equals a new process's. With `tools_changed`
-        the CLI's `/clear` command clears the conversation instead, when no turn runs. Then the CLI reads the list of
-        tools again, and leaves an echo with some 400 characters before the next message.
+        A rewind ends a running turn and leaves nothing of the conversation: in a sealed process, the next request
+        equals a new process's. With `tools_changed` the CLI's `/clear` command clears the conversation instead, when no
+        turn runs. Then the CLI reads the list of tools again, and leaves an echo with some 400 characters before the
+        next message.
 
         Raises:
             ControlRequestError: The conversation cannot be rewound to nothing, because it does not begin with a user
