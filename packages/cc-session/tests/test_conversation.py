@@ -108,13 +108,13 @@ async def test_a_message_of_several_megabytes_passes_both_ways(server: LoopbackS
 
 
 async def test_a_rewind_drops_the_message_and_all_after_it(server: LoopbackServer, session: Session) -> None:
-    """SES-64."""
+    """SES-64: also after another rewind."""
     uuids: list[str] = []
-    for number in range(3):
+    for number in range(4):
         uuids.append(await session.add_user(f"Question {number}"))
         await session.add_assistant(f"Answer {number}", model=MODEL)
 
-    assert await session.rewind(uuids[2])
+    assert await session.rewind(uuids[3])
     assert await session.rewind(uuids[1])
     assert not await session.rewind("00000000-0000-4000-8000-000000000000")
     await ask(session, "Other question")

@@ -122,13 +122,17 @@ class SessionCore:
         sent = self.sent
         if sent is not None and not sent.asks:
             await self._vacate()
-        fields: dict[str, JsonValue] = {
-            "target_message_uuid": target_uuid,
-            "last_seen_user_message_uuid": self.history.last_sent,
-            "interrupt_if_running": True,
-            "allow_assistant_target": True,
-        }
-        answer = await self.link.request("rewind_conversation", fields)
+        answer: dict[str, JsonValue] = {}
+        for last_seen in self.history.latest(target_uuid):
+            fields: dict[str, JsonValue] = {
+                "target_message_uuid": target_uuid,
+                "last_seen_user_message_uuid": last_seen,
+                "interrupt_if_running": True,
+                "allow_assistant_target": True,
+            }
+            answer = await self.link.request("rewind_conversation", fields)
+            if answer.get("reason") != "unseen_later_turn":  # so it is when `last_seen` is not in the conversation
+                break
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
             self._between.clear()

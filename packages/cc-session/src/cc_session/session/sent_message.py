@@ -25,8 +25,6 @@ Content: TypeAlias = str | list[dict[str, JsonValue]]
 """A message's `content`, as in the Messages API."""
 SessionState = Literal["idle", "busy", "dirty", "dead"]
 
-# A rewind needs only the first message, or a later message if hooks have blocked the first.
-_MOST_REMEMBERED = 100
 
 # Fields in a `ModelUsage` that may be consumed amounts.
 _AMOUNTS = ModelUsage.model_fields.keys() - {"context_window", "max_output_tokens"}
@@ -206,15 +204,14 @@ class History:
         self.last_sent: str | None = None
         """Last message sent, even if it was dropped since then."""
         self.uuids: list[str] = []
-        """User messages that are still in the conversation."""
+        """User messages in the conversation, and perhaps some that a hook has blocked or a rewind has dropped."""
         self._beginning = "messages of an earlier session" if is_resumed else None
 
     def add_user(self, uuid: str, *, is_command: bool) -> None:
         """Record a sent message. A command may leave an echo before it."""
         if is_command and not self.uuids:
             self._beginning = self._beginning or "the echo of a command"
-        if len(self.uuids) < _MOST_REMEMBERED:
-            self.uuids.append(uuid)
+        self.uuids.append(uuid)
         self.last_sent = uuid
 
     def add_assistant(self) -> None:
@@ -226,6 +223,11 @@ class History:
         """Record that a command has cleared the conversation, with an echo at the beginning."""
         self.uuids.clear()
         self._beginning = "the echo of a command"
+
+    def latest(self, uuid: str) -> list[str | None]:
+        """Return the user messages from this one on, the last first; one of them is the conversation's last."""
+        first = self.uuids.index(uuid) if uuid in self.uuids else 0
+        return [*reversed(self.uuids[first:])] or [self.last_sent]
 
     def rewind(self, uuid: str) -> None:
         """Record that a message was dropped, and all after it."""
