@@ -58,8 +58,8 @@ class SessionPool:
     A lease gets a process that was started with the same options and files; model, system prompt, permission mode and,
     if sealed, MCP servers and, without a subscription, the folder are set while it runs, where that is exact. After the
     lease the process is reset to an empty conversation, ahead of the next lease. Exactly: the next lease's requests
-    equal a fresh process's, except session ids. A process that cannot be reset is replaced, and `stats().recycled`
-    counts it:
+    equal a fresh process's, except session ids and, unless sealed, betas that the API has refused before. A process
+    that cannot be reset is replaced, and `stats().recycled` counts it:
 
     - `"uses"`, `"memory"`: it had reached `max_uses` or `max_rss_mb`;
     - `"idle"`, `"evicted"`: it had no lease for `idle_seconds`, or other options needed its place;
