@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from random import Random
 from typing import Any
 
 import anyio
@@ -107,19 +108,44 @@ async def test_a_message_of_several_megabytes_passes_both_ways(server: LoopbackS
     assert result_of(messages).result == "y" * 2_000_000
 
 
-async def test_a_rewind_drops_the_message_and_all_after_it(server: LoopbackServer, session: Session) -> None:
-    """SES-64: also after another rewind."""
-    uuids: list[str] = []
-    for number in range(4):
-        uuids.append(await session.add_user(f"Question {number}"))
-        await session.add_assistant(f"Answer {number}", model=MODEL)
-
-    assert await session.rewind(uuids[3])
-    assert await session.rewind(uuids[1])
+async def test_messages_turns_and_rewinds_in_any_order_make_one_conversation(
+    server: LoopbackServer, session: Session
+) -> None:
+    """SES-10, SES-17, SES-64."""
+    server.respond = echo
     assert not await session.rewind("00000000-0000-4000-8000-000000000000")
-    await ask(session, "Other question")
-
-    assert [content[0]["text"] for _, content in received(server)] == ["Question 0", "Answer 0", "Other question"]
+    for seed in range(12):
+        random = Random(seed)
+        expected: list[tuple[str, str | None]] = []  # texts, and the uuids of user messages
+        for number in range(8):
+            text = f"Message {number}"
+            match random.choice(("ask", "ask", "user", "pair", "rewind", "rewind", "cancel", "reset")):
+                case "ask":
+                    await ask(session, text)
+                    expected.append((text, session.last_user_uuid))
+                    texts = [block["text"].strip() for _, content in received(server) for block in content]
+                    assert texts == [text for text, _ in expected], seed
+                    expected.append((text, None))
+                case "user":
+                    expected.append((text, await session.add_user(text)))
+                case "pair":
+                    expected += [(text, await session.add_user(text)), (f"Answer {number}", None)]
+                    await session.add_assistant(f"Answer {number}", model=MODEL)
+                case "rewind" if uuids := [uuid for _, uuid in expected if uuid is not None]:
+                    uuid = random.choice(uuids)
+                    assert await session.rewind(uuid), seed
+                    del expected[[uuid for _, uuid in expected].index(uuid) :]
+                case "cancel":
+                    turn = ask(session, text)
+                    await asyncio.sleep(random.random() / 50)
+                    turn.cancel()
+                    await asyncio.wait({turn})
+                    if (uuid := session.last_user_uuid) is not None and uuid not in dict(expected).values():
+                        await session.rewind(uuid)  # false if the message was never sent
+                case _:
+                    await session.reset()
+                    expected.clear()
+        await session.reset()
 
 
 async def test_a_turn_rewound_at_any_moment_leaves_the_session_idle(
