@@ -11,7 +11,6 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
 from heapq import heappop, heappush
 from statistics import fmean
 from typing import Any, cast, get_args
@@ -304,14 +303,13 @@ class PoolCore:
             self._figures.starts += 1
             self._figures.start_seconds.append(time.monotonic() - began)
             self._processes.measure([worker])
-            if launch.is_current:
-                self._settle(worker)
-            else:  # nobody knows whether it started before the change
-                self._end(worker, "changed")
-                for waiting in (*self._waiting, *self._processes.targets):
-                    waiting.launch = replace(waiting.launch)
+            worker.is_unsure = not launch.is_current
+            self._settle(worker)
         self._is_started(cast("asyncio.Task[None]", asyncio.current_task()))
         self._decide()
+        for worker in self._processes.idle:
+            if worker.is_unsure:
+                self._end(worker, "changed")
 
     def _is_started(self, task: asyncio.Task[None]) -> None:
         self._processes.starting.pop(task, None)

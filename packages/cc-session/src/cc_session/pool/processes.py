@@ -21,7 +21,7 @@ from .worker import Worker
 _FIRST_GUESS_MB = 120.0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class WarmTarget:
     """A call to `warm()`: the wanted number of processes, leased ones included."""
 

@@ -98,6 +98,8 @@ class Worker:
         """Time when the state last changed."""
         self.started_at = self.since
         """Time when the process was ready, on the monotonic clock."""
+        self.is_unsure = False
+        """True if variables of the program changed while it started: it serves a lease that waited, and no other."""
         self._day = datetime.date.today()
         self._term = LeaseTerm()
 
@@ -215,6 +217,8 @@ class Worker:
             return "dead"
         if self.is_of_another_day:
             return "date"
+        if self.is_unsure:
+            return "changed"
         if self.is_untouched:
             return None
         if serves_once(self.launch.options):
