@@ -319,7 +319,9 @@ class PoolCore:
         worker.take_back()
         if worker.uses > 1:  # the first takes longer
             self._lease_seconds.append(time.monotonic() - worker.since)
-        reason = worker.unfit() or ("uses" if worker.uses >= self._limits.max_uses else None)
+        reason = "changed" if worker.is_unsure else worker.unfit()
+        if reason is None and worker.uses >= self._limits.max_uses:
+            reason = "uses"
         if reason is not None:
             self._end(worker, reason)
         elif worker.is_untouched:

@@ -217,8 +217,6 @@ class Worker:
             return "dead"
         if self.is_of_another_day:
             return "date"
-        if self.is_unsure:
-            return "changed"
         if self.is_untouched:
             return None
         if serves_once(self.launch.options):
