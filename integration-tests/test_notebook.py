@@ -38,7 +38,7 @@ def test_the_notebook_runs_in_a_kernel(loopback: LoopbackServer, tmp_path: Path)
     """MODEL-113: without a warning, although the kernel asks programs for colors."""
     outputs = run_cells(read_notebook(), loopback, tmp_path)
     assert [output.name for output in outputs] == ["stdout"] * len(outputs)
-    texts = [output.text for output in outputs]
+    texts = [output.text for output in outputs if output.text.strip()]  # a line's end may come by itself
     # The loopback model calls the tool in each run, and a text ends a streamed run.
     assert [text.splitlines()[0] for text in texts] == [
         'You said: "What is the weather in Paris?".',
