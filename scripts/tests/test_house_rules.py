@@ -2,6 +2,7 @@
 
 import re
 
+from plant_defects import read_defects
 from workspace import ROOT
 
 FOLDERS = ("packages/*/tests", "integration-tests", "scripts/tests", "examples")
@@ -29,6 +30,13 @@ def test_a_long_file_gives_a_reason_at_its_head() -> None:
     folders = ("packages", "scripts", "examples", "integration-tests")
     texts = {path: path.read_text("utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")}
     assert [path for path, text in texts.items() if text.count("\n") > LONG and REASON not in text[:LONG]] == []
+
+
+def test_each_planted_defect_has_its_place_and_its_test() -> None:
+    for defect in read_defects():
+        assert (ROOT / defect.file).read_text("utf-8").count(defect.old) == 1, defect.name
+        file, _, name = defect.test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text("utf-8"), defect.name
 
 
 def test_a_command_names_no_private_function_to_its_user() -> None:
