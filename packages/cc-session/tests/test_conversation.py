@@ -118,7 +118,7 @@ async def test_messages_turns_and_rewinds_in_any_order_make_one_conversation(
         random = Random(seed)
         expected: list[tuple[str, str | None]] = []  # texts, and the uuids of user messages
         for number in range(8):
-            text = f"Message {number}"
+            text, uuids = f"Message {number}", [uuid for _, uuid in expected]
             match random.choice(("ask", "ask", "user", "pair", "rewind", "rewind", "cancel", "reset")):
                 case "ask":
                     await ask(session, text)
@@ -131,16 +131,16 @@ async def test_messages_turns_and_rewinds_in_any_order_make_one_conversation(
                 case "pair":
                     expected += [(text, await session.add_user(text)), (f"Answer {number}", None)]
                     await session.add_assistant(f"Answer {number}", model=MODEL)
-                case "rewind" if uuids := [uuid for _, uuid in expected if uuid is not None]:
-                    uuid = random.choice(uuids)
+                case "rewind" if any(uuids):
+                    uuid = random.choice([uuid for uuid in uuids if uuid is not None])
                     assert await session.rewind(uuid), seed
-                    del expected[[uuid for _, uuid in expected].index(uuid) :]
+                    del expected[uuids.index(uuid) :]
                 case "cancel":
                     turn = ask(session, text)
                     await asyncio.sleep(random.random() / 50)
                     turn.cancel()
                     await asyncio.wait({turn})
-                    if (uuid := session.last_user_uuid) is not None and uuid not in dict(expected).values():
+                    if (uuid := session.last_user_uuid) is not None and uuid not in uuids:
                         await session.rewind(uuid)  # false if the message was never sent
                 case _:
                     await session.reset()

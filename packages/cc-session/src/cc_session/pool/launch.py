@@ -64,11 +64,10 @@ class LeaseOverrides(TypedDict, total=False):
 class Launch(SessionSetup):
     """Arguments of `Session.open()`, and what a process for them has in common with others."""
 
-    key: Hashable = field(init=False, repr=False)
+    key: tuple[Hashable, tuple[tuple[str, str], ...]] = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
     settings: SettingValues = field(init=False, repr=False)
     """Settings that a process must have for this launch."""
-    _variables: tuple[tuple[str, str], ...] = field(init=False, repr=False)
 
     @classmethod
     def of(cls, options: ClaudeAgentOptions | None, values: LeaseOverrides, *, require_mcp: bool = True) -> "Launch":
@@ -89,8 +88,7 @@ class Launch(SessionSetup):
         options, fixed = self.options, fixed_options(self.options)
         setup = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts, self.questions)
         key = identity((fixed, *setup, self._companions(), start_files(options)))
-        object.__setattr__(self, "_variables", _environment())
-        object.__setattr__(self, "key", (key, self._variables))
+        object.__setattr__(self, "key", (key, _environment()))
         settings = asked_values(options)
         if self.mcp_servers is not None:
             settings["mcp_servers"] = self.mcp_servers or None
@@ -99,7 +97,7 @@ class Launch(SessionSetup):
     @property
     def is_current(self) -> bool:
         """True if the program's variables are still those of the key. A process that starts gets the current ones."""
-        return self._variables == _environment()
+        return self.key[1] == _environment()
 
     def _companions(self) -> object:
         """More values for the key, for launches that start more than a session."""

@@ -141,7 +141,7 @@ class Processes:
         return [launch] * (self._limits.prewarm - [*keys, *self.starting.values()].count(launch.key))
 
     def _reserve(self) -> Counter[Hashable]:
-        reserve = Counter({self._launch().key: self._limits.prewarm})
+        reserve = Counter[Hashable]({self._launch().key: self._limits.prewarm})
         for target in self._unfinished():
             reserve[target.launch.key] = max(reserve[target.launch.key], target.count)
         return reserve

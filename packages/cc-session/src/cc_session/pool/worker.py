@@ -99,7 +99,7 @@ class Worker:
         self.started_at = self.since
         """Time when the process was ready, on the monotonic clock."""
         self.is_unsure = False
-        """True if variables of the program changed while it started: it serves a lease that waited, and no other."""
+        """True if the program had other variables after its start: it serves a lease that waited, and no other."""
         self._day = datetime.date.today()
         self._term = LeaseTerm()
 

@@ -131,7 +131,7 @@ class SessionCore:
                 "allow_assistant_target": True,
             }
             answer = await self.link.request("rewind_conversation", fields)
-            if answer.get("reason") != "unseen_later_turn":  # so it is when `last_seen` is not in the conversation
+            if answer.get("reason") != "unseen_later_turn":  # also the reason if `last_seen` has left it
                 break
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
