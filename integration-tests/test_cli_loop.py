@@ -1,8 +1,10 @@
 """The same agents in the framework's loop and the CLI's, over either transport: the results are equal."""
 
 import asyncio
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
@@ -10,12 +12,15 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded, UserError
+from pydantic_ai.models import StreamedResponse
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from api_script import call, text, with_usual_usage
+from cc_convert.logs import read_logs
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from processes import eventually
 
 Transport = Literal["sdk", "stdio"]
 
@@ -218,6 +223,8 @@ async def test_a_run_has_the_same_calls_errors_and_usage_in_both_loops(
         except (UnexpectedModelBehavior, UsageLimitExceeded) as error:
             end = repr(error)
         usage.details = {}
+        if is_streamed and limits.per_request_input_tokens_limit is not None:
+            usage.output_tokens, usage.cost = 0, None  # of the answer that passes it, the CLI's loop may have more
         return end, sorted(deps.calls), sum(prompt in str(body) for body in loopback.requests), str(usage)
 
     async def read(_: object, events: AsyncIterable[object]) -> None:
@@ -231,6 +238,84 @@ async def test_a_run_has_the_same_calls_errors_and_usage_in_both_loops(
     expected = await outcome()
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     assert await outcome() == expected
+
+
+@pytest.mark.parametrize("place", ["in a tool", "in an answer"])
+async def test_a_stream_that_is_broken_off_has_counted_each_call(
+    place: str, slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider, tmp_path: Path
+) -> None:
+    """IPC-P-57, MODEL-110: in the run's usage as in the agent's loop, and in the log."""
+
+    async def wait(number: int) -> None:
+        if place == "in a tool" and number == 2:
+            await stop()
+
+    async def read(_: object, events: AsyncIterable[object]) -> None:
+        async for event in events:
+            if place == "in an answer" and "Half" in str(event):
+                await stop()
+
+    async def stop() -> None:
+        is_there.set()
+        await asyncio.sleep(60)
+
+    def respond(body: dict[str, Any]) -> Any:
+        number = 1 + sum(message["role"] == "assistant" for message in body["messages"])
+        [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith("wait")]
+        words = "Well." if number == 1 else "Half of it."
+        return [text(words), call(name, number=number)]
+
+    async def outcome() -> RunUsage:
+        is_there.clear()
+        usage = RunUsage()
+        run = asyncio.ensure_future(agent.run("Begin.", usage=usage, event_stream_handler=read))
+        await asyncio.wait_for(is_there.wait(), 30)
+        run.cancel()
+        await asyncio.wait({run})
+        usage.details = {}
+        return usage
+
+    is_there = asyncio.Event()
+    slow_api.respond = with_usual_usage(respond)
+    log = tmp_path / "runs.jsonl"
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider.over(slow_provider.transport, log=log, max_retries=0))
+    agent = Agent(model, tools=[wait])
+    expected = await outcome()
+    log.unlink()
+    model.set_agent_toolsets(agent.toolsets)
+    usage = await outcome()
+    assert usage == expected
+    assert usage.requests == 2
+    await eventually(lambda: max(row.tokens - row.output for row in read_logs(log).rows) == usage.input_tokens)
+
+
+class SlowlyReadModel(ClaudeCodeModel):
+    """A model whose streams are read when the answer is long there."""
+
+    @asynccontextmanager
+    async def request_stream(self, *arguments: Any, **more: Any) -> AsyncGenerator[StreamedResponse]:
+        async with super().request_stream(*arguments, **more) as stream:
+            await asyncio.sleep(0.05)
+            yield stream
+
+
+async def test_a_limit_that_a_slow_reader_meets_counts_a_call_once(
+    loopback: LoopbackServer, shared_provider: ClaudeCodeProvider
+) -> None:
+    """IPC-P-57"""
+
+    async def read(_: object, events: AsyncIterable[object]) -> None:
+        async for _ in events:
+            pass
+
+    loopback.respond = with_usual_usage(calling("add"))
+    model = SlowlyReadModel(provider=shared_provider)
+    agent = Agent(model, deps_type=Deps, tools=TOOLS)
+    model.set_agent_toolsets(agent.toolsets)
+    usage, limits = RunUsage(), UsageLimits(per_request_input_tokens_limit=131)
+    with pytest.raises(UsageLimitExceeded):
+        await agent.run("Add.", deps=Deps(), usage=usage, usage_limits=limits, event_stream_handler=read)
+    assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 132, 30)
 
 
 async def test_a_limit_of_turns_ends_a_run(

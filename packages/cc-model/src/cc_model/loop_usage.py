@@ -1,10 +1,9 @@
 """The usage of a request in the CLI loop, counted and limited by API call as in pydantic-ai's own loop.
 
-pydantic-ai counts a response as one request, with the response usage. So each API call with tool calls is counted here,
-when it is over; before the end of the answer these counts are taken back, since the response has them.
+pydantic-ai counts a response as one request, with the response usage. So each API call with tool calls is counted here
+while the request goes on; at its end these counts are taken back, and what pydantic-ai does not count is recorded.
 """
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
@@ -19,7 +18,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 from cc_messages import LoopEndedError, LoopStep, RequestContext
 from cc_types import JsonValue
 
-from .run_context import mark_context_input_tokens, record_request
+from .run_context import mark_context_input_tokens, record_request, record_usage
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_write_tokens", "cache_read_tokens")
 
@@ -27,14 +26,15 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_write_tokens", "cache_read_to
 class LoopUsage:
     """Counts a request's API calls in the run's usage, and looks at the run's limits before the tools of each run."""
 
-    def __init__(self, run_context: RunContext[Any], address: str, *, stream: bool) -> None:
-        self._run_context, self._address, self._is_stream = run_context, address, stream
+    def __init__(self, run_context: RunContext[Any], address: str) -> None:
+        self._run_context, self._address = run_context, address
         self._counted: list[RequestUsage] = []
-        self._streamed: RequestUsage | None = None
-        """Usage with which a stream began: pydantic-ai counts it if the stream breaks off."""
-        self._is_last_counted = False
+        self._begun: RequestUsage | None = None
+        """Usage so far of the API call that is not counted yet; None before it begins."""
         self._last_input: int | None = None
-        self._loop = asyncio.get_running_loop()
+        self._message_id: JsonValue = None
+        self._first = 0
+        """How many calls were counted before the message began: the client may have repeated the request."""
         self.request: RequestContext | None = None
 
     def take_step(self, loop_step: LoopStep) -> None:
@@ -46,44 +46,36 @@ class LoopUsage:
         """
         usage, limits = self._run_context.usage, self._run_context.usage_limits
         step = self._usage(loop_step.message)
-        counted = RequestUsage(**{name: getattr(step, name) for name in _COUNTS}, cost=step.cost)
-        if not self._counted and self._streamed is not None:
-            _subtract(counted, self._streamed)
-        if loop_step.is_last:  # pydantic-ai records the request of the whole response
-            usage.requests += 1
-        else:
-            record_request(usage)
-        usage.incr(counted)
-        self._counted.append(counted)
-        self._is_last_counted = loop_step.is_last
+        usage.requests += 1
+        usage.incr(step)
+        self._counted.append(step)
+        self._begun = None
         if limits is None:
             return
-        checked = copy(usage)
-        if self._streamed is not None:
-            checked.incr(self._streamed)
-        limits.check_tokens(checked)
-        limits.check_cost(checked, warn_if_cost_unavailable=False)
+        limits.check_tokens(usage)
+        limits.check_cost(usage, warn_if_cost_unavailable=False)
         limits.check_per_request_input_tokens(step.input_tokens)
         if loop_step.calls:
+            checked = copy(usage)
             checked.tool_calls += loop_step.calls
             limits.check_before_tool_call(checked)
         if not loop_step.is_last:
             try:
-                limits.check_before_request(checked)
+                limits.check_before_request(usage)
             except UsageLimitExceeded as error:
                 raise LoopEndedError(message=str(error), reason=error, after_calls=True) from error
 
     def take_counts(self, message: Mapping[str, JsonValue]) -> None:
-        """Take the API counts, in any thread: at the end of the answer, pydantic-ai counts the whole response."""
-        if message.get("stop_reason") is None:
-            if self._is_stream and self._streamed is None:
-                self._streamed = self._usage(message)
-            return
+        """Take the API counts of all calls so far, in any thread."""
+        if self._message_id != message.get("id"):
+            self._message_id, self._first = message.get("id"), len(self._counted)
         usage = message.get("usage")
         if isinstance(usage, dict) and isinstance(steps := usage.get("iterations"), list) and steps:
             self._last_input = self._usage({**message, "usage": steps[-1]}).input_tokens
-        with suppress(RuntimeError):  # the caller's loop has ended
-            self._loop.call_soon_threadsafe(self._take_back)
+        begun = self._usage(message)
+        for counted in self._counted[self._first :]:
+            _subtract(begun, counted)
+        self._begun = self._priced(begun, str(message.get("model", ""))) if begun.input_tokens else None
 
     def mark(self, response: ModelResponse | StreamedResponse) -> None:
         """Note in the response how long the context of the last API call was: its usage is the sum of all calls."""
@@ -92,16 +84,27 @@ class LoopUsage:
 
     def error(self) -> BaseException | None:
         """Return the error for the caller if a limit or a tool has ended the request, which has failed."""
-        if self._is_stream and self._counted:  # pydantic-ai counts a broken stream as a request
-            self._run_context.usage.requests -= 1
         ended_by = None if self.request is None else self.request.ended_by
         return None if ended_by is None else ended_by.reason or UsageLimitExceeded(ended_by.message)
 
-    def _take_back(self) -> None:
+    def end(self, response: ModelResponse | None, *, is_request: bool) -> None:
+        """Leave to pydantic-ai what it will count: the usage of `response`, and a request if `is_request`."""
+        if not self._counted:
+            return
+        usage = self._run_context.usage
+        remainder, requests = RequestUsage(), len(self._counted) - is_request
         for counted in self._counted:
-            _subtract(self._run_context.usage, counted)
-        self._run_context.usage.requests -= self._is_last_counted
-        self._is_last_counted = False
+            _subtract(usage, counted)
+            remainder.incr(counted)
+        usage.requests -= len(self._counted)
+        if response is not None:
+            if self._begun is not None:
+                remainder.incr(self._begun)
+                requests += 1
+            _subtract(remainder, self._priced(response.usage, response.model_name or ""))
+        record_usage(usage, remainder)
+        for _ in range(requests):
+            record_request(usage)
         self._counted.clear()
 
     def _usage(self, message: Mapping[str, JsonValue]) -> RequestUsage:
@@ -110,10 +113,15 @@ class LoopUsage:
         usage = RequestUsage.extract(
             data, provider="anthropic", provider_url=self._address, provider_fallback="anthropic"
         )
-        priced = ModelResponse(parts=[], usage=usage, model_name=model, provider_name="anthropic")
+        return self._priced(usage, model)
+
+    def _priced(self, usage: RequestUsage, model: str) -> RequestUsage:
+        """Return the counts that make up a price, with the price."""
+        priced = RequestUsage(**{name: getattr(usage, name) for name in _COUNTS})
         with suppress(LookupError):
-            usage.cost = priced.cost().total_price
-        return usage
+            response = ModelResponse(parts=[], usage=usage, model_name=model, provider_name="anthropic")
+            priced.cost = response.cost().total_price
+        return priced
 
 
 def _subtract(usage: RequestUsage | RunUsage, part: RequestUsage) -> None:

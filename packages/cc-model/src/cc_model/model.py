@@ -238,19 +238,21 @@ class ClaudeCodeModel(AnthropicModel):
         """Make a request and yield its stream. Raises the errors of `request()`, also while the stream is read."""
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
         async with AsyncExitStack() as stack:
-            prepared = self._prepared(
-                messages, model_settings, model_request_parameters, transcript, run_context, stream=True
-            )
+            prepared = self._prepared(messages, model_settings, model_request_parameters, transcript, run_context)
             arguments, observed_context, entry, usage = await stack.enter_async_context(prepared)
             # Only while the request is sent: a stream may be closed in another task than it was opened in.
             with observed_context as context:
                 response = await stack.enter_async_context(super().request_stream(*arguments, run_context))
             add_to_stream(response, context, usage.mark)
+            has_failed = True
             try:
                 yield response
+                has_failed = False
             finally:
+                answer = response.get()
+                usage.end(answer, is_request=not has_failed or bool(answer.parts))
                 if entry is not None:
-                    entry.response = response.get()
+                    entry.response = answer
         if transcript is not None:
             await transcript.complete_if_possible()
 
@@ -282,6 +284,7 @@ class ClaudeCodeModel(AnthropicModel):
         async with prepared as (arguments, observed_context, entry, usage):
             with observed_context as context:
                 response = await super().request(*arguments)
+            usage.end(response, is_request=True)
             if entry is not None:
                 entry.response = response
         usage.mark(response)
@@ -295,8 +298,6 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         transcript: Transcript | None,
         run_context: RunContext[Any] | None = None,
-        *,
-        stream: bool = False,
     ) -> AsyncGenerator[tuple[_Arguments, AbstractContextManager[RequestContext], LogEntry | None, LoopUsage]]:
         """Yield the request for `AnthropicModel`, its context, and its entry in the log, if there is a log.
 
@@ -310,7 +311,7 @@ class ClaudeCodeModel(AnthropicModel):
         parameters = without_mcp_servers(parameters)
         provider = cast(ClaudeCodeProvider, self._provider)
         current = run_context_for(self, run_context)
-        usage = LoopUsage(current, self.base_url, stream=stream)
+        usage = LoopUsage(current, self.base_url)
         tools = (
             self._agent_tools.offered(parameters.function_tools, run_context)
             if self._agent_tools is not None and parameters.function_tools
@@ -329,6 +330,8 @@ class ClaudeCodeModel(AnthropicModel):
                     if (error := usage.error()) is not None:
                         raise error from None
                     raise
+                finally:
+                    usage.end(None, is_request=False)
 
     async def _completed(self, transcript: Transcript) -> list[Message]:
         try:

@@ -53,7 +53,10 @@ class LoopAnswer:
         step.answer.feed(event)
         match event["type"]:
             case "message_start":
-                return self._emit(event) if len(self._steps) == 1 else []
+                if len(self._steps) == 1:
+                    return self._emit(event)
+                self._count()
+                return []
             case "content_block_start":
                 return self._begin_block(step, event)
             case "content_block_delta":
@@ -67,6 +70,7 @@ class LoopAnswer:
                 return self._end_block(step, event)
             case "message_delta":
                 step.end = event
+                self._count()
                 return []
             case "message_stop":
                 return self._end_step(step)
@@ -199,10 +203,14 @@ class LoopAnswer:
         return bool(step.waiting) or step.answer.stop_reason != "tool_use"
 
     def _finish(self, step: "_Step") -> list[Event]:
-        end = step.end
-        if len(self._steps) > 1:
-            end = {**end, "usage": _total([step.answer.usage for step in self._steps])}
+        end = step.end if len(self._steps) == 1 else {**step.end, "usage": self.message.usage}
         return self._emit(end, {"type": "message_stop"})
+
+    def _count(self) -> None:
+        """Count the API calls so far in the message, which may break off; the caller gets the sum at the end."""
+        usages = [step.answer.usage for step in self._steps]
+        usage = usages[0] if len(usages) == 1 else _total(usages)
+        self.message.feed({"type": "message_delta", "delta": {}, "usage": usage})
 
     def _emit(self, *events: Event) -> list[Event]:
         for event in events:

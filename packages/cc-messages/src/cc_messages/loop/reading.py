@@ -183,7 +183,10 @@ class LoopReading(Reading):
         if event["type"] == "message_start" and (self.apology is not None or (step and not step.has_ended)):
             self.is_broken = True  # the CLI repeats events already sent
             return ()
+        has_begun = step is not None
         events, step = self._loop.feed(event), self._loop.last_step
+        if event["type"] == "message_start" and has_begun:  # no event of the caller's stream has these counts
+            self.context.tell_usage(self.answer.billed)
         # The CLI ends a truncated answer without a reason.
         self.is_broken |= bool(step and step.has_ended and not step.answer.is_complete and self.apology is None)
         return events
