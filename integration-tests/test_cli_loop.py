@@ -290,12 +290,20 @@ async def test_a_stream_that_is_broken_off_has_counted_each_call(
 
 
 class SlowlyReadModel(ClaudeCodeModel):
-    """A model whose streams are read when the answer is long there."""
+    """A model whose streams are read when the first API call has ended."""
 
     @asynccontextmanager
-    async def request_stream(self, *arguments: Any, **more: Any) -> AsyncGenerator[StreamedResponse]:
-        async with super().request_stream(*arguments, **more) as stream:
-            await asyncio.sleep(0.05)
+    async def request_stream(
+        self,
+        messages: Any,
+        model_settings: Any,
+        model_request_parameters: Any,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        assert run_context is not None
+        usage = run_context.usage
+        async with super().request_stream(messages, model_settings, model_request_parameters, run_context) as stream:
+            await eventually(lambda: usage.requests > 0)
             yield stream
 
 
