@@ -1,18 +1,21 @@
 """The same agents in the framework's loop and the CLI's, over either transport: the results are equal."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
+from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded, UserError
-from pydantic_ai.models import StreamedResponse
+from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage, UsageLimits
 
@@ -240,11 +243,11 @@ async def test_a_run_has_the_same_calls_errors_and_usage_in_both_loops(
     assert await outcome() == expected
 
 
-@pytest.mark.parametrize("place", ["in a tool", "in an answer"])
-async def test_a_stream_that_is_broken_off_has_counted_each_call(
-    place: str, slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider, tmp_path: Path
+@pytest.mark.parametrize(("place", "stream"), [("in a tool", False), ("in a tool", True), ("in an answer", True)])
+async def test_a_run_that_is_broken_off_has_counted_each_call(
+    place: str, stream: bool, slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider, tmp_path: Path
 ) -> None:
-    """IPC-P-57, MODEL-110: in the run's usage as in the agent's loop, and in the log."""
+    """IPC-P-57, MODEL-110: in the run's usage and span as in the agent's loop, and in the log."""
 
     async def wait(number: int) -> None:
         if place == "in a tool" and number == 2:
@@ -265,65 +268,36 @@ async def test_a_stream_that_is_broken_off_has_counted_each_call(
         words = "Well." if number == 1 else "Half of it."
         return [text(words), call(name, number=number)]
 
-    async def outcome() -> RunUsage:
+    async def outcome() -> tuple[RunUsage, list[object]]:
         is_there.clear()
+        exporter.clear()
         usage = RunUsage()
-        run = asyncio.ensure_future(agent.run("Begin.", usage=usage, event_stream_handler=read))
+        handler = read if stream else None
+        run = asyncio.ensure_future(agent.run("Begin.", usage=usage, event_stream_handler=handler))
         await asyncio.wait_for(is_there.wait(), 30)
         run.cancel()
         await asyncio.wait({run})
         usage.details = {}
-        return usage
+        [span] = [span for span in exporter.get_finished_spans() if span.name.startswith("invoke_agent")]
+        return usage, [
+            (span.attributes or {})[f"gen_ai.aggregated_usage.{name}_tokens"] for name in ("input", "output")
+        ]
 
     is_there = asyncio.Event()
+    exporter, tracing = InMemorySpanExporter(), TracerProvider()
+    tracing.add_span_processor(SimpleSpanProcessor(exporter))
+    instrumentation = Instrumentation(settings=InstrumentationSettings(tracer_provider=tracing))
     slow_api.respond = with_usual_usage(respond)
     log = tmp_path / "runs.jsonl"
     model = ClaudeCodeModel(provider=ClaudeCodeProvider.over(slow_provider.transport, log=log, max_retries=0))
-    agent = Agent(model, tools=[wait])
+    agent = Agent(model, tools=[wait], capabilities=[instrumentation])
     expected = await outcome()
     log.unlink()
     model.set_agent_toolsets(agent.toolsets)
-    usage = await outcome()
-    assert usage == expected
+    usage, in_span = await outcome()
+    assert (usage, in_span) == expected
     assert usage.requests == 2
     await eventually(lambda: max(row.tokens - row.output for row in read_logs(log).rows) == usage.input_tokens)
-
-
-class SlowlyReadModel(ClaudeCodeModel):
-    """A model whose streams are read when the first API call has ended."""
-
-    @asynccontextmanager
-    async def request_stream(
-        self,
-        messages: Any,
-        model_settings: Any,
-        model_request_parameters: Any,
-        run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[StreamedResponse]:
-        assert run_context is not None
-        usage = run_context.usage
-        async with super().request_stream(messages, model_settings, model_request_parameters, run_context) as stream:
-            await eventually(lambda: usage.requests > 0)
-            yield stream
-
-
-async def test_a_limit_that_a_slow_reader_meets_counts_a_call_once(
-    loopback: LoopbackServer, shared_provider: ClaudeCodeProvider
-) -> None:
-    """IPC-P-57"""
-
-    async def read(_: object, events: AsyncIterable[object]) -> None:
-        async for _ in events:
-            pass
-
-    loopback.respond = with_usual_usage(calling("add"))
-    model = SlowlyReadModel(provider=shared_provider)
-    agent = Agent(model, deps_type=Deps, tools=TOOLS)
-    model.set_agent_toolsets(agent.toolsets)
-    usage, limits = RunUsage(), UsageLimits(per_request_input_tokens_limit=131)
-    with pytest.raises(UsageLimitExceeded):
-        await agent.run("Add.", deps=Deps(), usage=usage, usage_limits=limits, event_stream_handler=read)
-    assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 132, 30)
 
 
 async def test_a_limit_of_turns_ends_a_run(

@@ -1,12 +1,14 @@
 """The usage of a request in the CLI loop, counted and limited by API call as in pydantic-ai's own loop.
 
 pydantic-ai counts a response as one request, with the response usage. So each API call with tool calls is counted here
-while the request goes on; at its end these counts are taken back, and what pydantic-ai does not count is recorded.
+before the tools run, and at the end the response is taken off.
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -18,9 +20,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 from cc_messages import LoopEndedError, LoopStep, RequestContext
 from cc_types import JsonValue
 
-from .run_context import mark_context_input_tokens, record_request, record_usage
-
-_COUNTS = ("input_tokens", "output_tokens", "cache_write_tokens", "cache_read_tokens")
+from .run_context import mark_context_input_tokens, record_usage
 
 
 class LoopUsage:
@@ -28,13 +28,13 @@ class LoopUsage:
 
     def __init__(self, run_context: RunContext[Any], address: str) -> None:
         self._run_context, self._address = run_context, address
-        self._counted: list[RequestUsage] = []
-        self._begun: RequestUsage | None = None
-        """Usage so far of the API call that is not counted yet; None before it begins."""
-        self._last_input: int | None = None
+        self._counted = RunUsage()
+        self._counted_before = RunUsage()
+        """Usage counted before the present message: the client may have repeated the request."""
         self._message_id: JsonValue = None
-        self._first = 0
-        """How many calls were counted before the message began: the client may have repeated the request."""
+        self._begun = RunUsage()
+        """Usage so far of the API call that is not counted yet."""
+        self._last_input: int | None = None
         self.request: RequestContext | None = None
 
     def take_step(self, loop_step: LoopStep) -> None:
@@ -46,10 +46,9 @@ class LoopUsage:
         """
         usage, limits = self._run_context.usage, self._run_context.usage_limits
         step = self._usage(loop_step.message)
-        usage.requests += 1
-        usage.incr(step)
-        self._counted.append(step)
-        self._begun = None
+        record_usage(usage, RunUsage(requests=1) + step)
+        self._counted += RunUsage(requests=1) + step
+        self._begun = RunUsage()
         if limits is None:
             return
         limits.check_tokens(usage)
@@ -68,14 +67,13 @@ class LoopUsage:
     def take_counts(self, message: Mapping[str, JsonValue]) -> None:
         """Take the API counts of all calls so far, in any thread."""
         if self._message_id != message.get("id"):
-            self._message_id, self._first = message.get("id"), len(self._counted)
+            self._message_id, self._counted_before = message.get("id"), self._counted
         usage = message.get("usage")
         if isinstance(usage, dict) and isinstance(steps := usage.get("iterations"), list) and steps:
             self._last_input = self._usage({**message, "usage": steps[-1]}).input_tokens
-        begun = self._usage(message)
-        for counted in self._counted[self._first :]:
-            _subtract(begun, counted)
-        self._begun = self._priced(begun, str(message.get("model", ""))) if begun.input_tokens else None
+        begun = RunUsage() + self._usage(message) + _negative(self._counted) + self._counted_before
+        begun.requests = int(begun.input_tokens > 0)
+        self._begun = begun
 
     def mark(self, response: ModelResponse | StreamedResponse) -> None:
         """Note in the response how long the context of the last API call was: its usage is the sum of all calls."""
@@ -87,25 +85,21 @@ class LoopUsage:
         ended_by = None if self.request is None else self.request.ended_by
         return None if ended_by is None else ended_by.reason or UsageLimitExceeded(ended_by.message)
 
-    def end(self, response: ModelResponse | None, *, is_request: bool) -> None:
-        """Leave to pydantic-ai what it will count: the usage of `response`, and a request if `is_request`."""
-        if not self._counted:
+    def end(self, response: ModelResponse, *, is_broken: bool) -> None:
+        """Count the last API call, and take off what pydantic-ai counts next: the response, a request if it has parts.
+
+        A response that is not broken off has all counts, so that all but the requests is taken off.
+        """
+        if not self._counted.requests:
             return
-        usage = self._run_context.usage
-        remainder, requests = RequestUsage(), len(self._counted) - is_request
-        for counted in self._counted:
-            _subtract(usage, counted)
-            remainder.incr(counted)
-        usage.requests -= len(self._counted)
-        if response is not None:
-            if self._begun is not None:
-                remainder.incr(self._begun)
-                requests += 1
-            _subtract(remainder, self._priced(response.usage, response.model_name or ""))
-        record_usage(usage, remainder)
-        for _ in range(requests):
-            record_request(usage)
-        self._counted.clear()
+        if is_broken:
+            last, taken = self._begun, RunUsage(requests=int(bool(response.parts)))
+            taken.incr(self._priced(replace(response.usage, details={}), response.model_name or ""))
+        else:
+            last, taken = RunUsage(requests=self._begun.requests), copy(self._counted)
+            taken.requests = 1
+        record_usage(self._run_context.usage, last + _negative(taken))
+        self._counted = RunUsage()
 
     def _usage(self, message: Mapping[str, JsonValue]) -> RequestUsage:
         model = str(message.get("model", ""))
@@ -116,19 +110,14 @@ class LoopUsage:
         return self._priced(usage, model)
 
     def _priced(self, usage: RequestUsage, model: str) -> RequestUsage:
-        """Return the counts that make up a price, with the price."""
-        priced = RequestUsage(**{name: getattr(usage, name) for name in _COUNTS})
         with suppress(LookupError):
             response = ModelResponse(parts=[], usage=usage, model_name=model, provider_name="anthropic")
-            priced.cost = response.cost().total_price
-        return priced
+            usage.cost = response.cost().total_price
+        return usage
 
 
-def _subtract(usage: RequestUsage | RunUsage, part: RequestUsage) -> None:
-    for name in _COUNTS:
-        setattr(usage, name, getattr(usage, name) - getattr(part, name))
-    if part.cost is not None and usage.cost is not None:
-        usage.cost -= part.cost
+def _negative(usage: RunUsage) -> RunUsage:
+    return RunUsage(cost=None if usage.cost is None else Decimal()) - usage
 
 
 def check_call(run_context: RunContext[Any] | None, running: int) -> None:

@@ -244,13 +244,13 @@ class ClaudeCodeModel(AnthropicModel):
             with observed_context as context:
                 response = await stack.enter_async_context(super().request_stream(*arguments, run_context))
             add_to_stream(response, context, usage.mark)
-            has_failed = True
+            is_broken = True
             try:
                 yield response
-                has_failed = False
+                is_broken = False
             finally:
                 answer = response.get()
-                usage.end(answer, is_request=not has_failed or bool(answer.parts))
+                usage.end(answer, is_broken=is_broken)
                 if entry is not None:
                     entry.response = answer
         if transcript is not None:
@@ -284,7 +284,7 @@ class ClaudeCodeModel(AnthropicModel):
         async with prepared as (arguments, observed_context, entry, usage):
             with observed_context as context:
                 response = await super().request(*arguments)
-            usage.end(response, is_request=True)
+            usage.end(response, is_broken=False)
             if entry is not None:
                 entry.response = response
         usage.mark(response)
@@ -330,8 +330,6 @@ class ClaudeCodeModel(AnthropicModel):
                     if (error := usage.error()) is not None:
                         raise error from None
                     raise
-                finally:
-                    usage.end(None, is_request=False)
 
     async def _completed(self, transcript: Transcript) -> list[Message]:
         try:

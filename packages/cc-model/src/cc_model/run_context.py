@@ -10,12 +10,12 @@ from typing import Any
 from pydantic_ai import RunContext
 from pydantic_ai._context_size import mark_context_input_tokens
 from pydantic_ai._run_context import get_current_run_context
-from pydantic_ai._usage_attribution import record_request, record_usage
+from pydantic_ai._usage_attribution import record_usage
 from pydantic_ai._utils import is_text_like_media_type
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage
 
-__all__ = ["is_text_like_media_type", "mark_context_input_tokens", "record_request", "record_usage", "run_context_for"]
+__all__ = ["is_text_like_media_type", "mark_context_input_tokens", "record_usage", "run_context_for"]
 
 
 def run_context_for(model: Model, run_context: RunContext[Any] | None = None) -> RunContext[Any]:
