@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -105,15 +106,26 @@ async def test_a_process_that_is_too_large_is_replaced(
     assert pool.stats().recycled == recycled
 
 
-async def test_processes_are_replaced_the_next_day(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-62: the CLI would tell the model that the date has changed."""
-    pool = make(size=2)
-    await pool.warm(launch(), 2)
-    async with lent(pool):
-        tomorrow = SimpleNamespace(today=lambda: "tomorrow")
-        monkeypatch.setattr("cc_session.pool.worker.datetime.date", tomorrow)
-    assert (await use(pool)).number == 2
-    assert pool.stats().recycled == {"date": 2}
+@pytest.mark.parametrize(
+    ("zone", "is_replaced"),
+    [("UTC", True), ("nowhere", True), ("Atlantic/Azores", False), (":Atlantic/Azores", False), ("Asia/Tokyo", False)],
+)
+async def test_processes_are_replaced_the_next_day(
+    zone: str, is_replaced: bool, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-62: of their time zone, since the CLI would tell the model that the date has changed."""
+
+    def now(zone: tzinfo | None) -> datetime:
+        return time.astimezone(zone)
+
+    time = datetime(2026, 11, 29, 23, 30, tzinfo=UTC)
+    monkeypatch.setattr("cc_session.pool.worker.datetime", SimpleNamespace(now=now))
+    pool, options = make(size=2), replace(OPTIONS, env={"TZ": zone})
+    await pool.warm(launch(options), 2)
+    async with lent(pool, launch(options)):
+        time += timedelta(hours=1)
+    assert (await use(pool, launch(options))).number == (2 if is_replaced else 0)
+    assert pool.stats().recycled == ({"date": 2} if is_replaced else {})
 
 
 async def test_a_dead_process_is_replaced_and_its_lease_served_first(

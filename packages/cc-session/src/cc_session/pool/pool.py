@@ -68,7 +68,7 @@ class SessionPool:
     - `"changed"`: the lease had made changes that cannot be undone: MCP servers, permissions, settings, and any effect
       of a prompt that is not verbatim;
     - `"fresh"`: the options resume a conversation or have a token budget;
-    - `"date"`: another day has begun, which the CLI would report to the model;
+    - `"date"`: another day has begun in the time zone (`TZ`), which the CLI would report to the model;
     - `"reset"`, `"dead"`: the reset failed, or the process had ended, or refused the settings of its next lease.
 
     Usable from any thread and any asyncio loop. Processes start with the first lease, or with `async with`.

@@ -4,12 +4,14 @@ Lives on the background loop; the pool assigns workers to leases.
 """
 
 import asyncio
-import datetime
 import logging
+import os
 import time
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, Self, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptCustom
@@ -30,6 +32,9 @@ logger = logging.getLogger(__name__)
 # A killed or hanging process gives no answer. The check takes a millisecond, so it is skipped after a recent answer.
 _SURE_SECONDS = 0.05
 _PING_SECONDS = 2.0
+
+# A zone's file is a name for the zone, too.
+_ZONES = "/usr/share/zoneinfo/"
 
 WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 """Idle is clean, busy is leased, resetting is being emptied."""
@@ -100,7 +105,8 @@ class Worker:
         """Time when the process was ready, on the monotonic clock."""
         self.is_unsure = False
         """True if the program had other variables after its start: it serves a lease that waited, and no other."""
-        self._day = datetime.date.today()
+        self._zone = _time_zone(launch.options)
+        self._day = datetime.now(self._zone).date()
         self._term = LeaseTerm()
 
     @classmethod
@@ -137,7 +143,7 @@ class Worker:
     @property
     def is_of_another_day(self) -> bool:
         """True if the CLI would report a changed date to the model, unlike a fresh process."""
-        return self._day != datetime.date.today()
+        return self._day != datetime.now(self._zone).date()
 
     @property
     def has_made_turns(self) -> bool:
@@ -249,3 +255,12 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"<Worker uses={self.uses} {self.session!r}>"
+
+
+def _time_zone(options: ClaudeAgentOptions) -> tzinfo | None:
+    """Return the time zone by which a process knows the date; None is that of the system."""
+    name = options.env.get("TZ", os.environ.get("TZ"))
+    try:
+        return None if name is None else ZoneInfo(name.removeprefix(":").removeprefix(_ZONES))
+    except (ValueError, ZoneInfoNotFoundError):
+        return UTC  # as in the CLI
