@@ -1,11 +1,14 @@
 """Files that a process reads only at its start."""
 
+import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, project_key_for_directory
+from claude_agent_sdk.types import SystemPromptPreset
 
 from cc_loopback import LoopbackServer
 from cc_session import PoolLimits, SessionPool, sealed_options
@@ -16,6 +19,8 @@ FOUND = (
     "project/.claude/settings.local.json", "project/.claude/skills/review/SKILL.md", "project/.claude/agents/helper.md",
     "project/.claude/commands/group/release.md", "project/.claude/rules/names.md", "more/CLAUDE.md", "user/CLAUDE.md",
     "user/settings.json", "user/output-styles/short.md", "plugin/skills/review/SKILL.md", "plugin/hooks/hooks.json",
+    "project/.git/HEAD", "project/.git/refs/remotes/origin/HEAD", "project/AGENTS.md", "project/.claude/AGENTS.md",
+    "project/.claude/workflows/build.js", "user/agents/a/b/helper.md",
 )  # fmt: skip
 
 
@@ -51,6 +56,40 @@ def test_a_file_that_claude_code_finds_belongs_to_the_key(project: Path, name: s
 
 
 @pytest.mark.parametrize(
+    "name", ["main/.git/worktrees/other/HEAD", "main/.claude/agents/helper.md", "user/projects/{}/memory/MEMORY.md"]
+)
+def test_a_worktree_has_the_files_of_its_repository(project: Path, name: str) -> None:
+    """SES-61: except the branch."""
+    main, env = project.parent / "main", {"CLAUDE_CONFIG_DIR": str(project.parent / "user")}
+    options = ClaudeAgentOptions(cwd=project, env=env)
+    write(main / ".git/worktrees/other/commondir", "../..")
+    write(project / ".git", f"gitdir: {main}/.git/worktrees/other\n")
+    key = Launch(options=options).key
+    write(project.parent / name.format(project_key_for_directory(main)), "One.")
+
+    assert Launch(options=options).key != key
+
+
+@pytest.mark.parametrize("source", ["user", "local"])
+def test_servers_in_the_users_configuration_belong_to_the_key(project: Path, source: Literal["user", "local"]) -> None:
+    """SES-61: not the figures beside them, which each process writes."""
+
+    def key_with(**document: Any) -> object:
+        write(file, json.dumps(document))
+        return Launch(options=options).key
+
+    file = project.parent / "user/.claude.json"
+    options = ClaudeAgentOptions(cwd=project, env={"CLAUDE_CONFIG_DIR": str(file.parent)}, setting_sources=[source])
+    servers = {"mcpServers": {"db": {"command": "db"}}}
+    own = servers if source == "user" else {"projects": {str(project): servers}}
+    key = key_with(numStartups=1)
+
+    assert key_with(numStartups=2) == key
+    assert key_with(**own) != key
+    assert key_with(projects={"/other": servers}) == key
+
+
+@pytest.mark.parametrize(
     "change",
     [
         {"settings": "named.json"},
@@ -78,17 +117,19 @@ def test_a_folder_that_options_name_does_not_belong_to_the_key(project: Path) ->
 
 
 @pytest.mark.worlds
+@pytest.mark.parametrize("name", ["project/CLAUDE.md", "project/.git/HEAD", "user/projects/{}/memory/MEMORY.md"])
 async def test_a_lease_after_a_change_of_a_file_sends_the_new_text(
-    project: Path, options: ClaudeAgentOptions, server: LoopbackServer
+    name: str, project: Path, options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:
     """SES-10, SES-61."""
-    env = {**options.env, "CLAUDE_CODE_DISABLE_CLAUDE_MDS": ""}
-    options = ClaudeAgentOptions(cwd=project, env=env, tools=[], setting_sources=["project"])
-    write(project / "CLAUDE.md", "The first rule.")
+    off = ("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
+    env = {**options.env, **dict.fromkeys(off, ""), "CLAUDE_CONFIG_DIR": str(project.parent / "user")}
+    prompt = SystemPromptPreset(type="preset", preset="claude_code")
+    options = ClaudeAgentOptions(system_prompt=prompt, cwd=project, env=env, tools=[], setting_sources=["project"])
+    file = project.parent / name.format(project_key_for_directory(project))
+    subprocess.run(["git", "init"], cwd=project, check=True, capture_output=True)  # noqa: ASYNC221  # takes no time
     async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
-        await pool.run("One.")
-        assert "The first rule." in str(server.requests[-1])
-        write(project / "CLAUDE.md", "The second rule.")
-        await pool.run("Two.")
-
-    assert "The second rule." in str(server.requests[-1])
+        for text in ("the-first", "the-second"):
+            write(file, f"ref: refs/heads/{text}\n")
+            await pool.run("Hello.")
+            assert text in str(server.requests[-1])

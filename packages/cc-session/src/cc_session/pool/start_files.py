@@ -5,30 +5,34 @@ Which files Claude Code reads, and that a warm process keeps what it has read, i
 """
 
 import glob
+import json
 import os
 import stat
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, project_key_for_directory
 
 from ..process.login import config_folder
 
 # In a working folder, and in each folder above it.
-_IN_PROJECT = ("CLAUDE.md", "CLAUDE.local.md", ".mcp.json")
+_IN_PROJECT = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json")
 # In the folders `.claude`, in the user's configuration, and in a plugin.
 _IN_CONFIGURATION = (
-    "CLAUDE.md", "settings.json", "settings.local.json", ".mcp.json", ".claude-plugin/plugin.json", "hooks/hooks.json",
-    "plugins/installed_plugins.json", "skills/*/SKILL.md", "output-styles/*.md", "agents/*.md", "agents/*/*.md",
-    "commands/*.md", "commands/*/*.md", "rules/*.md", "rules/*/*.md",
+    "CLAUDE.md", "AGENTS.md", "settings.json", "settings.local.json", ".mcp.json", ".claude-plugin/plugin.json",
+    "hooks/hooks.json", "plugins/installed_plugins.json", "skills/*/SKILL.md", "output-styles/*.md", "agents/**/*.md",
+    "commands/**/*.md", "rules/**/*.md", "workflows/*",
 )  # fmt: skip
 
 
 def start_files(options: ClaudeAgentOptions) -> Hashable:
     """Return the state of all files that a process with these options reads at its start."""
-    return tuple(map(file_state, chain(_named(options), _found(options))))
+    files = chain(_named(options), _found(options))
+    return (*map(file_state, files), _configured_servers(options))
 
 
 def file_state(path: str | Path) -> Hashable:
@@ -52,14 +56,58 @@ def _named(options: ClaudeAgentOptions) -> Iterator[Path]:
 
 def _found(options: ClaudeAgentOptions) -> Iterator[str]:
     """Yield the files in the folders that Claude Code searches."""
-    sources = ("user", "project", "local") if options.setting_sources is None else options.setting_sources
-    cwd = Path(options.cwd or "")
-    places = [(cwd / plugin["path"], _IN_CONFIGURATION) for plugin in options.plugins]
+    sources, cwd, configuration = _sources(options), Path(options.cwd or ""), config_folder(options.env)
+    places: list[tuple[Path, tuple[str, ...]]] = []
+    places += [(cwd / plugin["path"], _IN_CONFIGURATION) for plugin in options.plugins]
     if "user" in sources:
-        places.append((Path(config_folder(options.env)), _IN_CONFIGURATION))
-    if options.cwd is not None and {"project", "local"}.intersection(sources):
-        for folder in (cwd, *cwd.parents, *map(cwd.joinpath, options.add_dirs)):
-            places += [(folder, _IN_PROJECT), (folder / ".claude", _IN_CONFIGURATION)]
+        places.append((configuration, _IN_CONFIGURATION))
+    if options.cwd is not None:
+        root, git = _repository(cwd)
+        if options.env.get("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS") != "1":
+            places += [(git, ("HEAD",)), (root / ".git", ("refs/remotes/origin/HEAD",))]
+        if options.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") != "1":
+            places.append((configuration / "projects" / project_key_for_directory(root), ("memory/**/*.md",)))
+        if {"project", "local"}.intersection(sources):
+            for folder in dict.fromkeys((cwd, *cwd.parents, root, *map(cwd.joinpath, options.add_dirs))):
+                places += [(folder, _IN_PROJECT), (folder / ".claude", _IN_CONFIGURATION)]
     for folder, patterns in places:
         for pattern in patterns:
-            yield from sorted(glob.iglob(os.path.join(glob.escape(str(folder)), pattern)))
+            yield from sorted(glob.iglob(os.path.join(glob.escape(str(folder)), pattern), recursive=True))
+
+
+def _configured_servers(options: ClaudeAgentOptions) -> Hashable:
+    """Return the MCP servers in the user's file, to which each process also writes figures."""
+    sources, values = _sources(options), {**os.environ, **options.env}
+    if options.strict_mcp_config or not {"user", "local"}.intersection(sources):
+        return None
+    file = Path(values.get("CLAUDE_CONFIG_DIR") or values.get("HOME") or Path.home(), ".claude.json")
+    root, _ = _repository(Path(options.cwd or ""))
+    servers = _servers_in(file, str(root), file_state(file))
+    return tuple(servers[name] for name in ("user", "local") if name in sources)
+
+
+@lru_cache(maxsize=16)
+def _servers_in(file: Path, root: str, _state: Hashable) -> Mapping[str, str]:
+    """Return the servers of the user and of a project, as JSON text, while the state of the file is the same."""
+    nothing: Any = {}
+    with suppress(AttributeError, OSError, ValueError):
+        document = json.loads(file.read_bytes())
+        project = document.get("projects", nothing).get(root, nothing)
+        return {"user": json.dumps(document.get("mcpServers")), "local": json.dumps(project.get("mcpServers"))}
+    return {"user": "", "local": ""}
+
+
+def _sources(options: ClaudeAgentOptions) -> list[str]:
+    return ["user", "project", "local"] if options.setting_sources is None else [*options.setting_sources]
+
+
+def _repository(cwd: Path) -> tuple[Path, Path]:
+    """Return the root of a folder's git repository, for a worktree that of the main one, and the folder with `HEAD`."""
+    for folder in (cwd, *cwd.parents):
+        git = folder / ".git"
+        if os.path.isdir(git):
+            return folder, git
+        with suppress(OSError):  # a file, in a worktree or a submodule
+            git = folder / git.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
+            return (git.parent.parent.parent if git.parent.name == "worktrees" else folder), git
+    return cwd, cwd / ".git"
