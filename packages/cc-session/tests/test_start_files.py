@@ -70,6 +70,19 @@ def test_a_worktree_has_the_files_of_its_repository(project: Path, name: str) ->
     assert Launch(options=options).key != key
 
 
+def test_imported_files_belong_to_the_key(project: Path) -> None:
+    """SES-61: also two that import each other."""
+    options = ClaudeAgentOptions(cwd=project, setting_sources=["project"])
+    write(project / "CLAUDE.md", "See @docs/first.md and @~/none.md")
+    write(project / "docs/first.md", "@second.md\n@../CLAUDE.md")
+    write(project / "docs/second.md", "One.")
+    key = Launch(options=options).key
+    assert Launch(options=options).key == key
+    write(project / "docs/second.md", "Another text.")
+
+    assert Launch(options=options).key != key
+
+
 @pytest.mark.parametrize("source", ["user", "local"])
 def test_servers_in_the_users_configuration_belong_to_the_key(project: Path, source: Literal["user", "local"]) -> None:
     """SES-61: not the figures beside them, which each process writes."""

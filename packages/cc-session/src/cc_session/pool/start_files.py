@@ -1,14 +1,15 @@
 """Files that a process reads only at its start: after a change, a launch needs another process.
 
-Which files Claude Code reads, and that a warm process keeps what it has read, is measured on CLI 2.1.332. Files that a
-`CLAUDE.md` imports are not followed.
+Which files Claude Code reads, and that a warm process keeps what it has read, is measured on CLI 2.1.332. A memory in a
+folder that the settings name is not among them.
 """
 
 import glob
 import json
 import os
+import re
 import stat
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -27,11 +28,12 @@ _IN_CONFIGURATION = (
     "hooks/hooks.json", "plugins/installed_plugins.json", "skills/*/SKILL.md", "output-styles/*.md", "agents/**/*.md",
     "commands/**/*.md", "rules/**/*.md", "workflows/*",
 )  # fmt: skip
+_IMPORT = re.compile(r"(?:^|\s)@([^\s\\]+)")
 
 
 def start_files(options: ClaudeAgentOptions) -> Hashable:
     """Return the state of all files that a process with these options reads at its start."""
-    files = chain(_named(options), _found(options))
+    files = chain(_named(options), _with_imports(_found(options)))
     return (*map(file_state, files), _configured_servers(options))
 
 
@@ -73,6 +75,28 @@ def _found(options: ClaudeAgentOptions) -> Iterator[str]:
     for folder, patterns in places:
         for pattern in patterns:
             yield from sorted(glob.iglob(os.path.join(glob.escape(str(folder)), pattern), recursive=True))
+
+
+def _with_imports(files: Iterable[str]) -> Iterator[str]:
+    """Yield the files, and those that texts among them import."""
+    paths = [*files]
+    seen = set(paths)
+    for path in paths:  # which grows meanwhile
+        yield path
+        if path.endswith(".md") and (state := file_state(path)) is not None:
+            new_paths = [name for name in _imports(path, state) if name not in seen]
+            paths += new_paths
+            seen.update(new_paths)
+
+
+@lru_cache(maxsize=1024)
+def _imports(path: str, _state: Hashable) -> Sequence[str]:
+    """Return the paths that a text has behind an `@`, while the state of the file is the same."""
+    with suppress(OSError):
+        names = _IMPORT.findall(Path(path).read_text("utf-8", "replace"))
+        folder = os.path.dirname(path)
+        return [*dict.fromkeys(os.path.join(folder, os.path.expanduser(name.partition("#")[0])) for name in names)]
+    return ()
 
 
 def _configured_servers(options: ClaudeAgentOptions) -> Hashable:
