@@ -9,6 +9,7 @@ import json
 import os
 import re
 import stat
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -34,7 +35,7 @@ _IMPORT = re.compile(r"(?:^|\s)@([^\s\\]+)")
 def start_files(options: ClaudeAgentOptions) -> Hashable:
     """Return the state of all files that a process with these options reads at its start."""
     files = chain(_named(options), _with_imports(_found(options)))
-    return (*map(file_state, files), _configured_servers(options))
+    return (*map(file_state, files), _user_servers(options))
 
 
 def file_state(path: str | Path) -> Hashable:
@@ -79,14 +80,15 @@ def _found(options: ClaudeAgentOptions) -> Iterator[str]:
 
 def _with_imports(files: Iterable[str]) -> Iterator[str]:
     """Yield the files, and those that texts among them import."""
-    paths = [*files]
-    seen = set(paths)
-    for path in paths:  # which grows meanwhile
-        yield path
+    paths = dict.fromkeys(files)
+    queue = deque(paths)
+    while queue:
+        path = queue.popleft()
         if path.endswith(".md") and (state := file_state(path)) is not None:
-            new_paths = [name for name in _imports(path, state) if name not in seen]
-            paths += new_paths
-            seen.update(new_paths)
+            new_paths = [name for name in _imports(path, state) if name not in paths]
+            paths |= dict.fromkeys(new_paths)
+            queue += new_paths
+    yield from paths
 
 
 @lru_cache(maxsize=1024)
@@ -99,7 +101,7 @@ def _imports(path: str, _state: Hashable) -> Sequence[str]:
     return ()
 
 
-def _configured_servers(options: ClaudeAgentOptions) -> Hashable:
+def _user_servers(options: ClaudeAgentOptions) -> Hashable:
     """Return the MCP servers in the user's file, to which each process also writes figures."""
     sources, values = _sources(options), {**os.environ, **options.env}
     if options.strict_mcp_config or not {"user", "local"}.intersection(sources):
