@@ -32,7 +32,7 @@ _IN_CONFIGURATION = (
 _IMPORT = re.compile(r"(?:^|\s)@([^\s\\]+)")
 
 
-def start_files(options: ClaudeAgentOptions) -> Hashable:
+def start_files(options: ClaudeAgentOptions) -> tuple[Hashable, ...]:
     """Return the state of all files that a process with these options reads at its start."""
     files = chain(_named(options), _with_imports(_found(options)))
     return (*map(file_state, files), _user_servers(options))
@@ -95,9 +95,9 @@ def _with_imports(files: Iterable[str]) -> Iterator[str]:
 def _imports(path: str, _state: Hashable) -> Sequence[str]:
     """Return the paths that a text has behind an `@`, while the state of the file is the same."""
     with suppress(OSError):
-        names = _IMPORT.findall(Path(path).read_text("utf-8", "replace"))
-        folder = os.path.dirname(path)
-        return [*dict.fromkeys(os.path.join(folder, os.path.expanduser(name.partition("#")[0])) for name in names)]
+        text, folder = Path(path).read_text("utf-8", "replace"), os.path.dirname(path)
+        names = [os.path.expanduser(name.partition("#")[0]) for name in _IMPORT.findall(text)]
+        return [*dict.fromkeys(os.path.normpath(os.path.join(folder, name)) for name in names)]
     return ()
 
 
