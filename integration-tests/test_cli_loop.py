@@ -265,15 +265,13 @@ async def test_a_run_that_is_broken_off_has_counted_each_call(
     def respond(body: dict[str, Any]) -> Any:
         number = 1 + sum(message["role"] == "assistant" for message in body["messages"])
         [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith("wait")]
-        words = "Well." if number == 1 else "Half of it."
-        return [text(words), call(name, number=number)]
+        return [text("Well." if number == 1 else "Half of it."), call(name, number=number)]
 
     async def outcome() -> tuple[RunUsage, list[object]]:
         is_there.clear()
         exporter.clear()
         usage = RunUsage()
-        handler = read if stream else None
-        run = asyncio.ensure_future(agent.run("Begin.", usage=usage, event_stream_handler=handler))
+        run = asyncio.ensure_future(agent.run("Begin.", usage=usage, event_stream_handler=read if stream else None))
         await asyncio.wait_for(is_there.wait(), 30)
         run.cancel()
         await asyncio.wait({run})
@@ -298,6 +296,33 @@ async def test_a_run_that_is_broken_off_has_counted_each_call(
     assert (usage, in_span) == expected
     assert usage.requests == 2
     await eventually(lambda: max(row.tokens - row.output for row in read_logs(log).rows) == usage.input_tokens)
+
+
+async def test_a_stream_that_is_left_has_counted_each_call(
+    slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
+) -> None:
+    """IPC-P-57: also without an exception."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        number = sum(message["role"] == "assistant" for message in body["messages"])
+        [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith("add")]
+        return "Two words." if number == 2 else [call(name, a=number, b=1)]
+
+    async def outcome() -> RunUsage:
+        usage = RunUsage()
+        async with agent.run_stream("Begin.", deps=Deps(), usage=usage) as stream:
+            async for _ in stream.stream_text(debounce_by=None):
+                break
+        usage.details = {}
+        return usage
+
+    slow_api.respond = with_usual_usage(respond)
+    model = ClaudeCodeModel(provider=slow_provider)
+    agent = Agent(model, deps_type=Deps, tools=[add])
+    expected = await outcome()
+    model.set_agent_toolsets(agent.toolsets)
+    assert await outcome() == expected
+    assert expected.requests == 3
 
 
 async def test_a_limit_of_turns_ends_a_run(

@@ -84,6 +84,16 @@ def test_imported_files_belong_to_the_key(project: Path) -> None:
     assert Launch(options=options).key != key
 
 
+def test_links_that_form_circles_are_followed_once(project: Path) -> None:
+    """SES-61: two circles would have a trillion paths."""
+    agents = project / ".claude/agents"
+    write(agents / "helper.md", "One.")
+    for name in ("here", "again"):
+        (agents / name).symlink_to(agents, target_is_directory=True)
+
+    assert len(start_files(ClaudeAgentOptions(cwd=project, setting_sources=["project"]))) < 10
+
+
 @pytest.mark.parametrize("source", ["user", "local"])
 def test_servers_in_the_users_configuration_belong_to_the_key(project: Path, source: Literal["user", "local"]) -> None:
     """SES-61: not the figures beside them, which each process writes."""

@@ -1,7 +1,7 @@
 """The usage of a request in the CLI loop, counted and limited by API call as in pydantic-ai's own loop.
 
 pydantic-ai counts a response as one request, with the response usage. So each API call with tool calls is counted here
-before the tools run, and at the end the response is taken off.
+before the tools run; at the end the response, which pydantic-ai counts next, is taken off.
 """
 
 from collections.abc import Mapping
@@ -86,19 +86,15 @@ class LoopUsage:
         return None if ended_by is None else ended_by.reason or UsageLimitExceeded(ended_by.message)
 
     def end(self, response: ModelResponse, *, is_broken: bool) -> None:
-        """Count the last API call, and take off what pydantic-ai counts next: the response, a request if it has parts.
+        """Count the last API call, and take off what pydantic-ai counts next: the usage that was read, and a request.
 
-        A response that is not broken off has all counts, so that all but the requests is taken off.
+        A response that is broken off is a request only if it has parts.
         """
         if not self._counted.requests:
             return
-        if is_broken:
-            last, taken = self._begun, RunUsage(requests=int(bool(response.parts)))
-            taken.incr(self._priced(replace(response.usage, details={}), response.model_name or ""))
-        else:
-            last, taken = RunUsage(requests=self._begun.requests), copy(self._counted)
-            taken.requests = 1
-        record_usage(self._run_context.usage, last + _negative(taken))
+        taken = RunUsage(requests=int(not is_broken or bool(response.parts)))
+        taken.incr(self._priced(replace(response.usage, details={}), response.model_name or ""))
+        record_usage(self._run_context.usage, self._begun + _negative(taken))
         self._counted = RunUsage()
 
     def _usage(self, message: Mapping[str, JsonValue]) -> RequestUsage:

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -19,15 +19,15 @@ from typing import Any
 
 from claude_agent_sdk import ClaudeAgentOptions, project_key_for_directory
 
-from ..process.login import config_folder
+from ..process.login import config_file, config_folder
 
 # In a working folder, and in each folder above it.
 _IN_PROJECT = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json")
-# In the folders `.claude`, in the user's configuration, and in a plugin.
+# In the folders `.claude`, in the user's configuration, and in a plugin; `**` stands for the texts on all levels.
 _IN_CONFIGURATION = (
     "CLAUDE.md", "AGENTS.md", "settings.json", "settings.local.json", ".mcp.json", ".claude-plugin/plugin.json",
-    "hooks/hooks.json", "plugins/installed_plugins.json", "skills/*/SKILL.md", "output-styles/*.md", "agents/**/*.md",
-    "commands/**/*.md", "rules/**/*.md", "workflows/*",
+    "hooks/hooks.json", "plugins/installed_plugins.json", "skills/*/SKILL.md", "output-styles/*.md", "agents/**",
+    "commands/**", "rules/**", "workflows/*",
 )  # fmt: skip
 _IMPORT = re.compile(r"(?:^|\s)@([^\s\\]+)")
 
@@ -69,13 +69,27 @@ def _found(options: ClaudeAgentOptions) -> Iterator[str]:
         if options.env.get("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS") != "1":
             places += [(git, ("HEAD",)), (root / ".git", ("refs/remotes/origin/HEAD",))]
         if options.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") != "1":
-            places.append((configuration / "projects" / project_key_for_directory(root), ("memory/**/*.md",)))
+            places.append((configuration / "projects" / project_key_for_directory(root), ("memory/**",)))
         if {"project", "local"}.intersection(sources):
             for folder in dict.fromkeys((cwd, *cwd.parents, root, *map(cwd.joinpath, options.add_dirs))):
                 places += [(folder, _IN_PROJECT), (folder / ".claude", _IN_CONFIGURATION)]
     for folder, patterns in places:
         for pattern in patterns:
-            yield from sorted(glob.iglob(os.path.join(glob.escape(str(folder)), pattern), recursive=True))
+            if pattern.endswith("/**"):
+                yield from sorted(_texts(folder / pattern.removesuffix("/**")))
+            else:
+                yield from sorted(glob.iglob(os.path.join(glob.escape(str(folder)), pattern)))
+
+
+def _texts(root: Path) -> Iterator[str]:
+    """Yield the Markdown files in a folder and below; each folder once, since links may form circles."""
+    places = set[str]()
+    for folder, folders, files in os.walk(root, followlinks=True):
+        if (place := os.path.realpath(folder)) in places:
+            folders.clear()
+            continue
+        places.add(place)
+        yield from (os.path.join(folder, name) for name in files if name.endswith(".md"))
 
 
 def _with_imports(files: Iterable[str]) -> Iterator[str]:
@@ -92,21 +106,20 @@ def _with_imports(files: Iterable[str]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1024)
-def _imports(path: str, _state: Hashable) -> Sequence[str]:
+def _imports(path: str, _state: Hashable) -> tuple[str, ...]:
     """Return the paths that a text has behind an `@`, while the state of the file is the same."""
     with suppress(OSError):
         text, folder = Path(path).read_text("utf-8", "replace"), os.path.dirname(path)
         names = [os.path.expanduser(name.partition("#")[0]) for name in _IMPORT.findall(text)]
-        return [*dict.fromkeys(os.path.normpath(os.path.join(folder, name)) for name in names)]
+        return tuple(dict.fromkeys(os.path.normpath(os.path.join(folder, name)) for name in names))
     return ()
 
 
 def _user_servers(options: ClaudeAgentOptions) -> Hashable:
     """Return the MCP servers in the user's file, to which each process also writes figures."""
-    sources, values = _sources(options), {**os.environ, **options.env}
+    sources, file = _sources(options), config_file(options.env)
     if options.strict_mcp_config or not {"user", "local"}.intersection(sources):
         return None
-    file = Path(values.get("CLAUDE_CONFIG_DIR") or values.get("HOME") or Path.home(), ".claude.json")
     root, _ = _repository(Path(options.cwd or ""))
     servers = _servers_in(file, str(root), file_state(file))
     return tuple(servers[name] for name in ("user", "local") if name in sources)

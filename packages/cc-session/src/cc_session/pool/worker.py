@@ -262,5 +262,5 @@ def _time_zone(options: ClaudeAgentOptions) -> tzinfo | None:
     name = options.env.get("TZ", os.environ.get("TZ"))
     try:
         return None if name is None else ZoneInfo(name.removeprefix(":").removeprefix(_ZONES))
-    except (ValueError, ZoneInfoNotFoundError):
+    except (OSError, ValueError, ZoneInfoNotFoundError):
         return UTC  # as in the CLI

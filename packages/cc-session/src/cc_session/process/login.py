@@ -110,6 +110,12 @@ def config_folder(env: Mapping[str, str]) -> Path:
     return Path(values.get("CLAUDE_CONFIG_DIR") or Path(values.get("HOME") or Path.home(), ".claude"))
 
 
+def config_file(env: Mapping[str, str]) -> Path:
+    """Return the user's file with servers and figures, which is not in the default configuration folder."""
+    values = {**os.environ, **env}
+    return Path(values.get("CLAUDE_CONFIG_DIR") or values.get("HOME") or Path.home(), ".claude.json")
+
+
 async def wait_for_renewal(env: Mapping[str, str]) -> None:
     """Wait while a CLI renews the login that a CLI with `env`, on top of `os.environ`, shares.
 
