@@ -221,7 +221,9 @@ def test_a_growing_window_has_a_forecast_that_names_its_data(tmp_path: Path) -> 
     stdin = plan_input(five_hour=(70, now + 9000), seven_day=(50, now + 86400))
     line = process("statusline", "--tz", "UTC", stdin=stdin)
 
-    full = {time.strftime("%H:%M", time.gmtime(moment + 5400)) for moment in (now, time.time())}
+    # A third in 50 minutes, and as much longer as the process began later: 5,400 s * (3,000 s + delay) / 3,000 s.
+    delays = range(int(time.time() - now) + 2)
+    full = {time.strftime("%H:%M", time.gmtime(now + delay + 5400 * (1 + delay / 3000))) for delay in delays}
     forecasts = {f"at this pace full at {one}, from the last 50 min" for one in full}
     limit, of_week = line.stdout.decode().strip().split(" | ")[-2:]
     assert any(limit.endswith(f", {one}") for one in forecasts)
