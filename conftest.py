@@ -19,7 +19,7 @@ from cc_loopback import LoopbackServer
 if TYPE_CHECKING:
     from cc_messages import ClaudeCodeTransport
 
-# The garbage collector would visit all that is imported again and again, for two fifths of the time to collect the tests.
+# The garbage collector would visit all imported objects again and again: two fifths of the time to collect the tests.
 gc.disable()
 
 # A package that is tried alone has no such plugins.
