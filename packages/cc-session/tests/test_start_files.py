@@ -113,6 +113,22 @@ def test_servers_in_the_users_configuration_belong_to_the_key(project: Path, sou
     assert key_with(projects={"/other": servers}) == key
 
 
+@pytest.mark.parametrize("source", ["user", "project"])
+def test_the_users_choices_for_a_project_belong_to_the_key(project: Path, source: Literal["user", "project"]) -> None:
+    """SES-61: a server that was switched off in the terminal. Empty choices, which each process writes, are none."""
+
+    def key_with(**choices: object) -> object:
+        write(file, json.dumps({"projects": {str(project): choices}}))
+        return Launch(options=options).key
+
+    file = project.parent / "user/.claude.json"
+    options = ClaudeAgentOptions(cwd=project, env={"CLAUDE_CONFIG_DIR": str(file.parent)}, setting_sources=[source])
+    key = key_with()
+
+    assert key_with(allowedTools=[], mcpServers={}, hasTrustDialogAccepted=False, lastCost=1) == key
+    assert len({key, key_with(disabledMcpServers=["db"]), key_with(allowedTools=["Bash"])}) == 3
+
+
 @pytest.mark.parametrize(
     "change",
     [

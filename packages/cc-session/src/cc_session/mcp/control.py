@@ -35,7 +35,7 @@ _MAX_POLL_SECONDS = 0.2
 _REASONS: Mapping[str, str] = {
     "pending": "it was not ready in time",
     "needs-auth": "it needs a login",
-    "disabled": "it is switched off",
+    "disabled": "it is switched off in the user's configuration",
 }
 
 
@@ -123,10 +123,10 @@ class McpControl:
         answer = await self._link.request("mcp_status", {}, seconds)
         return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
 
-    async def change(self, subtype: str, name: str, **fields: JsonValue) -> None:
-        """Send a control request about a server; raise `McpServerFailedError` if the CLI refuses."""
+    async def reconnect(self, name: str) -> None:
+        """Connect a server anew; raise `McpServerFailedError` if the CLI refuses."""
         try:
-            await self._request(subtype, serverName=name, **fields)
+            await self._request("mcp_reconnect", serverName=name)
         except ControlRequestError as error:
             raise McpServerFailedError({name: error.message}) from error
 

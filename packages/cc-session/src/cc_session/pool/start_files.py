@@ -29,13 +29,18 @@ _IN_CONFIGURATION = (
     "hooks/hooks.json", "plugins/installed_plugins.json", "skills/*/SKILL.md", "output-styles/*.md", "agents/**",
     "commands/**", "rules/**", "workflows/*",
 )  # fmt: skip
+# In the user's file, where each process keeps figures beside them: the user's choices for a project.
+_CHOICES = (
+    "allowedTools", "disabledMcpServers", "disabledMcpjsonServers", "enabledMcpServers", "enabledMcpjsonServers",
+    "hasClaudeMdExternalIncludesApproved", "hasTrustDialogAccepted", "mcpContextUris",
+)  # fmt: skip
 _IMPORT = re.compile(r"(?:^|\s)@([^\s\\]+)")
 
 
 def start_files(options: ClaudeAgentOptions) -> tuple[Hashable, ...]:
     """Return the state of all files that a process with these options reads at its start."""
     files = chain(_named(options), _with_imports(_found(options)))
-    return (*map(file_state, files), _user_servers(options))
+    return (*map(file_state, files), _user_choices(options))
 
 
 def file_state(path: str | Path) -> Hashable:
@@ -115,25 +120,30 @@ def _imports(path: str, _state: Hashable) -> tuple[str, ...]:
     return ()
 
 
-def _user_servers(options: ClaudeAgentOptions) -> Hashable:
-    """Return the MCP servers in the user's file, to which each process also writes figures."""
+def _user_choices(options: ClaudeAgentOptions) -> Hashable:
+    """Return MCP servers, and choices about them and others, in the user's file, if a process reads these."""
     sources, file = _sources(options), config_file(options.env)
-    if options.strict_mcp_config or not {"user", "local"}.intersection(sources):
+    if not (sources or options.mcp_servers):
         return None
     root, _ = _repository(Path(options.cwd or ""))
-    servers = _servers_in(file, str(root), file_state(file))
-    return tuple(servers[name] for name in ("user", "local") if name in sources)
+    servers, choices = _choices_in(file, str(root), file_state(file))
+    return choices, None if options.strict_mcp_config else tuple(servers.get(name) for name in sources)
 
 
 @lru_cache(maxsize=16)
-def _servers_in(file: Path, root: str, _state: Hashable) -> Mapping[str, str]:
-    """Return the servers of the user and of a project, as JSON text, while the state of the file is the same."""
+def _choices_in(file: Path, root: str, _state: Hashable) -> tuple[Mapping[str, str], str]:
+    """Return the servers of the user and of a project, and the project's choices, while the file's state is the same.
+
+    As JSON text. What is empty is left out: a process writes empty choices to the file.
+    """
     nothing: Any = {}
     with suppress(AttributeError, OSError, ValueError):
         document = json.loads(file.read_bytes())
         project = document.get("projects", nothing).get(root, nothing)
-        return {"user": json.dumps(document.get("mcpServers")), "local": json.dumps(project.get("mcpServers"))}
-    return {"user": "", "local": ""}
+        servers = {"user": document.get("mcpServers"), "local": project.get("mcpServers")}
+        choices = {name: project[name] for name in _CHOICES if project.get(name)}
+        return {source: json.dumps(each or nothing) for source, each in servers.items()}, json.dumps(choices)
+    return {}, ""
 
 
 def _sources(options: ClaudeAgentOptions) -> list[str]:

@@ -24,7 +24,7 @@ from claude_agent_sdk.types import HookEvent
 
 from cc_types import ControlRequestError, JsonValue
 
-from ..errors import HooksDisabledError
+from ..errors import HooksDisabledError, McpServerFailedError
 from ..hooks.calls import CallbackRunner, call_on, for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
 from ..identity import owned
@@ -130,6 +130,7 @@ class Extensions:
     def __init__(self, setup: SessionSetup) -> None:
         options, policy = setup.options, setup.policy
         self._setup, self.timeouts = setup, setup.timeouts
+        self._switching = asyncio.Lock()
         if options.permission_mode is not None:
             check_mode(options.permission_mode)
         if not_hooks := [hook for hook in setup.hooks if type(hook) is not Hook]:
@@ -211,6 +212,26 @@ class Extensions:
         checked = wire_servers(servers, taken=self._initial_servers.keys())
         with self.settings.changing("mcp_servers", servers or None):
             return await self.mcp.replace(checked, require=require, loop=loop)
+
+    async def switch(
+        self, name: str, switched_off: dict[str, McpServer], *, is_on: bool, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Move a server to `switched_off`, or from there to the servers in use.
+
+        Claude Code keeps its own switch in the user's configuration, for all later sessions in the same folder.
+        """
+        async with self._switching:
+            on = cast("Mapping[str, McpServer] | None", self.settings["mcp_servers"]) or {}
+            servers = {**switched_off, **on}
+            if name not in servers:
+                await self.mcp.wait([name], seconds=0, require=False)
+                raise McpServerFailedError({name: "only a server of open() or set_mcp_servers() can be switched"})
+            names = {*on, name} if is_on else {*on} - {name}
+            await self.serve({each: servers[each] for each in servers if each in names}, require=False, loop=loop)
+            switched_off.update((each, servers[each]) for each in servers if each not in names)
+            if is_on:
+                switched_off.pop(name, None)
+                await self.mcp.wait([name], seconds=0, require=True)
 
     def has_other_texts(self, servers: Mapping[str, McpServer]) -> bool:
         """Return true if the CLI may keep other texts of these MCP servers' tools."""

@@ -48,6 +48,7 @@ class Session:
         """Use `Session.open()`."""
         self._core = core
         self._term = term or LeaseTerm(is_lease=False)
+        self._switched_off: dict[str, McpServer] = {}
 
     @classmethod
     async def open(
@@ -326,6 +327,7 @@ class Session:
             TypeError: An object is not a server.
         """
         loop = asyncio.get_running_loop()
+        self._switched_off.clear()
         return await on_background(self._term.call, self._core.extensions.serve, servers, require=require, loop=loop)
 
     async def reconnect_mcp(self, name: str) -> None:
@@ -334,15 +336,19 @@ class Session:
         Raises:
             McpServerFailedError: It failed, or no server has that name.
         """
-        await on_background(self._term.call, self._core.extensions.mcp.change, "mcp_reconnect", name)
+        await on_background(self._term.call, self._core.extensions.mcp.reconnect, name)
 
     async def toggle_mcp(self, name: str, enabled: bool) -> None:
-        """Switch an MCP server on or off. The next request lists its tools, or does not.
+        """Switch an MCP server given to `open()` or `set_mcp_servers()` on or off, in this session alone.
+
+        The next request lists its tools, or does not. `mcp_status()` leaves it out while it is off.
 
         Raises:
-            McpServerFailedError: It could not be connected, or no server has that name.
+            McpServerFailedError: It could not be connected, or is in the options or in Claude Code's configuration.
+            ValueError: The session has no server with that name.
         """
-        await on_background(self._term.call, self._core.extensions.mcp.change, "mcp_toggle", name, enabled=enabled)
+        loop, switched_off = asyncio.get_running_loop(), self._switched_off
+        await on_background(self._term.call, self._core.extensions.switch, name, switched_off, is_on=enabled, loop=loop)
 
     async def close(self) -> None:
         """End the process and delete the private folder, within a few times `timeouts.close`. Idempotent."""
