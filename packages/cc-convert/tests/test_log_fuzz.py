@@ -177,6 +177,13 @@ def test_no_damage_changes_a_sum_in_silence(name: str, data: st.DataObject) -> N
         assert after.problems or after.unfinished
 
 
+def test_a_damaged_answer_is_told_also_if_little_shows_that_it_was_one() -> None:
+    """LOG-57"""
+    usage = b'"usage":{\0input_tokens":1,"output_tokens":2}'
+    assert scan(b'{"type":"\0ssistant","message":{"content":"' + b"a" * 2000 + b'",' + usage + b"}}\n").problems
+    assert scan(b'{"a":' * 3000 + b'assistant","uuid":"u"}\n').problems
+
+
 def _is_json(line: bytes) -> bool:
     """Return whether a line still has content, even if changed: then it is not lost."""
     try:

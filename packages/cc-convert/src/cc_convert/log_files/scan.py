@@ -47,9 +47,12 @@ _ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
 _HEAD = 320
 """Number of bytes at a line's start that contain its kind."""
 _RECORD = b'{"parentUuid":'
+_STARTS = (_RECORD, _NAMED)
+"""Starts of nearly all records. Another is of another program, or damaged."""
 _NOTE = b'{"type":"queue-operation"'
 """The first record of a process in a file, and of a prompt."""
 _INPUT = b'"input'
+_COUNT = b'put_tokens"'
 _TAIL = 1280
 """In an answer, a result or a total, the last input count is within this many bytes of the end."""
 _TIME = b'"timestamp":"'
@@ -213,6 +216,8 @@ class _Scanner:
                 quiet = False
             elif startswith(_NAMED, position):
                 quiet = is_whole and not startswith(_COUNTING, position)
+                if quiet and find(_COUNT, max(position, stop - _TAIL), stop) >= 0:
+                    quiet = False  # an answer with a damaged kind
                 if startswith(_NOTE, position):
                     self._note_time(data, find(_TIME, position, min(stop, position + _HEAD)))
             else:
@@ -232,7 +237,7 @@ class _Scanner:
             # From the end, since usage follows the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, find, position, stop, marker)
-            elif not is_whole or _may_count(find, position, stop):
+            elif not is_whole or not startswith(_STARTS, position) or _may_count(find, position, stop):
                 self._note_time(data, rfind(_TIME, max(0, position - _NEAR), position))
                 self._line(data[position:stop], self._base + position)
             position = stop + 1
