@@ -1,7 +1,7 @@
 """Stand-ins for sessions: the choice and number of processes are tested without a CLI."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -118,6 +118,7 @@ class Starter:
         self.permits = asyncio.Semaphore(1000)
         self.error: Exception | None = None
         self.seconds = 0.0
+        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def hold(self) -> None:
         """Block all starts; each `permits.release()` permits a start."""
@@ -131,7 +132,7 @@ class Starter:
         session = PretendedSession(len(self.sessions), launch)
         self.sessions.append(session)
         await self.permits.acquire()
-        await asyncio.sleep(self.seconds)
+        await self.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         return Worker(launch, cast(Any, session))
