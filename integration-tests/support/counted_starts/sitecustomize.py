@@ -15,7 +15,7 @@ _init: Callable[..., None] = subprocess.Popen.__init__
 
 @wraps(_init)
 def _counted(self: object, args: Any, *others: Any, **options: Any) -> None:
-    command: Sequence[Any] = [args] if isinstance(args, str) or hasattr(args, "__fspath__") else args
+    command: Sequence[Any] = [args] if isinstance(args, str | bytes) or hasattr(args, "__fspath__") else args
     program: Any = options.get("executable") or command[0]
     if os.fsdecode(program).endswith("_bundled/claude"):
         module = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]

@@ -313,8 +313,9 @@ async def test_a_server_is_switched_off_in_one_session(session: Session, server:
     await (await Session.open(sealed(server), mcp_servers={"right": stdio("two")})).close()
     with pytest.raises(ValueError, match="there is no MCP server other; there is near"):
         await session.toggle_mcp("other", True)
-    await session.toggle_mcp("right", True)
-    await session.wait_mcp(["right"])
+    with pytest.raises(TypeError):
+        await session.set_mcp_servers({"wrong": cast(Any, None)})
+    await session.toggle_mcp("right", True)  # a refused replacement has forgotten nothing
 
 
 async def test_a_server_is_connected_anew(session: Session, server: LoopbackServer, tmp_path: Path) -> None:

@@ -216,8 +216,8 @@ class _Scanner:
                 quiet = False
             elif startswith(_NAMED, position):
                 quiet = is_whole and not startswith(_COUNTING, position)
-                if quiet and find(_COUNT, max(position, stop - _TAIL), stop) >= 0:
-                    quiet = False  # an answer with a damaged kind
+                # A count in another kind of record may be that of an answer with a damaged kind.
+                quiet = quiet and find(_COUNT, max(position, stop - _TAIL), stop) < 0
                 if startswith(_NOTE, position):
                     self._note_time(data, find(_TIME, position, min(stop, position + _HEAD)))
             else:

@@ -201,20 +201,27 @@ class Extensions:
         return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", hooks) or None)
 
     async def serve(
-        self, servers: Mapping[str, McpServer], *, require: bool | None = None, loop: asyncio.AbstractEventLoop | None
+        self,
+        servers: Mapping[str, McpServer],
+        *,
+        require: bool | None = None,
+        loop: asyncio.AbstractEventLoop | None,
+        switched_off: dict[str, McpServer] | None = None,
     ) -> list[McpServerStatus]:
-        """Replace the MCP servers, and wait for the new servers; in-process servers run on `loop`.
+        """Replace the MCP servers, also those in `switched_off`, and wait for them; in-process servers run on `loop`.
 
         With `require`, a server that is not ready is an error; None takes the value for the first servers.
         """
         require = self._setup.require_mcp if require is None else require
         servers = owned(servers)
         checked = wire_servers(servers, taken=self._initial_servers.keys())
+        if switched_off is not None:
+            switched_off.clear()
         with self.settings.changing("mcp_servers", servers or None):
             return await self.mcp.replace(checked, require=require, loop=loop)
 
     async def switch(
-        self, name: str, switched_off: dict[str, McpServer], *, is_on: bool, loop: asyncio.AbstractEventLoop
+        self, name: str, *, is_on: bool, loop: asyncio.AbstractEventLoop, switched_off: dict[str, McpServer]
     ) -> None:
         """Move a server to `switched_off`, or from there to the servers in use.
 
@@ -224,7 +231,7 @@ class Extensions:
             on = cast("Mapping[str, McpServer] | None", self.settings["mcp_servers"]) or {}
             servers = {**switched_off, **on}
             if name not in servers:
-                await self.mcp.wait([name], seconds=0, require=False)
+                await self.mcp.wait([name], seconds=0, require=False)  # raises if there is none
                 raise McpServerFailedError({name: "only a server of open() or set_mcp_servers() can be switched"})
             names = {*on, name} if is_on else {*on} - {name}
             await self.serve({each: servers[each] for each in servers if each in names}, require=False, loop=loop)

@@ -326,9 +326,8 @@ class Session:
             ValueError: A name or a value is invalid.
             TypeError: An object is not a server.
         """
-        loop = asyncio.get_running_loop()
-        self._switched_off.clear()
-        return await on_background(self._term.call, self._core.extensions.serve, servers, require=require, loop=loop)
+        loop, serve, off = asyncio.get_running_loop(), self._core.extensions.serve, self._switched_off
+        return await on_background(self._term.call, serve, servers, require=require, loop=loop, switched_off=off)
 
     async def reconnect_mcp(self, name: str) -> None:
         """Reconnect an MCP server.
@@ -347,8 +346,8 @@ class Session:
             McpServerFailedError: It could not be connected, or is in the options or in Claude Code's configuration.
             ValueError: The session has no server with that name.
         """
-        loop, switched_off = asyncio.get_running_loop(), self._switched_off
-        await on_background(self._term.call, self._core.extensions.switch, name, switched_off, is_on=enabled, loop=loop)
+        loop, switch, off = asyncio.get_running_loop(), self._core.extensions.switch, self._switched_off
+        await on_background(self._term.call, switch, name, is_on=enabled, loop=loop, switched_off=off)
 
     async def close(self) -> None:
         """End the process and delete the private folder, within a few times `timeouts.close`. Idempotent."""
