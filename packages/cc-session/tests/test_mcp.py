@@ -301,21 +301,21 @@ async def test_other_servers_stay_when_the_set_is_replaced(options: ClaudeAgentO
     assert sorted(tools_of(server)) == ["mcp__b__two", "mcp__own__mine", "mcp__theirs__theirs"]
 
 
-async def test_a_server_is_switched_off_in_one_session(session: Session, server: LoopbackServer) -> None:
+async def test_a_server_is_switched_off_in_one_session(server: LoopbackServer, tmp_path: Path) -> None:
     """SES-58: Claude Code's own switch would hold for all later sessions in the folder."""
     near = create_sdk_mcp_server("near", tools=[tool("mine", "A tool.", {})(say({}))])["instance"]
-    await session.set_mcp_servers({"right": stdio("two"), "near": near})
-    mine, right = "mcp__near__mine", "mcp__right__two"
-    for name, names in (("near", [right]), ("near", [mine, right]), ("right", [mine])):
-        await session.toggle_mcp(name, any(name in one for one in names))
-        await ask(session, "Hello.")
-        assert sorted(tools_of(server)) == names
-    await (await Session.open(sealed(server), mcp_servers={"right": stdio("two")})).close()
-    with pytest.raises(ValueError, match="there is no MCP server other; there is near"):
-        await session.toggle_mcp("other", True)
-    with pytest.raises(TypeError):
-        await session.set_mcp_servers({"wrong": cast(Any, None)})
-    await session.toggle_mcp("right", True)  # a refused replacement has forgotten nothing
+    options, mine, right = replace(sealed(server), cwd=tmp_path), "mcp__near__mine", "mcp__right__two"
+    async with await Session.open(options, mcp_servers={"right": stdio("two"), "near": near}) as session:
+        for name, names in (("near", [right]), ("near", [mine, right]), ("right", [mine])):
+            await session.toggle_mcp(name, any(name in one for one in names))
+            await ask(session, "Hello.")
+            assert sorted(tools_of(server)) == names
+        await (await Session.open(options, mcp_servers={"right": stdio("two")})).close()
+        with pytest.raises(ValueError, match="there is no MCP server other; there is near"):
+            await session.toggle_mcp("other", True)
+        with pytest.raises(TypeError):
+            await session.set_mcp_servers({"wrong": cast(Any, None)})
+        await session.toggle_mcp("right", True)  # a refused replacement has forgotten nothing
 
 
 async def test_a_server_is_connected_anew(session: Session, server: LoopbackServer, tmp_path: Path) -> None:
