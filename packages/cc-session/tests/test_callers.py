@@ -3,7 +3,8 @@
 import asyncio
 import json
 import threading
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
@@ -26,14 +27,19 @@ async def look(_arguments: object) -> dict[str, Any]:
 SERVERS = {"own": create_sdk_mcp_server("own", tools=[look])}
 
 
+CALLER = ContextVar("CALLER", default="nobody")
+
+
 @dataclass(unsafe_hash=True)
 class Callback:
     """A callback with state, equal to every other that was asked as often."""
 
     asked: int = 0
+    callers: list[str] = field(default_factory=list[str], compare=False)
 
     async def __call__(self, *arguments: Any) -> Any:
         self.asked += 1
+        self.callers.append(CALLER.get())
         match arguments:
             case (Question(),):
                 return {"Which colour?": "Blue"}
@@ -50,31 +56,43 @@ async def test_a_lease_calls_its_own_callbacks_and_not_equal_ones_of_an_earlier_
     server.respond = calling(ASK, use("look", "mcp__own__look"))
     options = asking(options, "default")
     async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0), mcp_servers=SERVERS) as pool:
-        for _caller in ("Alice", "Bob"):
-            hook, question, permission = Callback(), Callback(), Callback()
+        for caller in ("Alice", "Bob"):
+            CALLER.set(caller)
+            hook, question, permission, condition = Callback(), Callback(), Callback(), list[str]()
+
+            def is_looked_at(_input: object, condition: list[str] = condition) -> bool:
+                return not condition.append(CALLER.get())
+
             async with pool.lease(
                 hooks=[Hook("PreToolUse", hook)],
                 questions=Questions(question),
-                policy=Policy(default="ask", ask=permission),
+                policy=Policy([Rule("mcp__own__look", "ask", when=is_looked_at)], default="ask", ask=permission),
             ) as session:
                 await session.run("Go.")
             assert (hook.asked, question.asked, permission.asked) == (2, 1, 1)
+            assert {*hook.callers, *question.callers, *permission.callers, *condition} == {caller}
+            assert condition
         assert pool.stats().starts == 2
 
         server.respond = calling()
-        starts, hooks = pool.stats().starts, [Hook("PreToolUse", Callback())]
-        for _caller in ("Alice", "Bob"):
+        starts, callback = pool.stats().starts, Callback()
+        hooks = [Hook("UserPromptSubmit", callback)]
+        for caller in ("Alice", "Bob"):
+            CALLER.set(caller)
             async with pool.lease(hooks=hooks) as session:
                 await session.run("Go.")
         assert pool.stats().starts == starts + 1
+        assert callback.callers == ["Alice", "Bob"]
 
 
 def test_a_call_runs_on_the_loop_of_its_turn_s_caller_and_never_for_another() -> None:
     """SES-93."""
     loops: list[asyncio.AbstractEventLoop] = []
+    callers: list[str] = []
 
     async def look(_input: object) -> None:
         loops.append(asyncio.get_running_loop())
+        callers.append(CALLER.get())
 
     first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
     threads = [threading.Thread(target=loop.run_forever, daemon=True) for loop in (first, second)]
@@ -84,6 +102,7 @@ def test_a_call_runs_on_the_loop_of_its_turn_s_caller_and_never_for_another() ->
     async def call() -> None:
         runner = CallbackRunner(None)
         for loop, turn in ((first, "one"), (second, "two")):
+            CALLER.set(turn)
             runner.begin(loop)
             await begin_turn(runner, turn)
             await runner.call(turn, look, {})
@@ -94,6 +113,7 @@ def test_a_call_runs_on_the_loop_of_its_turn_s_caller_and_never_for_another() ->
         for turn in ("two", None, "three"):
             with pytest.raises(CallerGoneError):
                 await runner.call(turn, look, {})
+        CALLER.set("four")
         runner.begin(second)
         await begin_turn(runner, "four")
         await runner.call("four", look, {})
@@ -106,6 +126,7 @@ def test_a_call_runs_on_the_loop_of_its_turn_s_caller_and_never_for_another() ->
 
     asyncio.run(call())
     assert loops == [first, second, first, second, first, second]
+    assert callers == ["one", "two", "nobody", "two", "nobody", "four"]
     for loop, thread in zip((first, second), threads, strict=True):
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

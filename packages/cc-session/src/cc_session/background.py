@@ -21,7 +21,7 @@ import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from typing_extensions import override
@@ -141,11 +141,15 @@ class _Background:
         self.thread.join(_EXIT_SECONDS)
 
 
-async def await_on(loop: asyncio.AbstractEventLoop | None, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine on `loop`, or here if None; raise `RuntimeError` if the loop was closed."""
-    if loop is None or loop is asyncio.get_running_loop():
-        return await coroutine
-    return await asyncio.wrap_future(_start_on(loop, coroutine))
+async def await_on(
+    loop: asyncio.AbstractEventLoop | None, coroutine: Coroutine[Any, Any, T], context: Context | None = None
+) -> T:
+    """Await a coroutine on `loop`, or here if None, in `context`; raise `RuntimeError` if the loop was closed."""
+    here = asyncio.get_running_loop()
+    if loop is None or loop is here:
+        return await (coroutine if context is None else here.create_task(coroutine, context=context))
+    context = copy_context() if context is None else context
+    return await asyncio.wrap_future(context.run(_start_on, loop, coroutine))
 
 
 def _start_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Future[T]:

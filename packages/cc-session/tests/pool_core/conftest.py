@@ -64,6 +64,9 @@ class PretendedSession:
     def begin_lease(self) -> None:
         pass
 
+    def end_lease(self) -> None:
+        pass
+
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
         await asyncio.sleep(0)
         self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one

@@ -3,9 +3,10 @@
 An exception would reach the CLI, which prints kilobytes of source code about it. So this module turns a failure into a
 decision. The CLI also blocks when it gets no answer, in case this process hangs.
 
-`CallbackRunner` calls the caller's functions from the background loop. A coroutine function runs on the event loop of
-the turn's caller, where its resources live. Any other function runs in a new thread, so that it delays nothing else,
-however long it takes. These calls have no time limit: the calling code sets one and cancels the call.
+`CallbackRunner` calls the caller's functions from the background loop, with the context variables of the turn's caller.
+A coroutine function runs on that caller's event loop, where its resources live. Any other function runs in a new
+thread, so that it delays nothing else, however long it takes. These calls have no time limit: the calling code sets one
+and cancels the call.
 
 The CLI names the turn in a hook input. A caller has gone when its turn was abandoned, or its lease has ended. What
 the CLI asks about such a turn afterwards is refused, and never goes to the next caller:
@@ -109,6 +110,7 @@ class CallbackRunner:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self._current = _Caller(loop)
+        self._opened = self._context = contextvars.copy_context()
         self._callers: OrderedDict[str, _Caller] = OrderedDict()
         self.left_tools: set[str] = set()
         """Tools that a turn whose caller has gone has called, by their names in rules."""
@@ -121,7 +123,7 @@ class CallbackRunner:
 
     def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin a turn of a caller on `loop`."""
-        self._current = _Caller(loop)
+        self._current, self._context = _Caller(loop), contextvars.copy_context()
 
     def leave(self) -> None:
         """Refuse later calls for the present turn."""
@@ -132,6 +134,7 @@ class CallbackRunner:
         """Refuse later calls for all turns so far."""
         for caller in (self._current, *self._callers.values()):
             caller.has_gone = True
+        self._context = self._opened
 
     def check(self, turn: str | None) -> None:
         """Raise `CallerGoneError` if the turn's caller has gone."""
@@ -142,8 +145,13 @@ class CallbackRunner:
         self._caller_of(turn).tools.add(tool)
 
     async def call(self, turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """Call a function as `call_on()` does, on the loop of a turn's caller; raise if the caller has gone."""
-        return await call_on(self._caller_of(turn).loop, function, *args)
+        """Call a function as `call_on()` does, for a turn's caller; raise if the caller has gone.
+
+        The context of an earlier turn is that in which the session was opened: contexts can hold large objects.
+        """
+        caller = self._caller_of(turn)
+        context = self._context if caller is self._current else self._opened
+        return await call_on(caller.loop, function, *args, context=context)
 
     def note_turns(self) -> HookMatcher:
         """Return a hook that learns each turn id before any call for the turn."""
@@ -166,11 +174,15 @@ class CallbackRunner:
 
 
 async def call_on(
-    loop: asyncio.AbstractEventLoop | None, function: Callable[..., Awaitable[T] | T], *args: object
+    loop: asyncio.AbstractEventLoop | None,
+    function: Callable[..., Awaitable[T] | T],
+    *args: object,
+    context: contextvars.Context | None = None,
 ) -> T:
-    """Call a function, and await its result, if it is awaitable, on `loop`, or here if None."""
+    """Call a function in a copy of `context`, and await its result, if it is awaitable, on `loop`, or here if None."""
+    context = contextvars.copy_context() if context is None else context.copy()
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-    result: Any = None if is_async else await in_thread(function, *args)
+    result: Any = None if is_async else await _in_thread(context, function, *args)
     if not is_async and not inspect.isawaitable(result):
         return result
 
@@ -185,12 +197,11 @@ async def call_on(
                 raise
             raise QuitError(error) from error
 
-    return await await_on(loop, run())
+    return await await_on(loop, run(), context)
 
 
-async def in_thread(function: Callable[..., T], *args: object) -> T:
+async def _in_thread(context: contextvars.Context, function: Callable[..., T], *args: object) -> T:
     """Call a function in a new thread, which does not end with a cancelled call, nor delay an exit."""
-    context = contextvars.copy_context()
     outcome: Future[T] = Future()
     outcome.set_running_or_notify_cancel()  # a cancelled caller must not cancel it
 

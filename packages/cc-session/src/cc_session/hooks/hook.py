@@ -162,7 +162,7 @@ def hook(
     ```
 
     The function takes the event input, for which the SDK has types. A coroutine function runs on the event loop of
-    the turn's caller, any other function in a thread.
+    the turn's caller, any other function in a thread; both have the caller's context variables.
 
     A hook fails when it raises, exceeds the timeout, or returns None, or a change that the event does not take. The
     failure is logged and blocks the event: the tool does not run, the prompt is not sent. On `Stop`, `SubagentStop`,

@@ -27,7 +27,7 @@ from claude_agent_sdk import (
     ToolPermissionContext,
 )  # fmt: skip
 
-from ..hooks.calls import CallbackRunner, CallerGoneError, denied, for_the_cli, in_thread
+from ..hooks.calls import CallbackRunner, CallerGoneError, denied, for_the_cli
 from ..hooks.hook import Hook, HookResult
 from ..limits import Timeouts
 from .policy import Ask, Policy, Verdict, tool_name_of
@@ -84,9 +84,8 @@ class PolicyGate:
                 case "PreToolUse", {"hookSpecificOutput": {**specific}}:
                     return await self._check_change(input, output, specific)
                 case "PermissionRequest", {"hookSpecificOutput": {"decision": {"behavior": "allow", **decision}}}:
-                    verdict = await self._verdict(
-                        tool_name_of(input), decision.get("updatedInput") or input["tool_input"]
-                    )
+                    changed = decision.get("updatedInput") or input["tool_input"]
+                    verdict = await self._verdict(input.get("prompt_id"), tool_name_of(input), changed)
                     if verdict.behavior == "deny":
                         return denied(event, verdict.reason)
                     return {} if verdict.behavior == "ask" else output
@@ -103,7 +102,7 @@ class PolicyGate:
             self._callback_runner.check(call.turn)
         except CallerGoneError as error:
             return PermissionResultDeny(message=f"This is refused: {error}.")
-        verdict = await self._verdict(call.tool, input)
+        verdict = await self._verdict(call.turn, call.tool, input)
         if verdict.behavior == "deny":
             return PermissionResultDeny(message=verdict.reason)
         if call.is_question:
@@ -117,7 +116,7 @@ class PolicyGate:
     async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
         record = self._record(call)
         self._callback_runner.note_tool(record.turn, record.tool)
-        verdict = await self._verdict(record.tool, call["tool_input"])
+        verdict = await self._verdict(record.turn, record.tool, call["tool_input"])
         if verdict.behavior == "deny":
             return HookResult.deny(verdict.reason)
         record.is_question = record.tool == QUESTION_TOOL and self._desk.can_answer
@@ -145,7 +144,7 @@ class PolicyGate:
             self._record(call).is_to_ask = True
         changed = specific.get("updatedInput")
         if changed is not None and specific.get("permissionDecision") != "deny":
-            verdict = await self._verdict(tool_name_of(call), changed)
+            verdict = await self._verdict(call.get("prompt_id"), tool_name_of(call), changed)
             if verdict.behavior == "deny":
                 return denied("PreToolUse", verdict.reason)
             if verdict.behavior != "pass":
@@ -160,7 +159,7 @@ class PolicyGate:
             async with asyncio.timeout(self._ask_seconds):
                 answer = await self._callback_runner.call(call.turn, self._ask, tool, input, context)
             if isinstance(answer, PermissionResultAllow) and answer.updated_input is not None:
-                verdict = await self._verdict(tool, answer.updated_input)
+                verdict = await self._verdict(call.turn, tool, answer.updated_input)
                 if verdict.behavior == "deny":
                     return PermissionResultDeny(message=verdict.reason)
             return in_memory_only(answer)
@@ -168,12 +167,12 @@ class PolicyGate:
             logger.error("The permission callback for %s failed", tool, exc_info=error)
             return PermissionResultDeny(message=f"The permission callback for {tool} failed.")
 
-    async def _verdict(self, tool: str, input: Any) -> Verdict:
+    async def _verdict(self, turn: str | None, tool: str, input: Any) -> Verdict:
         try:
             if not self._takes_time:
                 return self._policy.verdict(tool, input)
             async with asyncio.timeout(self._seconds):
-                return await in_thread(self._policy.verdict, tool, input)
+                return await self._callback_runner.call(turn, self._policy.verdict, tool, input)
         except Exception as error:
             logger.error("The policy could not be applied to %s", tool, exc_info=error)
             return Verdict("deny", f"The policy of this session could not be applied to {tool}.")

@@ -127,7 +127,8 @@ class Rule:
     _: KW_ONLY
     when: Predicate | None = None
     """Condition on the input: the rule matches if it returns a true value. If it raises, the call is denied, whatever
-    `behavior` is. The CLI first makes a relative path in a file tool input absolute."""
+    `behavior` is. It runs in a thread, with the context variables of the turn's caller. The CLI first makes a relative
+    path in a file tool input absolute."""
     reason: str | None = None
     """Text for the model on a denial, or for the asked callback."""
 

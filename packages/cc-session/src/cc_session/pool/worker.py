@@ -71,13 +71,16 @@ class PooledSession(Session):
         return Session(self._core, term)
 
     def begin_lease(self) -> None:
-        """Forget the lease before: callers, turns, spending, and the process stderr output."""
-        self._core.extensions.callback_runner.leave_all()
+        """Forget the lease before: turns, spending, and the process stderr output."""
         self._core.extensions.callback_runner.begin(caller_loop.get())
         self._core.turns = 0
         self._core.ledger.forget()
         if self._process is not None:
             self._process.forget_stderr()
+
+    def end_lease(self) -> None:
+        """Forget the callers, and refuse later calls for them."""
+        self._core.extensions.callback_runner.leave_all()
 
     async def vacate(self) -> None:
         """End a running turn, at most for `timeouts.close`, after which the session is dead."""
@@ -204,6 +207,7 @@ class Worker:
     def take_back(self) -> None:
         """End the lease: the session for it becomes invalid."""
         self._term.finish()
+        self.session.end_lease()
 
     @property
     def is_untouched(self) -> bool:
