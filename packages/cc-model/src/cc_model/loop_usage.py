@@ -32,23 +32,25 @@ class LoopUsage:
         self._counted_before = RunUsage()
         """Usage counted before the present message: the client may have repeated the request."""
         self._message_id: JsonValue = None
-        self._begun = RunUsage()
-        """Usage so far of the API call that is not counted yet."""
+        self._reported = RequestUsage()
+        """Usage of the present message so far, as taken in another thread."""
         self._last_input: int | None = None
+        self._has_ended = False
         self.request: RequestContext | None = None
 
     def take_step(self, loop_step: LoopStep) -> None:
-        """Count an API call before its tool calls run.
+        """Count an API call before its tool calls run. Does nothing if the caller has left the response.
 
         Raises:
             UsageLimitExceeded: It exceeds a limit.
             LoopEndedError: Another one would exceed a limit.
         """
+        if self._has_ended:
+            return
         usage, limits = self._run_context.usage, self._run_context.usage_limits
         step = self._usage(loop_step.message)
         record_usage(usage, RunUsage(requests=1) + step)
         self._counted += RunUsage(requests=1) + step
-        self._begun = RunUsage()
         if limits is None:
             return
         limits.check_tokens(usage)
@@ -71,9 +73,7 @@ class LoopUsage:
         usage = message.get("usage")
         if isinstance(usage, dict) and isinstance(steps := usage.get("iterations"), list) and steps:
             self._last_input = self._usage({**message, "usage": steps[-1]}).input_tokens
-        begun = RunUsage() + self._usage(message) + _negative(self._counted) + self._counted_before
-        begun.requests = int(begun.input_tokens > 0)
-        self._begun = begun
+        self._reported = self._usage(message)
 
     def mark(self, response: ModelResponse | StreamedResponse) -> None:
         """Note in the response how long the context of the last API call was: its usage is the sum of all calls."""
@@ -90,12 +90,15 @@ class LoopUsage:
 
         A response that is broken off is a request only if it has parts.
         """
+        self._has_ended = True
         if not self._counted.requests:
             return
+        begun = RunUsage() + self._reported + _negative(self._counted) + self._counted_before
+        # The last report may be older than the last step. An API call reports its input first, and all of it.
+        begun = replace(begun, requests=1) if begun.input_tokens > 0 else RunUsage()
         taken = RunUsage(requests=int(not is_broken or bool(response.parts)))
         taken.incr(self._priced(replace(response.usage, details={}), response.model_name or ""))
-        record_usage(self._run_context.usage, self._begun + _negative(taken))
-        self._counted = RunUsage()
+        record_usage(self._run_context.usage, begun + _negative(taken))
 
     def _usage(self, message: Mapping[str, JsonValue]) -> RequestUsage:
         model = str(message.get("model", ""))

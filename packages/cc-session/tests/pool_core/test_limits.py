@@ -105,6 +105,7 @@ async def test_a_lease_inside_of_a_lease_gets_another_process(make: Make) -> Non
 async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """SES-66, ARCH-06: but a single process is always allowed, and shared pages count once."""
     monkeypatch.setattr("cc_session.pool.core._MAX_WAIT_IN_STARTS", -1)
+    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 1000.0)  # a check during a start would begin another
     monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(100, 50)))
     for limit, starts in ((1, 1), (249, 1), (251, 2)):
         pool = make(size=4, max_total_mb=limit)
@@ -112,6 +113,7 @@ async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatc
             others = [asyncio.create_task(use(pool)) for _ in range(3)]
             await all_rest()
         await asyncio.gather(*others)
+        await all_rest()
         assert figures(pool, "starts") == (starts,)
         await use(pool, env={"KIND": "Another."})
         assert pool.stats().recycled == {"evicted": 1}

@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -54,6 +55,7 @@ class SQLiteSessionStore(SessionStore):
         if str(path) != ":memory:":
             os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         self._database = sqlite3.connect(path, timeout=_LOCK_SECONDS, check_same_thread=False, isolation_level=None)
+        weakref.finalize(self, self._database.close)
         self._database.executescript(_TABLES)
         self._lock = Lock()
 
