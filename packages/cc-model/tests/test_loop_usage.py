@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from pydantic_ai import RunContext
+from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.usage import RequestUsage, RunUsage
+from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from cc_messages import LoopStep
 from cc_model.loop_usage import LoopUsage
@@ -45,3 +46,12 @@ def test_a_call_counts_once_whenever_the_caller_leaves(order: list[str], request
     usage.requests += 1  # as pydantic-ai counts a response that is broken off
     usage.incr(response.usage)
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (requests, 100 * requests, 10 * requests)
+
+
+def test_a_limit_prevents_the_tools_of_a_caller_who_has_left() -> None:
+    """IPC-P-57."""
+    limits = UsageLimits(per_request_input_tokens_limit=99)
+    loop = LoopUsage(RunContext(deps=None, model=TestModel(), usage=RunUsage(), usage_limits=limits), "")
+    loop.end(ModelResponse([]), is_broken=True)
+    with pytest.raises(UsageLimitExceeded, match="99"):
+        loop.take_step(LoopStep(message(1), 1, is_last=False))

@@ -39,18 +39,20 @@ class LoopUsage:
         self.request: RequestContext | None = None
 
     def take_step(self, loop_step: LoopStep) -> None:
-        """Count an API call before its tool calls run. Does nothing if the caller has left the response.
+        """Count an API call before its tool calls run, unless the caller has left the response, which counts instead.
 
         Raises:
             UsageLimitExceeded: It exceeds a limit.
             LoopEndedError: Another one would exceed a limit.
         """
-        if self._has_ended:
-            return
         usage, limits = self._run_context.usage, self._run_context.usage_limits
         step = self._usage(loop_step.message)
-        record_usage(usage, RunUsage(requests=1) + step)
-        self._counted += RunUsage(requests=1) + step
+        counts = RunUsage(requests=1) + step
+        if self._has_ended:
+            usage = usage + counts
+        else:
+            record_usage(usage, counts)
+            self._counted += counts
         if limits is None:
             return
         limits.check_tokens(usage)

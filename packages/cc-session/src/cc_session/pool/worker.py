@@ -71,7 +71,8 @@ class PooledSession(Session):
         return Session(self._core, term)
 
     def begin_lease(self) -> None:
-        """Forget the lease before: turns, spending, and the process stderr output."""
+        """Forget the lease before: callers, turns, spending, and the process stderr output."""
+        self.end_lease()  # a turn may have begun since
         self._core.extensions.callback_runner.begin(caller_loop.get())
         self._core.turns = 0
         self._core.ledger.forget()
