@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -29,7 +29,7 @@ from cc_session import (
 )  # fmt: skip
 from cc_types import JsonValue
 
-from .conftest import calling, results_of, say, until, use
+from .conftest import calling, results_of, say, sealed, until, use
 
 FORM_SERVER = str(Path(__file__).parent / "form_server.py")
 DIALOG = "refusal_fallback_prompt"
@@ -71,8 +71,44 @@ def form(env: Mapping[str, str] | None = None) -> dict[str, StdioServer]:
 
 
 async def turn(options: ClaudeAgentOptions, questions: Questions | None, **kwargs: Any) -> Turn:
+    """Run a turn in a process of its own."""
     async with await Session.open(options, questions=questions, **kwargs) as session, asyncio.timeout(40):
         return await session.run("Go.")
+
+
+class Shared:
+    """A process, with a form, that asks the present test's desk, and calls its hooks by event."""
+
+    session: Session
+    desk: Callable[[Question], Awaitable[JsonValue]] = always(None)
+    functions: Mapping[str, Callable[[Any], Any]] = {}
+
+    async def answer(self, question: Question) -> JsonValue:
+        return await self.desk(question)
+
+    def call(self, input: Mapping[str, Any]) -> Any:
+        return self.functions.get(input["hook_event_name"], say(HookResult.no_opinion()))(input)
+
+    async def turn(self, desk: Callable[[Question], Awaitable[JsonValue]], **functions: Callable[[Any], Any]) -> Turn:
+        self.desk, self.functions = desk, functions
+        async with asyncio.timeout(40):
+            return await self.session.run("Go.")
+
+
+@pytest.fixture(scope="module")
+async def process(worker_api: LoopbackServer) -> AsyncIterator[Shared]:
+    shared = Shared()
+    hooks = [hook(event)(shared.call) for event in ("Elicitation", "ElicitationResult", "PreToolUse")]
+    questions = Questions(shared.answer)
+    options = asking(sealed(worker_api))
+    async with await Session.open(options, questions=questions, mcp_servers=form(), hooks=hooks) as shared.session:
+        yield shared
+
+
+@pytest.fixture
+async def shared(process: Shared, server: LoopbackServer) -> Shared:
+    await process.session.reset()
+    return process
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -90,11 +126,11 @@ async def test_an_answer_to_claude_s_question_reaches_the_model(
     assert '\\"Which colour?\\"=\\"Blue, or green\\"' in results_of(server)["toolu_question"]
 
 
-async def test_a_form_of_an_mcp_server_gets_its_fields(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+async def test_a_form_of_an_mcp_server_gets_its_fields(server: LoopbackServer, shared: Shared) -> None:
     """SES-120."""
     server.respond = calling(ORDER)
     desk = always({"size": 42})
-    await turn(options, Questions(desk), mcp_servers=form())
+    await shared.turn(desk)
     [question] = desk.questions
     assert (question.kind, question.source, question.text) == ("form", "form", "Which size?")
     assert question.details["requested_schema"]["required"] == ["size"]
@@ -102,15 +138,14 @@ async def test_a_form_of_an_mcp_server_gets_its_fields(server: LoopbackServer, o
     assert json.loads(text_of(server)) == {"action": "accept", "content": {"size": 42}}
 
 
-@pytest.mark.worlds
 @pytest.mark.parametrize("event", ["Elicitation", "ElicitationResult"])
 @pytest.mark.parametrize("result", [HookResult.deny("No forms."), None], ids=["denial", "failure"])
 async def test_a_hook_that_blocks_a_form_declines_it(
-    server: LoopbackServer, options: ClaudeAgentOptions, event: str, result: Any
+    server: LoopbackServer, shared: Shared, event: str, result: Any
 ) -> None:
     """SES-40, SES-42."""
     server.respond = calling(ORDER)
-    await turn(options, Questions(always({"size": 42})), mcp_servers=form(), hooks=[hook(event)(say(result))])
+    await shared.turn(always({"size": 42}), **{event: say(result)})
     assert json.loads(text_of(server)) == {"action": "decline"}
 
 
@@ -207,44 +242,51 @@ async def test_a_dialog_without_an_answer_never_blocks_the_turn(
     refusing: ClaudeAgentOptions, dialogs: list[str]
 ) -> None:
     """SES-121: the CLI would wait forever after an error. It sends no dialog that the program does not know."""
-    desk = always(None)
+    desk: Callable[[Question], Awaitable[JsonValue]] = always(None)
     with pytest.raises(TurnError, match="safeguards flagged this message"):
         await turn(refusing, Questions(desk, dialogs=dialogs))
     assert len(desk.questions) == len(dialogs)
 
 
+def fails(_question: Question) -> JsonValue:
+    raise LookupError("secret of the program")
+
+
 @pytest.mark.parametrize(
-    "failure", ["raises", *(pytest.param(name, marks=pytest.mark.worlds) for name in ("late", "refuses", "wrong type"))]
+    ("answer", "reason"),
+    [
+        (fails, "the program failed"),
+        (say(None), "the program refused"),
+        (say("Blue"), "the program's answer has a wrong type"),
+    ],
+    ids=["raises", "refuses", "wrong type"],
 )
 async def test_a_question_without_a_usable_answer_is_refused_in_words(
-    server: LoopbackServer, options: ClaudeAgentOptions, failure: str, caplog: pytest.LogCaptureFixture
+    server: LoopbackServer, shared: Shared, answer: Any, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-122"""
+    server.respond = calling(ASK, ORDER)
+    await shared.turn(Desk(answer))
+    assert f"The user has not answered: {reason}." in results_of(server)["toolu_question"]
+    assert json.loads(text_of(server)) == {"action": "decline"}
+    assert "secret of the program" not in json.dumps(server.requests)
+    assert bool(caplog.records) == (reason != "the program refused")
+
+
+@pytest.mark.worlds
+async def test_a_question_without_an_answer_in_time_is_refused(
+    server: LoopbackServer, options: ClaudeAgentOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SES-122."""
 
-    async def answer(question: Question) -> JsonValue:
-        match failure:
-            case "late":
-                await asyncio.Event().wait()
-            case "raises":
-                raise LookupError("secret of the program")
-            case "wrong type":
-                return "Blue"
-            case _:
-                return None
+    async def answer(_question: Question) -> JsonValue:
+        return await asyncio.Future[JsonValue]()
 
     server.respond = calling(ASK, ORDER)
-    timeouts = Timeouts(question=0.5 if failure == "late" else 20)
-    await turn(asking(options), Questions(answer), mcp_servers=form(), timeouts=timeouts)
-    reasons = {
-        "late": "no answer within 0.5 seconds",
-        "raises": "the program failed",
-        "refuses": "the program refused",
-        "wrong type": "the program's answer has a wrong type",
-    }
-    assert f"The user has not answered: {reasons[failure]}." in results_of(server)["toolu_question"]
+    await turn(asking(options), Questions(answer), mcp_servers=form(), timeouts=Timeouts(question=0.5))
+    assert "not answered: no answer within 0.5 seconds." in results_of(server)["toolu_question"]
     assert json.loads(text_of(server)) == {"action": "decline"}
-    assert "secret of the program" not in json.dumps(server.requests)
-    assert bool(caplog.records) == (failure != "refuses")
+    assert caplog.records
 
 
 @pytest.mark.worlds
@@ -261,8 +303,7 @@ async def test_where_nobody_can_answer_claude_has_no_tool_and_forms_are_declined
     assert record.getMessage().startswith("form asked the user 'Which size?', and was refused: Questions(answer)")
 
 
-@pytest.mark.worlds
-async def test_the_end_of_a_turn_cancels_the_question(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+async def test_the_end_of_a_turn_cancels_the_question(server: LoopbackServer, shared: Shared) -> None:
     """SES-122."""
     server.respond = calling(ASK)
     outcomes: list[str] = []
@@ -275,15 +316,14 @@ async def test_the_end_of_a_turn_cancels_the_question(server: LoopbackServer, op
             outcomes.append("cancelled")
             raise
 
-    async with await Session.open(asking(options), questions=Questions(answer)) as session:
-        running = asyncio.ensure_future(session.run("Go."))
-        await until(lambda: outcomes)
-        await session.interrupt()
-        with pytest.raises(TurnError):
-            await running
-        await until(lambda: outcomes == ["asked", "cancelled"])
-        server.respond = say("Still here.")
-        assert (await session.run("Hello?")).text == "Still here."
+    running = asyncio.ensure_future(shared.turn(answer))
+    await until(lambda: outcomes)
+    await shared.session.interrupt()
+    with pytest.raises(TurnError):
+        await running
+    await until(lambda: outcomes == ["asked", "cancelled"])
+    server.respond = say("Still here.")
+    assert (await shared.session.run("Hello?")).text == "Still here."
 
 
 @pytest.mark.worlds
@@ -358,18 +398,14 @@ async def test_invalid_questions_are_refused_at_once(options: ClaudeAgentOptions
         await turn(replace(options, permission_prompt_tool_name="stdio"), Questions(always(None)))
 
 
-@pytest.mark.worlds
-async def test_a_hook_of_the_caller_still_changes_a_question(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
+async def test_a_hook_of_the_caller_still_changes_a_question(server: LoopbackServer, shared: Shared) -> None:
     """SES-123."""
 
-    @hook("PreToolUse", "AskUserQuestion")
     def reword(input: Mapping[str, Any]) -> Any:
         changed = {"questions": [{**COLOUR, "question": "Colour, please?"}]}
         return {"hookSpecificOutput": {"hookEventName": input["hook_event_name"], "updatedInput": changed}}
 
     server.respond = calling(ASK)
     desk = always({"Colour, please?": "Red"})
-    await turn(asking(options), Questions(desk), hooks=[reword])
+    await shared.turn(desk, PreToolUse=reword)
     assert desk.questions[0].text == "Colour, please?"
