@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, PermissionMode, PermissionResultAllow, PermissionResultDeny
@@ -31,7 +31,8 @@ from cc_types import JsonValue
 
 from .conftest import calling, results_of, say, sealed, until, use
 
-FORM_SERVER = str(Path(__file__).parent / "form_server.py")
+Answer: TypeAlias = Callable[[Question], Awaitable[JsonValue]]
+
 DIALOG = "refusal_fallback_prompt"
 COLOURS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
 COLOUR = {"question": "Which colour?", "header": "Colour", "options": COLOURS, "multiSelect": True}
@@ -66,8 +67,8 @@ def asking(options: ClaudeAgentOptions, mode: PermissionMode = "dontAsk") -> Cla
     return replace(options, tools=["AskUserQuestion"], max_turns=None, permission_mode=mode)
 
 
-def form(env: Mapping[str, str] | None = None) -> dict[str, StdioServer]:
-    return {"form": StdioServer(sys.executable, [FORM_SERVER], env=dict(env or {}))}
+def form(script: str = "form_server.py", **env: str) -> dict[str, StdioServer]:
+    return {"form": StdioServer(sys.executable, [str(Path(__file__).parent / script)], env=env)}
 
 
 async def turn(options: ClaudeAgentOptions, questions: Questions | None, **kwargs: Any) -> Turn:
@@ -77,20 +78,20 @@ async def turn(options: ClaudeAgentOptions, questions: Questions | None, **kwarg
 
 
 class Shared:
-    """A process, with a form, that asks the present test's desk, and calls its hooks by event."""
+    """A process, with a form, that takes the present test's answers, and calls its hooks by event."""
 
     session: Session
-    desk: Callable[[Question], Awaitable[JsonValue]] = always(None)
+    answer: Answer = always(None)
     functions: Mapping[str, Callable[[Any], Any]] = {}
 
-    async def answer(self, question: Question) -> JsonValue:
-        return await self.desk(question)
+    async def ask(self, question: Question) -> JsonValue:
+        return await self.answer(question)
 
     def call(self, input: Mapping[str, Any]) -> Any:
         return self.functions.get(input["hook_event_name"], say(HookResult.no_opinion()))(input)
 
-    async def turn(self, desk: Callable[[Question], Awaitable[JsonValue]], **functions: Callable[[Any], Any]) -> Turn:
-        self.desk, self.functions = desk, functions
+    async def turn(self, answer: Answer, **functions: Callable[[Any], Any]) -> Turn:
+        self.answer, self.functions = answer, functions
         async with asyncio.timeout(40):
             return await self.session.run("Go.")
 
@@ -99,7 +100,7 @@ class Shared:
 async def process(worker_api: LoopbackServer) -> AsyncIterator[Shared]:
     shared = Shared()
     hooks = [hook(event)(shared.call) for event in ("Elicitation", "ElicitationResult", "PreToolUse")]
-    questions = Questions(shared.answer)
+    questions = Questions(shared.ask)
     options = asking(sealed(worker_api))
     async with await Session.open(options, questions=questions, mcp_servers=form(), hooks=hooks) as shared.session:
         yield shared
@@ -159,44 +160,19 @@ async def test_an_address_of_an_mcp_server_is_agreed_to(server: LoopbackServer, 
         threads.append(threading.current_thread())
         return {} if question.details["url"] == "https://example.com/login" else None
 
-    await turn(options, Questions(agree), mcp_servers=form({"ADDRESS": "https://example.com/login"}))
+    await turn(options, Questions(agree), mcp_servers=form(ADDRESS="https://example.com/login"))
     assert json.loads(text_of(server))["action"] == "accept"
     assert threads != [threading.main_thread()]
 
 
-NEW_FORM_SERVER = """
-from typing import Annotated
-from pydantic import BaseModel
-from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.resolve import Elicit, Resolve
-
-class Order(BaseModel):
-    size: int
-
-async def ask() -> Elicit[Order]:
-    return Elicit("Which size?", Order)
-
-server = MCPServer("form")
-
-@server.tool()
-async def order(order: Annotated[Order, Resolve(ask)]) -> str:
-    return f"size {order.size}"
-
-server.run("stdio")
-"""
-
-
 @pytest.mark.worlds
 async def test_a_form_in_mcp_s_new_protocol_gets_its_fields(
-    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
+    server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
     """SES-120: there, a form is a tool's result, and the CLI calls the tool again."""
     pytest.importorskip("mcp.server.mcpserver.resolve")
-    script = tmp_path / "form.py"
-    script.write_text(NEW_FORM_SERVER)
     server.respond = calling(ORDER)
-    servers = {"form": StdioServer(sys.executable, [str(script)])}
-    await turn(options, Questions(always({"size": 42})), mcp_servers=servers)
+    await turn(options, Questions(always({"size": 42})), mcp_servers=form("new_form_server.py"))
     assert "size 42" in results_of(server)["toolu_order"]
 
 
@@ -242,7 +218,7 @@ async def test_a_dialog_without_an_answer_never_blocks_the_turn(
     refusing: ClaudeAgentOptions, dialogs: list[str]
 ) -> None:
     """SES-121: the CLI would wait forever after an error. It sends no dialog that the program does not know."""
-    desk: Callable[[Question], Awaitable[JsonValue]] = always(None)
+    desk = always(None)
     with pytest.raises(TurnError, match="safeguards flagged this message"):
         await turn(refusing, Questions(desk, dialogs=dialogs))
     assert len(desk.questions) == len(dialogs)
