@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,13 +14,14 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 
 from cc_session import Session, Timeouts, TurnError
 from cc_session.internals import on_background
+from cc_session.session.core import SessionCore
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
-from .conftest import FakeCLI, all_raise, ask, cancelled, process_of
+from .conftest import FakeCLI, all_raise, ask, cancelled, process_of, until
 
 pytestmark = pytest.mark.deaths
 
@@ -238,6 +240,38 @@ async def test_leaving_the_context_closes_the_session_also_after_an_error(
     )  # fmt: skip
     await all_raise(CLIConnectionError, *calls, match=r"The session is closed\. Open another session\.")
     assert repr(session) == "<Session pid=None dead turns=0 cost_usd=0>"
+
+
+async def test_a_session_that_nobody_has_any_more_ends(
+    options: ClaudeAgentOptions, children: Callable[[], list[psutil.Process]]
+) -> None:
+    """SES-24: but not while a turn of it is read."""
+    async with (await Session.open(options)).stream("Hello.") as messages:
+        gc.collect()
+        assert isinstance([message async for message in messages][-1], ResultMessage)
+        assert children()
+    del messages
+    await until(lambda: not children())
+
+
+async def test_a_session_whose_caller_has_left_as_it_opened_ends(
+    fake_cli: FakeCLI, children: Callable[[], list[psutil.Process]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-24: the result is on its way to a task that is being cancelled."""
+    opened, opens = threading.Event(), SessionCore.open
+
+    async def open(*arguments: Any) -> SessionCore:
+        try:
+            return await opens(*arguments)
+        finally:
+            asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, opened.set)
+
+    monkeypatch.setattr(SessionCore, "open", open)
+    opening = asyncio.ensure_future(Session.open(fake_cli("initialize()\nsys.stdin.read()")))
+    await asyncio.sleep(0)
+    assert opened.wait(20)  # while no task can take the result
+    await cancelled(opening)
+    await until(lambda: not children())
 
 
 async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(fake_cli: FakeCLI) -> None:

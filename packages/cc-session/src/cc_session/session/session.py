@@ -5,6 +5,7 @@ awaited from any thread's asyncio loop.
 """
 
 import asyncio
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -12,7 +13,7 @@ from claude_agent_sdk import ClaudeAgentOptions, McpServerStatus, PermissionMode
 
 from cc_types import JsonValue
 
-from ..background import on_background
+from ..background import on_background, tell_background
 from ..hooks.hook import Hook
 from ..limits import Timeouts, checked_seconds
 from ..mcp.servers import McpServer
@@ -30,6 +31,8 @@ from .turn import Spent, Turn
 
 class Session:
     """A CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.
+
+    It also ends when it is garbage-collected.
 
     `state` is `"idle"`; or `"busy"` from a message that asks until the result was read or the message rewound; or
     `"dirty"` while an abandoned turn is being ended, for which the next message waits; or `"dead"` when the process has
@@ -98,7 +101,14 @@ class Session:
             questions=questions,
             timeouts=timeouts or Timeouts(),
         )
-        return cls(await on_background(SessionCore.open, Extensions(setup), transport))
+        return await on_background(cls._open, Extensions(setup), transport)
+
+    @classmethod
+    async def _open(cls, extensions: Extensions, transport: Transport | None) -> Self:
+        core, term = await SessionCore.open(extensions, transport), LeaseTerm(is_lease=False)
+        # Here, not in the caller's task: a cancelled `open()` may lose its result. A turn's stream has the term, too.
+        weakref.finalize(term, tell_background, core.link.shut_down).atexit = False
+        return cls(core, term)
 
     @property
     def state(self) -> SessionState:
