@@ -1,15 +1,17 @@
 """Every way to run an agent works, alone and many at once, without leaks."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, ToolOutput
+from pydantic_ai import Agent, RunContext, ToolOutput
 
-from api_script import echo, steps
+from api_script import call, echo, steps
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
@@ -21,6 +23,10 @@ _NOT_FOR_EVER = 20.0
 
 class City(BaseModel):
     name: str
+
+
+def look(city: RunContext[City]) -> str:
+    return city.deps.name
 
 
 def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
@@ -152,3 +158,30 @@ async def test_a_run_ending_on_an_output_tool_leaves_an_idle_process(
 
     await agent.run("Another one.")
     assert await at_rest(own_provider) == [pid]
+
+
+@pytest.mark.parametrize("ending", ["finished", "in the CLI's loop", "cancelled"])
+async def test_nothing_keeps_the_dependencies_of_an_ended_run(
+    slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider, ending: str
+) -> None:
+    """SES-93: neither a process, nor the timers of a loop that outlives the run."""
+    model = ClaudeCodeModel(provider=slow_provider)
+    agent = Agent(model, deps_type=City)
+    agent.tool(look)
+    if ending == "in the CLI's loop":
+        model.set_agent_toolsets(agent.toolsets)
+    slow_api.respond = steps([call("look")], MANY_WORDS if ending == "cancelled" else "Bern.")
+
+    async def run() -> weakref.ref[City]:
+        dependencies = City(name="Bern")
+        running = asyncio.create_task(agent.run("Hello.", deps=dependencies))
+        if ending == "cancelled":
+            await eventually(lambda: len(slow_api.requests) == 2)
+            running.cancel()
+        await asyncio.wait({running})
+        assert running.cancelled() == (ending == "cancelled")
+        return weakref.ref(dependencies)
+
+    dependencies = await asyncio.create_task(run())
+    await at_rest(slow_provider)
+    await eventually(lambda: gc.collect() >= 0 and dependencies() is None)

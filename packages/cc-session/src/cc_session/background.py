@@ -36,15 +36,29 @@ logger = logging.getLogger(__name__)
 # Sessions close at the same time, each within a few seconds; the interpreter must end even if one of them hangs.
 _EXIT_SECONDS = 15.0
 
+
 # asyncio's standard loop, whatever event loop policy the program has. A policy such as uvloop's may be installed at any
 # time. Before Python 3.14 asyncio asks the policy for the watcher that notices the end of a child process. uvloop's
 # policy has none, so that processes could not be started any more.
+class _Timers(asyncio.BaseEventLoop):
+    """A loop whose timers have no context: a cancelled one stays up to its time, and would keep a caller's objects."""
+
+    @override
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return super().call_at(when, callback, *args, context=context or Context())
+
+
 if sys.platform == "win32":
-    BackgroundLoop = asyncio.ProactorEventLoop
+
+    class BackgroundLoop(_Timers, asyncio.ProactorEventLoop):
+        """asyncio's loop."""
+
 else:
     _unix: Any = asyncio.unix_events
 
-    class BackgroundLoop(asyncio.SelectorEventLoop):
+    class BackgroundLoop(_Timers, asyncio.SelectorEventLoop):
         """asyncio's loop, which starts each process in a process group of its own.
 
         A terminal's Ctrl-C, and a notebook's, goes to a whole process group. It would end the processes that later

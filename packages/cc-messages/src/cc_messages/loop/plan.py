@@ -189,6 +189,8 @@ class LoopPlan(RequestPlan):
     @override
     async def forget(self, *, was_blocked: bool = False) -> None:
         self._reading = None
+        if not was_blocked:
+            del self._request
         if self._server is not None:
             self._server.unbind()
         await self._session.reset()
@@ -208,8 +210,8 @@ class LoopPlan(RequestPlan):
                     self._searching.discard(agent)
                     if agent is None:
                         self._subagents.clear()
+            request = self._request
             async with self._changing_body:
-                request = self._request
                 body = request.subagent_body if self._subagents else request.extra_body
                 body = request.search_body if self._searching else body
                 await self._session.apply({variable("CLAUDE_CODE_EXTRA_BODY"): body})

@@ -88,7 +88,7 @@ class RequestProcess(Worker):
 
     async def take(self, launch: Launch, request: MessagesRequest) -> None:
         """Make the process ready for a request. Makes no API call, so another process may retry it."""
-        self._request, self.reading = request, Reading(Answer())
+        self._request = request
         settings = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
         if self._was_left or self.session.settings.missing(settings):
             self._number = next(self._numbers)
@@ -267,6 +267,7 @@ class RequestProcess(Worker):
         """End the turn and the request."""
         await self._end_turn()
         self._request = self.on_limits = self.on_login = None
+        self.reading = Reading(Answer())  # the last one has the caller's objects
 
     async def _end_turn(self) -> None:
         """Read the turn to its end; interrupt it if the CLI would ask the API again."""

@@ -108,8 +108,7 @@ class SessionCore:
         if self.sent is sent:
             self.extensions.callback_runner.leave()
         sent.give_up(error or CLIConnectionError(reason="This turn was abandoned", advice="Begin another turn."))
-        is_draining = self._draining is not None and not self._draining.done()
-        if self.sent is sent and not sent.has_ended.is_set() and not is_draining:
+        if self.sent is sent and not sent.has_ended.is_set() and self._draining is None:
             self._draining = asyncio.ensure_future(self._drain(sent))
 
     async def wait_for_end(self) -> None:
@@ -268,6 +267,8 @@ class SessionCore:
                 await self.interrupt_turn(sent)
         except (TimeoutError, ClaudeCodeError):
             self.link.discard("An abandoned turn did not end in time, so the process was discarded")
+        finally:
+            self._draining = None
 
     async def _vacate(self) -> None:
         """Wait until the CLI has finished the last message; raise if a caller still has to read the answer to it."""
