@@ -79,15 +79,17 @@ async def test_closing_during_a_stream_is_an_error_for_the_reader(connect: Conne
                 [chunk async for chunk in chunks]
 
 
-async def test_a_transport_that_is_forgotten_takes_its_processes_along(
-    shared_api: LoopbackServer, processes: Processes
-) -> None:
-    transport = ClaudeCodeTransport(env=shared_api.env())
-    client = httpx2.AsyncClient(transport=transport)
-    response = await client.post("http://claude/v1/messages", json=BODY, timeout=20)
-    assert response.status_code == 200
+async def test_a_transport_that_is_forgotten_takes_its_processes_along(make_api: MakeAPI, processes: Processes) -> None:
+    """A response that is still read keeps them."""
+    api = make_api(always("word " * 200), event_delay=0.01)
+    client = httpx2.AsyncClient(transport=ClaudeCodeTransport(env=api.env()))
+    request = client.build_request("POST", "http://claude/v1/messages", json={**BODY, "stream": True}, timeout=20)
+    response = await client.send(request, stream=True)
+    del client
+    gc.collect()
+    assert b"message_stop" in await response.aread()
     assert processes()
-    del transport, client, response
+    del response, request
     gc.collect()
     await eventually(lambda: not processes())
 

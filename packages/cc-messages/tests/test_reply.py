@@ -60,7 +60,7 @@ async def test_head_and_body_arrive_in_order_and_once() -> None:
 
     start_on_background(write)
     assert await reply.head(None) == HEAD
-    data = b"".join([chunk async for chunk in Body(reply, None)])
+    data = b"".join([chunk async for chunk in Body(reply, None, None)])
     assert data == b"".join(b"%d," % number for number in range(100))
     assert await reply.read(None) == b""
 
@@ -136,7 +136,7 @@ async def test_giving_up_is_reported_once_and_not_after_the_body() -> None:
     ended.on_abandon(lambda: calls.append(0))
     ended.end()
     ended.abandon()
-    await Body(ended, None).aclose()
+    await Body(ended, None, None).aclose()
     assert await calls_so_far(calls) == [caller]
 
 
@@ -158,7 +158,7 @@ async def forget(body: Body) -> None:
 async def test_a_body_that_is_closed_or_forgotten_is_given_up(part_with: Callable[[Body], Awaitable[None]]) -> None:
     reply = ResponseStream()
     abandoned = abandonment(reply)
-    await part_with(Body(reply, None))
+    await part_with(Body(reply, None, None))
     gc.collect()
     assert await is_set_soon(abandoned)
 

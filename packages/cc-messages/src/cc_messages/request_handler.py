@@ -170,11 +170,15 @@ class ResponseStream:
 
 
 class Body(httpx2.AsyncByteStream, httpx2.SyncByteStream):
-    """A response body as `httpx2` reads it; a synchronous client's thread waits for each piece."""
+    """A response body as `httpx2` reads it; a synchronous client's thread waits for each piece.
 
-    def __init__(self, response: ResponseStream, timeout: float | None) -> None:
+    It keeps its transport, whose processes would end with it.
+    """
+
+    def __init__(self, response: ResponseStream, timeout: float | None, transport: object) -> None:
         self._response = response
         self._timeout = timeout
+        self._transport = transport
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:

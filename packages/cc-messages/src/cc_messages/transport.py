@@ -185,7 +185,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         start_on_background(answer, self._pool.core, launch, parsed, response, self._limits, loop)
         head = await response.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
-        body = Body(response, timeout)
+        body = Body(response, timeout, self)
         headers = raw_headers(head.headers)
         return httpx2.Response(head.status, headers=headers, stream=body, extensions=extensions, request=request)
 
