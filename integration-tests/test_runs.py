@@ -169,7 +169,7 @@ async def test_nothing_keeps_the_dependencies_of_an_ended_run(
     agent = Agent(model, deps_type=City)
     agent.tool(look)
     if ending == "in the CLI's loop":
-        model.set_agent_toolsets(agent.toolsets)
+        model.set_agent_toolsets(agent.toolsets, transport="stdio")
     slow_api.respond = steps([call("look")], MANY_WORDS if ending == "cancelled" else "Bern.")
 
     async def run() -> weakref.ref[City]:

@@ -30,6 +30,7 @@ import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from contextvars import Context
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -215,7 +216,8 @@ class ToolServer:
             handlers = {schema["name"]: self._handler(schema["name"]) for schema in self._schemas}
             self._ipc = IPCSession(handlers, self._schemas)
             try:
-                await self._ipc.start()
+                # Its sockets would keep the objects in a caller's context.
+                await asyncio.create_task(self._ipc.start(), context=Context())
             except OSError as error:
                 raise McpServerFailedError({name: f"its files cannot be written: {error}"}) from error
             config = self._ipc.mcp_server_config()
