@@ -123,6 +123,7 @@ def test_a_call_runs_on_the_loop_of_its_turn_s_caller_and_never_for_another() ->
         for turn in ("one", "two", "four", None):
             with pytest.raises(CallerGoneError):
                 await runner.call(turn, look, {})
+        assert runner.loop is None  # it may belong to a thread that has ended, and holds what was scheduled there
 
     asyncio.run(call())
     assert loops == [first, second, first, second, first, second]

@@ -101,6 +101,9 @@ class _Caller:
     has_gone: bool = False
     tools: set[str] = field(default_factory=set[str])
 
+    def leave(self) -> None:
+        self.loop, self.has_gone = None, True
+
 
 class CallbackRunner:
     """Calls functions on the event loop of a turn's caller; one caller at a time has a turn.
@@ -127,13 +130,13 @@ class CallbackRunner:
 
     def leave(self) -> None:
         """Refuse later calls for the present turn."""
-        self._current.has_gone = True
+        self._current.leave()
         self.left_tools |= self._current.tools
 
     def leave_all(self) -> None:
         """Refuse later calls for all turns so far."""
         for caller in (self._current, *self._callers.values()):
-            caller.has_gone = True
+            caller.leave()
         self._context = self._opened
 
     def check(self, turn: str | None) -> None:
