@@ -98,6 +98,24 @@ async def test_a_tool_may_run_an_agent_on_the_same_single_process(loopback: Loop
     assert "ask_helper returned" in result.output
 
 
+async def test_a_tool_in_the_clis_loop_may_run_an_agent_on_another_process(
+    slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-65"""
+    answers = steps([call("ask_helper")], "It helped.")
+    slow_api.respond = lambda body: answers(body) if body.get("tools") else "Helped."
+    model, helper = ClaudeCodeModel(provider=slow_provider), Agent(ClaudeCodeModel(provider=slow_provider))
+
+    async def ask_helper() -> str:
+        """Ask a helper."""
+        return (await helper.run("Help.")).output
+
+    agent = Agent(model, tools=[ask_helper])
+    model.set_agent_toolsets(agent.toolsets)
+    assert (await agent.run("Ask the helper.")).output == "It helped."
+    assert "Helped." in str(slow_api.requests[-1]["messages"][-1])
+
+
 async def test_a_tool_that_blocks_its_event_loop_delays_no_other_run(
     loopback: LoopbackServer, single_provider: ClaudeCodeProvider
 ) -> None:
