@@ -102,8 +102,12 @@ async def test_a_tool_in_the_clis_loop_may_run_an_agent_on_another_process(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-65"""
-    answers = steps([call("ask_helper")], "It helped.")
-    slow_api.respond = lambda body: answers(body) if body.get("tools") else "Helped."
+    answers = steps([call("mcp__pydantic_tools__ask_helper")], "It helped.")
+
+    def respond(body: dict[str, Any]) -> Any:
+        return answers(body) if body.get("tools") else "Helped."
+
+    slow_api.respond = respond
     model, helper = ClaudeCodeModel(provider=slow_provider), Agent(ClaudeCodeModel(provider=slow_provider))
 
     async def ask_helper() -> str:
@@ -186,9 +190,11 @@ async def test_nothing_keeps_the_dependencies_of_an_ended_run(
     model = ClaudeCodeModel(provider=slow_provider)
     agent = Agent(model, deps_type=City)
     agent.tool(look)
+    name = "look"
     if ending == "in the CLI's loop":
         model.set_agent_toolsets(agent.toolsets, transport="stdio")
-    slow_api.respond = steps([call("look")], MANY_WORDS if ending == "cancelled" else "Bern.")
+        name = "mcp__pydantic_tools__look"
+    slow_api.respond = steps([call(name)], MANY_WORDS if ending == "cancelled" else "Done.")
 
     async def run() -> weakref.ref[City]:
         dependencies = City(name="Bern")
@@ -201,5 +207,6 @@ async def test_nothing_keeps_the_dependencies_of_an_ended_run(
         return weakref.ref(dependencies)
 
     dependencies = await asyncio.create_task(run())
+    assert "Bern" in str(slow_api.requests[-1]["messages"][-1])  # the tool has run
     await at_rest(slow_provider)
     await eventually(lambda: gc.collect() >= 0 and dependencies() is None)
