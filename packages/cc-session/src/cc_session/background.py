@@ -47,7 +47,7 @@ class _Timers(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        return super().call_at(when, callback, *args, context=context or Context())
+        return super().call_at(when, callback, *args, context=Context() if context is None else context)
 
 
 if sys.platform == "win32":
