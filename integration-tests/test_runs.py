@@ -25,8 +25,8 @@ class City(BaseModel):
     name: str
 
 
-def look(city: RunContext[City]) -> str:
-    return city.deps.name
+def look(context: RunContext[City]) -> str:
+    return context.deps.name
 
 
 def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:

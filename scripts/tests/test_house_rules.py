@@ -41,13 +41,13 @@ def test_each_planted_defect_has_its_place_and_its_test() -> None:
 
 def test_each_fixture_stands_where_contributors_are_sent() -> None:
     rows = [row.split("|")[2:4] for row in (ROOT / "CONTRIBUTING.md").read_text("utf-8").splitlines() if "`" in row]
-    found = set[str]()
+    all_fixtures = set[str]()
     for names, places in (row for row in rows if len(row) == 2 and re.search(r"\.py`", row[1])):
         text = "".join((ROOT / path).read_text("utf-8") for path in re.findall(r"`([\w./-]+\.py)`", places))
         fixtures = re.findall(r"`(\w+)[`(]", re.sub(r" \(.*?\)", "", names))
         assert [name for name in fixtures if not re.search(rf"def {name}\b", text)] == [], places
-        found |= {*fixtures}
-    assert found >= {"shared_api", "model", "several", "session", "serve", "fake_cli", "log"}
+        all_fixtures |= {*fixtures}
+    assert all_fixtures >= {"shared_api", "model", "several", "session", "serve", "fake_cli", "log"}
 
 
 def test_a_command_names_no_private_function_to_its_user() -> None:

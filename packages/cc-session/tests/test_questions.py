@@ -99,7 +99,8 @@ class Shared:
 @pytest.fixture(scope="module")
 async def process(worker_api: LoopbackServer) -> AsyncIterator[Shared]:
     shared = Shared()
-    hooks = [hook(event)(shared.call) for event in ("Elicitation", "ElicitationResult", "PreToolUse")]
+    hooks = [hook(event)(shared.call) for event in ("Elicitation", "ElicitationResult")]
+    hooks.append(hook("PreToolUse", "AskUserQuestion")(shared.call))
     questions = Questions(shared.ask)
     options = asking(sealed(worker_api))
     async with await Session.open(options, questions=questions, mcp_servers=form(), hooks=hooks) as shared.session:
@@ -260,7 +261,7 @@ async def test_a_question_without_an_answer_in_time_is_refused(
 
     server.respond = calling(ASK, ORDER)
     await turn(asking(options), Questions(answer), mcp_servers=form(), timeouts=Timeouts(question=0.5))
-    assert "not answered: no answer within 0.5 seconds." in results_of(server)["toolu_question"]
+    assert "The user has not answered: no answer within 0.5 seconds." in results_of(server)["toolu_question"]
     assert json.loads(text_of(server)) == {"action": "decline"}
     assert caplog.records
 

@@ -172,13 +172,13 @@ class ResponseStream:
 class Body(httpx2.AsyncByteStream, httpx2.SyncByteStream):
     """A response body as `httpx2` reads it; a synchronous client's thread waits for each piece.
 
-    It keeps its transport, whose processes would end with it.
+    Up to its end it keeps its transport, whose processes would end with it.
     """
 
     def __init__(self, response: ResponseStream, timeout: float | None, transport: object) -> None:
         self._response = response
         self._timeout = timeout
-        self._transport = transport
+        self._transport: object = transport
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -192,11 +192,12 @@ class Body(httpx2.AsyncByteStream, httpx2.SyncByteStream):
 
     @override
     async def aclose(self) -> None:
-        self._response.abandon()
+        self.close()
 
     @override
     def close(self) -> None:
         self._response.abandon()
+        self._transport = None
 
     def __del__(self) -> None:
         self._response.abandon()

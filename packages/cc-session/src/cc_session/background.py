@@ -37,9 +37,6 @@ logger = logging.getLogger(__name__)
 _EXIT_SECONDS = 15.0
 
 
-# asyncio's standard loop, whatever event loop policy the program has. A policy such as uvloop's may be installed at any
-# time. Before Python 3.14 asyncio asks the policy for the watcher that notices the end of a child process. uvloop's
-# policy has none, so that processes could not be started any more.
 class _Timers(asyncio.BaseEventLoop):
     """A loop whose timers have no context: a cancelled one stays up to its time, and would keep a caller's objects."""
 
@@ -50,6 +47,9 @@ class _Timers(asyncio.BaseEventLoop):
         return super().call_at(when, callback, *args, context=Context() if context is None else context)
 
 
+# asyncio's standard loop, whatever event loop policy the program has. A policy such as uvloop's may be installed at any
+# time. Before Python 3.14 asyncio asks the policy for the watcher that notices the end of a child process. uvloop's
+# policy has none, so that processes could not be started any more.
 if sys.platform == "win32":
 
     class BackgroundLoop(_Timers, asyncio.ProactorEventLoop):

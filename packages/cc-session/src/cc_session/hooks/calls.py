@@ -121,7 +121,7 @@ class CallbackRunner:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Loop of the caller of the turn that began last."""
+        """Loop of the caller of the turn that began last; None also after that caller has gone."""
         return self._current.loop
 
     def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:

@@ -16,7 +16,7 @@ class LeaseTerm:
     A caller may use a leased session after the lease by mistake, or from another thread as the lease ends. So each call
     checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
 
-    The caller that has opened the session has no lease; its access does not end before the session.
+    The caller that has opened the session has no lease: the session ends when nothing refers to its access any more.
     """
 
     def __init__(self, *, is_lease: bool = True) -> None:
