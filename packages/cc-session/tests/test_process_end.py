@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,7 +22,7 @@ from cc_session.internals import on_background
 from cc_session.session.core import SessionCore
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
-from .conftest import FakeCLI, all_raise, ask, cancelled, process_of, until
+from .conftest import FakeCLI, all_raise, ask, cancelled, folders_in, process_of, until
 
 pytestmark = pytest.mark.deaths
 
@@ -243,7 +244,7 @@ async def test_leaving_the_context_closes_the_session_also_after_an_error(
 
 
 async def test_a_session_that_nobody_has_any_more_ends(
-    options: ClaudeAgentOptions, children: Callable[[], list[psutil.Process]]
+    options: ClaudeAgentOptions, children: Callable[[], list[psutil.Process]], temporary: Path
 ) -> None:
     """SES-24: but not while a turn of it is read."""
     async with (await Session.open(options)).stream("Hello.") as messages:
@@ -251,11 +252,14 @@ async def test_a_session_that_nobody_has_any_more_ends(
         assert isinstance([message async for message in messages][-1], ResultMessage)
         assert children()
     del messages
-    await until(lambda: not children())
+    await until(lambda: not children() and not folders_in(temporary))
 
 
 async def test_a_session_whose_caller_has_left_as_it_opened_ends(
-    fake_cli: FakeCLI, children: Callable[[], list[psutil.Process]], monkeypatch: pytest.MonkeyPatch
+    fake_cli: FakeCLI,
+    children: Callable[[], list[psutil.Process]],
+    temporary: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SES-24: the result is on its way to a task that is being cancelled."""
     opened, opens = threading.Event(), SessionCore.open
@@ -271,7 +275,7 @@ async def test_a_session_whose_caller_has_left_as_it_opened_ends(
     await asyncio.sleep(0)
     assert opened.wait(20)  # while no task can take the result
     await cancelled(opening)
-    await until(lambda: not children())
+    await until(lambda: not children() and not folders_in(temporary))
 
 
 async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(fake_cli: FakeCLI) -> None:
@@ -289,4 +293,5 @@ sys.exit(3)
         with anyio.fail_after(20), pytest.raises(ProcessExitedError) as raised:
             await session.add_user("Hello.")
         assert raised.value.exit_code == 3
-    os.kill(int(raised.value.stderr_tail), signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it may have ended with the session
+        os.kill(int(raised.value.stderr_tail), signal.SIGKILL)
