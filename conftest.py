@@ -69,14 +69,6 @@ def no_login_of_this_machine() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def idle_processes_rest() -> Iterator[None]:
-    """Let idle CLI processes collect garbage seldom: each second takes a tenth of the tests' processor time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BUN_GC_TIMER_INTERVAL", "30000")
-        yield
-
-
 @pytest.fixture(scope="session")
 def worker_api(no_login_of_this_machine: None) -> Iterator[LoopbackServer]:
     """Yield a loopback API for all tests in a worker, so that its processes can serve several tests.

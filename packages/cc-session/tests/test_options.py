@@ -1,6 +1,7 @@
 """The sealed configuration, as the API sees it."""
 
 import json
+import mmap
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, sealed_options
-from cc_session.internals import Launch, Login, api_address, login_of
+from cc_session.internals import Launch, Login, api_address, bundled_cli, login_of
 
 from .conftest import ask
 
@@ -148,6 +149,14 @@ def test_a_sealed_process_has_the_features_that_options_ask_for(asked: dict[str,
     assert env(sealed_options()) == {**sealed_options().env, name: value}
     assert env(sealed_options(env={name: "mine"}))[name] == "mine"
     assert name not in env(ClaudeAgentOptions())
+
+
+def test_the_runtime_reads_how_often_an_idle_process_collects_garbage() -> None:
+    """SES-26: it would ignore an unknown name."""
+    name = "BUN_GC_TIMER_INTERVAL"
+    assert name in sealed_options().env
+    with open(bundled_cli(), "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
+        assert program.find(name.encode()) >= 0
 
 
 def test_launches_with_thinking_share_a_process_if_a_request_can_change_the_budget() -> None:

@@ -130,7 +130,7 @@ class LoopPlan(RequestPlan):
         start = partial(Worker.open, launch)
         if self._own_tools is None:
             self._session = await self.abilities.open(start, options)
-        else:  # programs that its tools start would have the runtime's options, too
+        else:  # programs that its tools start would have the options that save memory, too
             self._session = await start(_with_skills(options, self._own_tools, resources))
         resources.push_async_callback(self._session.close)
         return self._session

@@ -21,10 +21,8 @@ _PROBE = "CC_MESSAGES_PROBE"
 
 # Options of the CLI JavaScript runtime: garbage is collected as if the machine had 64 MB, and less code is compiled.
 # After 1,000 requests with ten messages a process has 182 MB of private memory instead of 245. Measured on CLI 2.1.329,
-# Linux. They are not a stable interface of Bun, which does not start with a JSC option that it does not have.
-# Idle processes collect garbage each 30 seconds: each second, the default, takes 2 to 4 % of a core for each process.
-# Measured on CLI 2.1.332, Linux.
-_RUNTIME_ENV = {"BUN_JSC_forceRAMSize": "67108864", "BUN_JSC_useDFGJIT": "0", "BUN_GC_TIMER_INTERVAL": "30000"}
+# Linux. They are not a stable interface of Bun, which does not start with an option that it does not have.
+_MEMORY_ENV = {"BUN_JSC_forceRAMSize": "67108864", "BUN_JSC_useDFGJIT": "0"}
 
 
 class Abilities:
@@ -38,20 +36,20 @@ class Abilities:
         self.has_proven = False
         """True if the log has had such a number."""
         self._is_probed = False
-        self._takes_runtime_env = True
+        self._can_save_memory = True
 
     async def open(
         self, start: Callable[[ClaudeAgentOptions], Awaitable[PooledSession]], options: ClaudeAgentOptions
     ) -> PooledSession:
-        """Open a session whose process saves memory and processor time, unless the CLI cannot."""
-        if self._takes_runtime_env:
+        """Open a session whose process saves memory, unless the CLI cannot."""
+        if self._can_save_memory:
             try:
-                return await start(replace(options, env={**_RUNTIME_ENV, **options.env}))
+                return await start(replace(options, env={**_MEMORY_ENV, **options.env}))
             except ProcessExitedError as error:
-                if not any(name in error.stderr_tail for name in _RUNTIME_ENV):
+                if not any(name in error.stderr_tail for name in _MEMORY_ENV):
                     raise
-                self._takes_runtime_env = False
-                logger.warning("The CLI's runtime does not take %s, so its processes are larger", [*_RUNTIME_ENV])
+                self._can_save_memory = False
+                logger.warning("The CLI's runtime does not take %s, so its processes are larger", [*_MEMORY_ENV])
         return await start(options)
 
     async def probe(self, session: Session) -> None:

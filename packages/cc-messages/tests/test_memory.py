@@ -1,23 +1,15 @@
-"""The CLI's JavaScript runtime gets options that save memory and processor time."""
-
-import mmap
+"""The CLI's JavaScript runtime gets options that save memory."""
 
 import psutil
 import pytest
 
 from cc_loopback import LoopbackServer
-from cc_session.internals import bundled_cli
 from warm_clients.client import Client
 from warm_clients.fixtures import Connect
 
 pytestmark = pytest.mark.worlds
 
-NAMES = ("BUN_JSC_forceRAMSize", "BUN_JSC_useDFGJIT", "BUN_GC_TIMER_INTERVAL")
-
-
-@pytest.fixture(autouse=True)
-def no_option_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(NAMES[-1], raising=False)
+NAMES = ("BUN_JSC_forceRAMSize", "BUN_JSC_useDFGJIT")
 
 
 def values(client: Client) -> list[str | None]:
@@ -26,8 +18,8 @@ def values(client: Client) -> list[str | None]:
     return [environment.get(name) for name in NAMES]
 
 
-@pytest.mark.parametrize("own", [["67108864", "0", "30000"], ["0", "1", "1000"]], ids=["default", "turned off"])
-async def test_a_process_is_frugal_unless_the_caller_says_otherwise(
+@pytest.mark.parametrize("own", [["67108864", "0"], ["0", "1"]], ids=["default", "turned off"])
+async def test_a_process_saves_memory_unless_the_caller_says_otherwise(
     own: list[str], connect: Connect, shared_api: LoopbackServer
 ) -> None:
     """MSG-117"""
@@ -41,16 +33,10 @@ async def test_a_runtime_without_these_options_is_started_without_them(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MSG-117"""
-    monkeypatch.setattr("cc_messages.process.abilities._RUNTIME_ENV", {"BUN_JSC_noSuchOption": "1"})
+    monkeypatch.setattr("cc_messages.process.abilities._MEMORY_ENV", {"BUN_JSC_noSuchOption": "1"})
     client = connect(size=1)
     assert (await client.ask("Hello.")).status == 200
-    assert values(client) == [None, None, None]
+    assert values(client) == [None, None]
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "The CLI's runtime does not take ['BUN_JSC_noSuchOption'], so its processes are larger"
     ]
-
-
-def test_the_runtime_has_the_option_for_idle_processes() -> None:
-    """MSG-117: unlike the others, it is ignored where it is unknown."""
-    with open(bundled_cli(), "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
-        assert program.find(NAMES[-1].encode()) >= 0
