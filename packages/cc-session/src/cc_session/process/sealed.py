@@ -16,7 +16,7 @@ from .login import login_of
 NO_RESULT_FILES_ENV: Mapping[str, str] = {"CLAUDE_CODE_PROJECT_DIR_NAME": "cc-session-keeps-no-results"}
 """Variables with which Claude Code tells the model that it could not save a result, and writes no file."""
 
-# Each variable disables an automatic action that the direct API does not have.
+# Each variable but the last disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
     # Features that only the caller may enable, per request. Without an effort level the CLI sends a default level.
     "CLAUDE_CODE_EFFORT_LEVEL": "unset", "CLAUDE_CODE_DISABLE_THINKING": "1", "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
