@@ -251,6 +251,7 @@ async def test_no_inherited_variable_changes_a_request(
     )  # fmt: skip
     for name in names:
         monkeypatch.setenv(f"CLAUDE_CODE_{name}", "1")
+    monkeypatch.setenv("NODE_OPTIONS", "--require debugger.js --inspect-publish-uid=http")  # with it the CLI exits
     async with await Session.open(options) as session:
         await ask(session, "Hello.")
     calls = [call for call in server.calls if call.body]

@@ -32,6 +32,9 @@ OF_A_HOST = re.compile(
     r"CLAUDE_CODE_(CLIENT_DATA|CONFIG_PROBE|CONTAINER_|GATEWAY_HINT|HOST|PROVIDER_MAN|REMOTE|USER_DELEG|\w+_FILE_DESCR)"
 )
 
+# A terminal whose editor debugs all Node programs has such a `NODE_OPTIONS`. With it the CLI exits without a word.
+_OF_A_DEBUGGER = re.compile(r"--(inspect|debug)")
+
 # Folders that could not be deleted yet: a listing needs a file descriptor, and there may be none free.
 _to_be_deleted: set[Path] = set()
 
@@ -44,8 +47,9 @@ class PrivateFolder:
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
         """Return `options` for the command line, with the folder in use."""
-        hosts = dict.fromkeys(filter(OF_A_HOST.match, os.environ), "")
-        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp")), **hosts}
+        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))} | dict.fromkeys(filter(OF_A_HOST.match, os.environ), "")
+        if _OF_A_DEBUGGER.search(os.environ.get("NODE_OPTIONS", "")):
+            default["NODE_OPTIONS"] = ""
         own_env = {MARK: str(self.path)}
         if _CACHE is not None:
             own_env[_CACHE] = str(self._folder("cache"))
