@@ -13,7 +13,7 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
 from pydantic_ai.settings import ModelSettings
 
-from cc_loopback import LoopbackServer
+from cc_loopback import LoopbackServer, call
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from cc_server import create_app
 from cc_session import QueueTimeoutError, Timeouts
@@ -79,6 +79,38 @@ async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> N
 
             whole, stream = await asyncio.gather(agent.run("pings"), streamed())
     assert (whole.output, stream) == ("Done.", "Done.")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_the_api_may_be_silent_for_longer_than_claude_code_would_wait(loopback: LoopbackServer) -> None:
+    """SES-26: that is three to six minutes; the limits of the caller are none, and a quarter of an hour."""
+    async with silent_api(ping_seconds=370, pings=1) as url:
+        env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
+        async with ClaudeCodeProvider(env=env, pool=3, max_retries=0, timeouts=Timeouts(silence=None)) as provider:
+            agent = Agent(ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=900)))
+            runs = await asyncio.gather(*(agent.run(moment) for moment in ("never", "headers", "middle")))
+    assert [run.output for run in runs] == ["Done."] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_a_tool_over_a_bridge_may_take_longer_than_claude_code_would_wait(loopback: LoopbackServer) -> None:
+    """MSG-65: that is half an hour, or the value of a variable; Claude Code looks every thirty seconds."""
+
+    async def wait() -> str:
+        await asyncio.sleep(35)
+        return "waited"
+
+    loopback.script([[call("mcp__pydantic_tools__wait")], "Done."])
+    env = {**loopback.env(), "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": "1000"}
+    async with ClaudeCodeProvider(env=env, pool=1, max_retries=0) as provider:
+        model = ClaudeCodeModel(provider=provider)
+        agent = Agent(model, tools=[wait])
+        model.set_agent_toolsets(agent.toolsets, transport="stdio")
+        run = await agent.run("Wait.")
+    assert run.output == "Done."
+    assert "waited" in str(run.all_messages_json())
 
 
 @pytest.mark.deaths

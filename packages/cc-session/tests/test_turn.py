@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -248,6 +249,7 @@ send(type="control_response", response={"subtype": "success", "request_id": "unk
 initialize()
 frame = json.loads(sys.stdin.readline())
 send(type="never_heard_of", uuid="x")
+send(type="tool_progress", uuid="x", session_id="s", tool_use_id="t", tool_name="Bash", elapsed_time_seconds=30)
 send(type="system", subtype="never_heard_of", uuid="x", session_id="s")
 send(type="control_response", response={"subtype": "success", "request_id": "unknown", "response": {}})
 send(type="control_cancel_request", request_id="unknown")
@@ -259,14 +261,19 @@ sys.stdin.read()
 """
 
 
-async def test_what_is_unknown_is_ignored_and_the_turn_goes_on(fake_cli: FakeCLI) -> None:
-    """SES-35, SES-28."""
+async def test_what_is_unknown_is_ignored_and_the_turn_goes_on(
+    fake_cli: FakeCLI, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-35, SES-28: the log names it, unless Claude Code sends it for every half minute of a tool."""
+    caplog.set_level(logging.DEBUG)
     async with await Session.open(fake_cli(STRANGE)) as session:
         turn = await session.run("Hello?")
 
     [answer] = [message for message in turn.messages if isinstance(message, AssistantMessage)]
     assert [type(block).__name__ for block in answer.content] == ["TextBlock"]
     assert turn.text == "Hello."
+    assert "never_heard_of" in caplog.text
+    assert "tool_progress" not in caplog.text
 
 
 ASKS = """

@@ -62,6 +62,9 @@ _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns the result in the MCP form."""
 
+# The CLI's. A person may have to answer a call.
+_LONGEST_TIMEOUT = 2**31 - 1
+
 _ENDED = "The request that this call belongs to has ended."
 HELD = "The result of this call comes with the next request."
 """The answer to a call that ends the turn, if it has to get one."""
@@ -220,8 +223,9 @@ class ToolServer:
                 await asyncio.create_task(self._ipc.start(), context=Context())
             except OSError as error:
                 raise McpServerFailedError({name: f"its files cannot be written: {error}"}) from error
-            config = self._ipc.mcp_server_config()
-            self._config = {"type": "stdio", "command": config["command"], "args": config["args"]}
+            # In milliseconds; the SDK's type lacks it. Without it the CLI ends a call after half an hour of silence.
+            config = {**self._ipc.mcp_server_config(), "timeout": _LONGEST_TIMEOUT}
+            self._config = cast("McpServerConfig", config)
         elif self._config is None:
             server = Server[dict[str, Any]](
                 name, on_list_tools=self._list, on_call_tool=self._call, lifespan=self._lifespan

@@ -47,7 +47,8 @@ class PrivateFolder:
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
         """Return `options` for the command line, with the folder in use."""
-        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))} | dict.fromkeys(filter(OF_A_HOST.match, os.environ), "")
+        hosts = dict.fromkeys(filter(OF_A_HOST.match, os.environ), "")
+        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp")), **hosts}
         if _OF_A_DEBUGGER.search(os.environ.get("NODE_OPTIONS", "")):
             default["NODE_OPTIONS"] = ""
         own_env = {MARK: str(self.path)}

@@ -13,8 +13,11 @@ from claude_agent_sdk import ClaudeSDKClient, Message, ResultMessage
 from ..errors import MessageParseError
 from .observer import Observer
 
-# Sent for every queued message; the SDK does not know this type and would log that each time.
-_NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
+# Sent for every queued message, for every half minute of a tool, and by features that the caller may turn on. The SDK
+# does not know these types: it would pass on none, and cc-compat would warn each time, with a part of the message.
+_NOT_FOR_THE_SDK = frozenset({
+    "auth_status", "command_lifecycle", "prompt_suggestion", "tool_progress", "tool_use_summary",
+})  # fmt: skip
 
 # Control requests for the user's answer. The SDK knows none, so it gets them as calls of a hook with this id: it awaits
 # the answer, and cancels the call when the CLI does.

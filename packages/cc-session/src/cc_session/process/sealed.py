@@ -16,7 +16,7 @@ from .login import login_of
 NO_RESULT_FILES_ENV: Mapping[str, str] = {"CLAUDE_CODE_PROJECT_DIR_NAME": "cc-session-keeps-no-results"}
 """Variables with which Claude Code tells the model that it could not save a result, and writes no file."""
 
-# Each variable but the last disables an automatic action that the direct API does not have.
+# Each variable but the last two disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
     # Features that only the caller may enable, per request. Without an effort level the CLI sends a default level.
     "CLAUDE_CODE_EFFORT_LEVEL": "unset", "CLAUDE_CODE_DISABLE_THINKING": "1", "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
@@ -41,6 +41,10 @@ _SEALED_ENV = {
     # Unrequested traffic.
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
+    # The milliseconds for which the API may be silent; the CLI takes no more. Time limits belong to the client: after
+    # its own, three to five minutes, the CLI reports a lost connection, and clients repeat the request. Measured on CLI
+    # 2.1.332.
+    "CLAUDE_STREAM_IDLE_TIMEOUT_MS": "1800000",
     # The milliseconds between garbage collections of an idle process. With the default, one second, it uses 2 to 4 % of
     # a core, and compiles its code again for each request after a pause. Not a stable interface of the CLI's JavaScript
     # runtime, which ignores unknown names. Measured on CLI 2.1.332, Linux.
