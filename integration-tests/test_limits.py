@@ -133,6 +133,30 @@ async def test_a_request_that_queues_does_not_use_up_the_client_s_timeout(loopba
     assert max(stats.queue_seconds) > 1.5
 
 
+@pytest.mark.deaths
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_tool_in_claude_code_s_loop_does_not_use_up_the_client_s_timeout(
+    stream: bool, loopback: LoopbackServer
+) -> None:
+    """MSG-85."""
+
+    async def wait() -> str:
+        await asyncio.sleep(3)
+        return "waited"
+
+    loopback.script([[call("mcp__pydantic_tools__wait")], "Done."])
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1, max_retries=0) as provider:
+        model = ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=2))
+        agent = Agent(model, tools=[wait])
+        model.set_agent_toolsets(agent.toolsets)
+        if stream:
+            async with agent.run_stream("Wait.") as run:
+                output = await run.get_output()
+        else:
+            output = (await agent.run("Wait.")).output
+    assert output == "Done."
+
+
 @pytest.fixture
 async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
     """Yield a provider with a single process, busy during the test."""

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -99,6 +100,19 @@ async def test_a_head_that_does_not_come_is_a_timeout_and_given_up() -> None:
     with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
         await reply.head(0.01)
     assert await is_set_soon(abandoned)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+async def test_no_timeout_runs_while_claude_code_waits_for_a_tool(begins: bool) -> None:
+    """MSG-85: neither for the head nor for the rest."""
+    reply, looks = ResponseStream(), iter([True, True, True])
+    reply.waited_at = lambda: time.monotonic() if next(looks, False) else 0
+    reply.alive()
+    if begins:
+        reply.start(200, {})
+    with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
+        await (reply.read if begins else reply.head)(0.01)
+    assert next(looks, None) is None
 
 
 async def test_cancelling_the_wait_for_the_head_gives_up() -> None:

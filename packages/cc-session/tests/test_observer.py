@@ -41,11 +41,13 @@ def test_it_is_not_silent_while_it_waits_for_somebody_else(clock: Clock, begin: 
     observer = Observer()
     observer.received(begin)
     clock.now += 3
-    assert observer.silent_for() == 0
+    assert (observer.silent_for(), observer.waited_at()) == (0, 10)
 
     observer.sent(end) if isinstance(end, str) else observer.received(end)
     clock.now += 3
-    assert observer.silent_for() == 3
+    assert (observer.silent_for(), observer.waited_at()) == (3, 10)
+    observer.received({"type": "stream_event"})
+    assert observer.waited_at() == 10
 
 
 @pytest.mark.parametrize(

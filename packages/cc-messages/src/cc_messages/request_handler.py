@@ -9,6 +9,7 @@ sets a flag.
 import asyncio
 import json
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -65,6 +66,8 @@ class ResponseStream:
         self._end: Exception | None = None
         self._has_ended = False
         self._alive_at: float | None = None  # the request waits for a process, up to the first `alive()`
+        self.waited_at: Callable[[], float] = lambda: -math.inf
+        """Returns the time when Claude Code last waited for a tool, a hook or a person, for which no timeout runs."""
         self._abandoned = False
         self._on_abandon: Callable[[], object] | None = None
 
@@ -126,7 +129,7 @@ class ResponseStream:
         """Wait for status and headers; a caller that stops waiting abandons the response."""
         head = asyncio.wrap_future(self._head)
         try:
-            while (timeout := self._remaining(seconds)) is None or timeout > 0:
+            while (timeout := self._remaining(seconds, self._alive_at)) is None or timeout > 0:
                 if (await asyncio.wait({head}, timeout=timeout))[0]:
                     return head.result()
             raise httpx2.ReadTimeout(f"Claude Code did not answer within {seconds} seconds")
@@ -135,14 +138,15 @@ class ResponseStream:
             self.abandon()
             raise
 
-    def _remaining(self, seconds: float | None) -> float | None:
-        if seconds is None or (alive_at := self._alive_at) is None:
+    def _remaining(self, seconds: float | None, since: float | None) -> float | None:
+        """Return the rest of a timeout that runs since a time; all of it while the request waits for a process."""
+        if seconds is None or since is None:
             return seconds
-        return alive_at + seconds - time.monotonic()
+        return max(since, self.waited_at()) + seconds - time.monotonic()
 
     async def read(self, seconds: float | None) -> bytes:
         """Return the received bytes, waiting if necessary; empty at the end."""
-        loop = asyncio.get_running_loop()
+        loop, began = asyncio.get_running_loop(), time.monotonic()
         while True:
             news = asyncio.Event()
             with self._lock:
@@ -155,11 +159,11 @@ class ResponseStream:
                         raise self._end
                     return b""
                 self._wake = partial(loop.call_soon_threadsafe, news.set)
-            try:
-                async with asyncio.timeout(seconds):
+            if (timeout := self._remaining(seconds, began)) is not None and timeout <= 0:
+                raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
                     await news.wait()
-            except TimeoutError as error:
-                raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds") from error
 
     def abandon(self) -> None:
         """Mark the response as abandoned. From any thread and from finalizers, any number of times; takes no lock."""
@@ -231,6 +235,7 @@ async def answer(
         await _while_wanted(response, core.acquire(lease))
         process = lease.process
         response.alive()
+        response.waited_at = process.session.waited_at
         _report(lease, watch, loop)
         try:
             await _while_wanted(response, _answer(core, lease, response))

@@ -23,7 +23,8 @@ class Timeouts:
     """
 
     connect: float = 30.0
-    """From the spawn to the answer to `initialize`. On a busy machine with cold caches that takes a few seconds."""
+    """From the spawn to the answer to `initialize`. On a busy machine with cold caches that takes a few seconds. The
+    SDK waits for 60 s at most, or as long as this program's variable `CLAUDE_CODE_STREAM_CLOSE_TIMEOUT` says, in ms."""
     control: float = 10.0
     """The answer to a control request, or to a message that asks nothing. Both take milliseconds."""
     queue: float | None = 600.0
@@ -34,7 +35,8 @@ class Timeouts:
     silence: float | None = 300.0
     """A turn's time without a sign of life. An API that thinks without output can take minutes. API pings are signs of
     life; the CLI passes them on every ten seconds, so a shorter limit does not see them. While the CLI waits for a
-    tool, a hook or a permission, the time does not count."""
+    tool, a hook or a permission, the time does not count. A process that is not sealed has limits of its own, three to
+    six minutes of a silent API."""
     hook: float = 30.0
     """The verdict of a policy's conditions on a call, for which the CLI waits. No limit on hooks: each has a `timeout`
     of its own."""
@@ -43,7 +45,7 @@ class Timeouts:
     permission: float | None = None
     """The answer to a permission request. None: a person may have to give it."""
     question: float | None = 300.0
-    """The answer of `Questions` to a question to the user. Clients of an API give up an answer after 600 s."""
+    """The answer of `Questions` to a question to the user, who may be away."""
     close: float = 2.0
     """The end of an abandoned turn, after which the process is discarded. Also the end of a process: for half the time
     it may end by itself, for the other half after a signal; then it is killed. Both take a few hundredths of a

@@ -47,6 +47,7 @@ class PooledSession(Session):
         super().__init__(core)
         self.side_effects = core.link.observer.side_effects
         """Side effects on the process that a rewind does not undo."""
+        self.waited_at = core.link.observer.waited_at
         self.settings: Settings = core.settings
 
     async def apply(self, target_values: SettingValues) -> bool:

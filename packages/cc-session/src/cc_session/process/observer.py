@@ -51,13 +51,21 @@ class Observer:
         self.side_effects = SideEffects()
         self.login_expires_at: str | None = None
         """End of the login, as in the last result. The SDK parser drops it."""
-        self._alive_at = time.monotonic()
+        self._alive_at = self._waited_at = time.monotonic()
         self._tools: set[str] = set()
         self._requests: set[str] = set()
 
     def silent_for(self) -> float:
         """Return the seconds since the last output; 0 while the CLI waits for a tool, a hook, a permission or us."""
-        return 0.0 if self._tools or self._requests else time.monotonic() - self._alive_at
+        return 0.0 if self._is_waiting else time.monotonic() - self._alive_at
+
+    def waited_at(self) -> float:
+        """Return the time when the CLI last waited for a tool, a hook, a permission or us; now while it does so."""
+        return time.monotonic() if self._is_waiting else self._waited_at
+
+    @property
+    def _is_waiting(self) -> bool:
+        return bool(self._tools or self._requests)
 
     def requested(self, request: Mapping[str, JsonValue], *, can_be_undone: bool) -> None:
         """Record a control request."""
@@ -66,6 +74,7 @@ class Observer:
 
     def sent(self, line: str) -> None:
         """Record a line that was written to the CLI."""
+        self._waited_at = self.waited_at()
         self._alive_at = time.monotonic()  # the CLI now has work to do
         # Inside a JSON string the quotes would be escaped, so these are fields.
         if line.startswith(_CONTROL_RESPONSE):
@@ -79,6 +88,7 @@ class Observer:
 
     def received(self, message: Mapping[str, Any]) -> None:
         """Record a message from the CLI. The parser reports malformed messages."""
+        self._waited_at = self.waited_at()
         self._alive_at = time.monotonic()
         self.side_effects.answered |= message.get("type") in ("assistant", "stream_event")
         match message:
