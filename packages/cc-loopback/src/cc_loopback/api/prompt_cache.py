@@ -16,6 +16,14 @@ _MIN_TOKENS = 1024
 _CHARACTERS_PER_TOKEN = 4
 _DEFAULT_TTL = "5m"
 
+# At Anthropic's own host it is another one in each request of Claude Code, whose cache and thinking hold all the same.
+_BILLING_BLOCK = "x-anthropic-billing-header:"
+
+
+def is_billing(block: object) -> bool:
+    """Return true for the system block with Claude Code's facts about itself, which is no part of the prompt."""
+    return isinstance(block, dict) and str(cast("JsonObject", block).get("text")).startswith(_BILLING_BLOCK)
+
 
 def input_tokens(body: JsonObject) -> int:
     """Return a plausible token count for a request, which depends only on the prompt length."""
@@ -41,7 +49,8 @@ class PromptCache:
         for block in _blocks(body):
             text = _as_text(block)
             characters += len(text)
-            digest.update(text.encode())
+            if not is_billing(block):
+                digest.update(text.encode())
             places.append((characters // _CHARACTERS_PER_TOKEN, digest.digest()))
             breakpoint_ = block.get("cache_control")
             if breakpoint_ and places[-1][0] >= _MIN_TOKENS:

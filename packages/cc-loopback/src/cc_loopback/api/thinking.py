@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from .errors import ThinkingError
+from .prompt_cache import is_billing
 from .reply import answering_model
 from .types import JsonObject
 
@@ -77,7 +78,8 @@ class ThinkingSigner:
         model, last_digest = self._digest(answering_model(body["model"])), ""
         digest = hmac.new(self._key, digestmod="sha256")
         for block in [*_blocks({"content": body.get("system") or []}), *(body.get("tools") or ())]:
-            digest.update(_canonical(block))
+            if not is_billing(block):
+                digest.update(_canonical(block))
         for index, message in enumerate(body["messages"]):
             kinds = ["", ""]
             for position, block in enumerate(_blocks(message)):

@@ -10,13 +10,12 @@ from itertools import chain, repeat
 from typing import cast
 
 from ..api.errors import CassetteError
+from ..api.prompt_cache import is_billing
 from ..api.types import JsonObject
 from .episodes import REQUEST_ID, TimedEvent
 
 REMOVED = "<removed>"
 _SESSION_HEADER = "x-claude-code-session-id"
-# Claude Code's first system block, with a version and a checksum.
-_BILLING_BLOCK = "x-anthropic-billing-header:"
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE)
 _KEY = re.compile(r"\bsk-ant-[\w-]{8,}")
 _USER_IDS = re.compile(rf"{_UUID.pattern}|\b[0-9a-f]{{32,}}\b", re.IGNORECASE)
@@ -59,7 +58,7 @@ class Scrubber:
         """Return a body without its metadata, which identifies the user, and without the Claude Code billing block."""
         fields = {name: value for name, value in body.items() if name != "metadata"}
         if isinstance(system := fields.get("system"), list):
-            fields["system"] = [block for block in cast("list[object]", system) if not _is_billing(block)]
+            fields["system"] = [block for block in cast("list[object]", system) if not is_billing(block)]
         return cast("JsonObject", _each_text(fields, self.text))
 
     def answer_body(self, body: object) -> object:
@@ -117,7 +116,3 @@ def _delta_texts(events: Iterable[TimedEvent]) -> dict[tuple[object, str], dict[
         if isinstance(event, dict) and (field := _DELTAS.get(delta.get("type", ""))):
             texts.setdefault((event.get("index"), field), {})[at] = delta[field]
     return texts
-
-
-def _is_billing(block: object) -> bool:
-    return isinstance(block, dict) and str(cast("JsonObject", block).get("text")).startswith(_BILLING_BLOCK)
