@@ -21,7 +21,7 @@ _BILLING_BLOCK = "x-anthropic-billing-header:"
 
 
 def is_billing(block: object) -> bool:
-    """Return true for the system block with Claude Code's facts about itself, which is no part of the prompt."""
+    """Return true for the system block with Claude Code's facts about itself, which is not in the prompt."""
     return isinstance(block, dict) and str(cast("JsonObject", block).get("text")).startswith(_BILLING_BLOCK)
 
 
