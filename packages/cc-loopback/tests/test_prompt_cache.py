@@ -52,6 +52,13 @@ def test_a_prompt_is_written_up_to_its_breakpoint_and_then_read(client: Anthropi
     assert counts(client, system, "Hello.") == (rest, written, 0)
 
 
+def test_facts_about_claude_code_are_not_in_the_prompt(client: Anthropic) -> None:
+    """LOOP-28: at Anthropic's own host they change with each request."""
+    blocks = [[text(f"x-anthropic-billing-header: cch={n};"), text(LONG, cache_control=EPHEMERAL)] for n in (1, 2)]
+    [(_, written, _), (_, more, read)] = [counts(client, system, "Hello.") for system in blocks]
+    assert (more, read) == (0, written)
+
+
 def test_a_conversation_reads_what_the_last_request_has_written(client: Anthropic) -> None:
     """LOOP-28: also with a breakpoint of the whole request."""
     _, written, _ = counts(client, LONG, "Hello.", cache_control=EPHEMERAL)

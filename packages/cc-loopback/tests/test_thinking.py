@@ -74,6 +74,10 @@ def moved_breakpoint(body: Body) -> None:
     body["messages"][0]["content"] = [text("Look.")]
 
 
+def facts_about_claude_code(body: Body) -> None:
+    body["system"] = [text("x-anthropic-billing-header: cch=1a2b3;"), text(body["system"])]
+
+
 def another_effort(body: Body) -> None:
     body["output_config"] = {"effort": "low"}
 
@@ -92,8 +96,12 @@ def no_thinking(body: Body) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [moved_breakpoint, another_effort, a_number_as_javascript_writes_it, no_thinking_at_first, no_thinking]
-)
+    "change",
+    [
+        moved_breakpoint, facts_about_claude_code, another_effort, a_number_as_javascript_writes_it,
+        no_thinking_at_first, no_thinking,
+    ],
+)  # fmt: skip
 def test_changes_outside_the_prefix_are_accepted(
     change: Callable[[Body], None], conversation: Body, client: Anthropic
 ) -> None:

@@ -16,7 +16,7 @@ _MIN_TOKENS = 1024
 _CHARACTERS_PER_TOKEN = 4
 _DEFAULT_TTL = "5m"
 
-# At Anthropic's own host it is another one in each request of Claude Code, whose cache and thinking hold all the same.
+# At Anthropic's own host Claude Code changes it with each request, and its cache and thinking hold all the same.
 _BILLING_BLOCK = "x-anthropic-billing-header:"
 
 
