@@ -10,6 +10,7 @@ All scenarios share the processes, so that each meets the state after all earlie
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -137,9 +138,17 @@ async def test_both_ways_agree_with_other_logins(
     await compare(scenario, other_logins[login])
 
 
-@pytest.mark.slow
+def mostly_slow() -> list[Any]:
+    """Return the scenarios, some of them in the ring of worlds."""
+    rings = [pytest.mark.worlds, *[pytest.mark.slow] * 24]
+    return [
+        pytest.param(*scenario.values, id=scenario.id, marks=(*scenario.marks, ring))
+        for scenario, ring in zip(parameters(), cycle(rings), strict=False)
+    ]
+
+
 @pytest.mark.parametrize("login", AT_ITS_HOST)
-@pytest.mark.parametrize("scenario", parameters())
+@pytest.mark.parametrize("scenario", mostly_slow())
 async def test_both_ways_agree_at_the_api_s_own_host(
     scenario: Scenario, login: str, at_its_host: Mapping[str, BothWays]
 ) -> None:
