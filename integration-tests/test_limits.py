@@ -35,13 +35,16 @@ async def status_of(transport: httpx2.AsyncBaseTransport, text: str, *, stream: 
     return response.status_code if response.status_code != 200 else in_stream, dict(response.headers)
 
 
+async def output_of(agent: Agent[object, str], text: str, *, stream: bool) -> str:
+    if not stream:
+        return (await agent.run(text)).output
+    async with agent.run_stream(text) as run:
+        return await run.get_output()
+
+
 async def status_of_run(model: ClaudeCodeModel, text: str, *, stream: bool) -> int:
     with pytest.raises(ModelHTTPError, match="within 1 seconds") as caught:
-        if stream:
-            async with Agent(model).run_stream(text) as run:
-                await run.get_output()
-        else:
-            await Agent(model).run(text)
+        await output_of(Agent(model), text, stream=stream)
     return caught.value.status_code
 
 
@@ -72,13 +75,8 @@ async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> N
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
         async with ClaudeCodeProvider(env=env, pool=2, max_retries=0, timeouts=Timeouts(silence=15)) as provider:
             agent = Agent(ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=15)))
-
-            async def streamed() -> str:
-                async with agent.run_stream("pings") as run:
-                    return await run.get_output()
-
-            whole, stream = await asyncio.gather(agent.run("pings"), streamed())
-    assert (whole.output, stream) == ("Done.", "Done.")
+            outputs = await asyncio.gather(*(output_of(agent, "pings", stream=stream) for stream in (False, True)))
+    assert outputs == ["Done.", "Done."]
 
 
 @pytest.mark.slow
@@ -149,12 +147,7 @@ async def test_a_tool_in_claude_code_s_loop_does_not_use_up_the_client_s_timeout
         model = ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=2))
         agent = Agent(model, tools=[wait])
         model.set_agent_toolsets(agent.toolsets)
-        if stream:
-            async with agent.run_stream("Wait.") as run:
-                output = await run.get_output()
-        else:
-            output = (await agent.run("Wait.")).output
-    assert output == "Done."
+        assert await output_of(agent, "Wait.", stream=stream) == "Done."
 
 
 @pytest.fixture
@@ -277,11 +270,7 @@ async def test_the_client_retries_exactly_the_documented_failures(
     agent = Agent(ClaudeCodeModel(provider=repeating_provider), model_settings=ModelSettings(max_tokens=100))
     slow_api.fail_next(**fault)
     try:
-        if stream:
-            async with agent.run_stream("Hello.") as run:
-                await run.get_output()
-        else:
-            await agent.run("Hello.")
+        await output_of(agent, "Hello.", stream=stream)
     except ModelAPIError as error:
         assert requests == 1
         assert isinstance(error, ModelHTTPError | ModelConnectionError)

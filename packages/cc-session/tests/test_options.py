@@ -152,7 +152,7 @@ def test_a_sealed_process_has_the_features_that_options_ask_for(asked: dict[str,
 
 
 @pytest.mark.parametrize("name", ["BUN_GC_TIMER_INTERVAL", "CLAUDE_STREAM_IDLE_TIMEOUT_MS"])
-def test_the_program_reads_how_long_it_may_be_idle(name: str) -> None:
+def test_the_program_knows_the_times_of_a_sealed_process(name: str) -> None:
     """SES-26: it would ignore an unknown name."""
     assert name in sealed_options().env
     with open(bundled_cli(), "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:

@@ -3,7 +3,7 @@
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .identity import owned
 from .limits import refuse_keywords
-from .mcp.cli_calls import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
+from .mcp.cli_calls import LONGEST_CALL, TOOL_CALL_ID, TOOL_META, calling_freely, check_length
 from .mcp.names import PLAIN_NAMES_ENV, check_server_name, is_mcp_name, mcp_name, server_rule, split_mcp_name
 from .policy.policy import RENAMED_TOOLS, is_known_tool
 from .pool.core import Lease, PoolCore
@@ -20,9 +20,9 @@ from .process.sealed import NO_RESULT_FILES_ENV
 from .process.settings import SettingValues, variable
 
 __all__ = [
-    "CLOUD_VARIABLES", "NO_RESULT_FILES_ENV", "PLAIN_NAMES_ENV", "RENAMED_TOOLS", "TOOL_CALL_ID", "TOOL_META",
-    "Launch", "Lease", "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession", "SettingValues", "Worker",
-    "api_address", "api_origin", "api_url", "bundled_cli", "calling_freely", "check_length", "check_paths",
+    "CLOUD_VARIABLES", "LONGEST_CALL", "NO_RESULT_FILES_ENV", "PLAIN_NAMES_ENV", "RENAMED_TOOLS", "TOOL_CALL_ID",
+    "TOOL_META", "Launch", "Lease", "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession", "SettingValues",
+    "Worker", "api_address", "api_origin", "api_url", "bundled_cli", "calling_freely", "check_length", "check_paths",
     "check_server_name", "config_folder", "file_state", "find_cli", "is_known_tool", "is_mcp_name", "login_advice",
     "login_of", "mcp_name", "on_background", "owned", "refuse_keywords", "run_on_background", "server_rule",
     "split_mcp_name", "start_on_background", "tell_background", "unreachable", "variable", "without_login",

@@ -35,8 +35,9 @@ class Timeouts:
     silence: float | None = 300.0
     """A turn's time without a sign of life. An API that thinks without output can take minutes. API pings are signs of
     life; the CLI passes them on every ten seconds, so a shorter limit does not see them. While the CLI waits for a
-    tool, a hook or a permission, the time does not count. A process that is not sealed has limits of its own, three to
-    six minutes of a silent API."""
+    tool, a hook or a permission, the time does not count. The CLI has limits of its own on a silent API: half an
+    hour; in sessions ten minutes up to an answer's head (`API_TIMEOUT_MS`); in a process that is not sealed three to
+    six minutes."""
     hook: float = 30.0
     """The verdict of a policy's conditions on a call, for which the CLI waits. No limit on hooks: each has a `timeout`
     of its own."""

@@ -49,7 +49,7 @@ class PromptCache:
         for block in _blocks(body):
             text = _as_text(block)
             characters += len(text)
-            if not is_billing(block):
+            if "role" in block or not is_billing(block):  # a message may have any text
                 digest.update(text.encode())
             places.append((characters // _CHARACTERS_PER_TOKEN, digest.digest()))
             breakpoint_ = block.get("cache_control")

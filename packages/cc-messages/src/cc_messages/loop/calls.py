@@ -52,7 +52,7 @@ from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 from cc_ipc import IPCSession, ToolSchema, current_call
 from cc_ipc.internals import ToolFailure, guarded
 from cc_session import McpServerFailedError, Policy
-from cc_session.internals import TOOL_CALL_ID, check_length
+from cc_session.internals import LONGEST_CALL, TOOL_CALL_ID, check_length
 from cc_types import JsonValue
 
 from ..api.conversation import Block, HistoryMessage, as_blocks
@@ -61,9 +61,6 @@ from ..context import CLICall, ToolServerKey
 _Context: TypeAlias = ServerRequestContext[dict[str, Any]]
 Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns the result in the MCP form."""
-
-# The CLI's. A person may have to answer a call.
-_LONGEST_TIMEOUT = 2**31 - 1
 
 _ENDED = "The request that this call belongs to has ended."
 HELD = "The result of this call comes with the next request."
@@ -223,8 +220,8 @@ class ToolServer:
                 await asyncio.create_task(self._ipc.start(), context=Context())
             except OSError as error:
                 raise McpServerFailedError({name: f"its files cannot be written: {error}"}) from error
-            # In milliseconds; the SDK's type lacks it. Without it the CLI ends a call after half an hour of silence.
-            config = {**self._ipc.mcp_server_config(), "timeout": _LONGEST_TIMEOUT}
+            # The SDK's type lacks the timeout. Without it the CLI ends a call after half an hour of silence.
+            config = {**self._ipc.mcp_server_config(), "timeout": LONGEST_CALL}
             self._config = cast("McpServerConfig", config)
         elif self._config is None:
             server = Server[dict[str, Any]](

@@ -14,9 +14,11 @@ from .names import server_rule
 TOOL_CALL_ID: Final = "claudecode/toolUseId"
 """Key in the `_meta` of the CLI's `tools/call` for the call id that the model uses."""
 
+LONGEST_CALL: Final = 2**31 - 1
+"""The CLI's longest time for a tool call, in milliseconds. A person may have to answer."""
+
 _PATIENT = {
-    # A person may have to answer. In milliseconds; the maximum of the CLI.
-    "MCP_TOOL_TIMEOUT": "2147483647",
+    "MCP_TOOL_TIMEOUT": str(LONGEST_CALL),
     # A longer result would go into a file, and the path to the model. The second such limit is in the tool's `_meta`.
     "MAX_MCP_OUTPUT_TOKENS": "100000000",
 }

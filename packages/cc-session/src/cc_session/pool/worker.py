@@ -48,6 +48,7 @@ class PooledSession(Session):
         self.side_effects = core.link.observer.side_effects
         """Side effects on the process that a rewind does not undo."""
         self.waited_at = core.link.observer.waited_at
+        """Returns the time when the process last waited for a tool, a hook, a permission or us."""
         self.settings: Settings = core.settings
 
     async def apply(self, target_values: SettingValues) -> bool:

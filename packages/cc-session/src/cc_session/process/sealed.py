@@ -42,7 +42,7 @@ _SEALED_ENV = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
     # The milliseconds for which the API may be silent; the CLI takes no more. Time limits belong to the client: after
-    # its own, three to five minutes, the CLI reports a lost connection, and clients repeat the request. Measured on CLI
+    # its own, three to six minutes, the CLI reports a lost connection, and clients repeat the request. Measured on CLI
     # 2.1.332.
     "CLAUDE_STREAM_IDLE_TIMEOUT_MS": "1800000",
     # The milliseconds between garbage collections of an idle process. With the default, one second, it uses 2 to 4 % of
