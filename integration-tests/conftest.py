@@ -14,7 +14,6 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-from messages_server import MessagesServer, serving
 from processes import is_at_rest, of_others
 
 SHARED = ("repeating_provider", "shared_provider", "single_provider", "slow_provider")
@@ -61,13 +60,6 @@ def repeating_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodePr
         yield provider
 
 
-@pytest.fixture(scope="session")
-def messages_server(worker_api: LoopbackServer) -> Iterator[MessagesServer]:
-    """Yield a `cc-server` for all tests in a worker."""
-    with serving(worker_api) as server:
-        yield server
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_left(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
@@ -83,9 +75,6 @@ def nothing_is_left(
         while busy := [provider for provider in shared if not is_at_rest(provider)]:
             assert time.monotonic() < deadline, f"not at rest: {busy}"
             time.sleep(0.002)
-        return
-    if "messages_server" in request.fixturenames:
-        yield
         return
     tmp_path_factory.getbasetemp()  # pytest creates a folder at first use, which must not be in a test's folder
     # Not below `tmp_path`, which is too long for socket paths.

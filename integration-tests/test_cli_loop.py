@@ -12,11 +12,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel
-from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
+from pydantic_ai import Agent, BinaryContent, ModelRetry, RunContext, ToolOutput, ToolReturn
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded, UserError
 from pydantic_ai.models.instrumented import InstrumentationSettings
-from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from api_script import call, text, with_usual_usage
@@ -90,17 +89,6 @@ def nothing(ctx: RunContext[Deps]) -> None:
 # All agents that can have the same tools get them, to share processes.
 TOOLS: list[Any] = [add, look_up, fussy, picture, rich, nothing]
 
-SCENARIOS: dict[str, Callable[[ClaudeCodeModel], Agent[Deps, Any]]] = {
-    "tools of all kinds": lambda model: Agent(model, deps_type=Deps, tools=TOOLS, retries=2),
-    "an output tool": lambda model: Agent(model, deps_type=Deps, tools=TOOLS, retries=2, output_type=ToolOutput(City)),
-    "a native output": lambda model: Agent(
-        model, deps_type=Deps, tools=TOOLS, retries=2, output_type=NativeOutput(City)
-    ),
-    "instructions and a prefix": lambda model: Agent(
-        model, deps_type=Deps, toolsets=[FunctionToolset[Deps]([add]).prefixed("math")], instructions="Be brief."
-    ),
-}
-
 
 def calling(tool: str) -> Callable[[dict[str, Any]], Any]:
     """Answer each prompt with a tool call, by the request's name for the tool, and then with a word."""
@@ -112,24 +100,6 @@ def calling(tool: str) -> Callable[[dict[str, Any]], Any]:
         return [call(name, a=1, b=2) if tool == "add" else call(name)]
 
     return respond
-
-
-@pytest.mark.worlds
-@pytest.mark.parametrize("scenario", SCENARIOS)
-async def test_the_clis_loop_ends_as_the_agents_does(
-    scenario: str, transport: Transport, model: ClaudeCodeModel
-) -> None:
-    """IPC-P-50, IPC-P-51, IPC-P-56"""
-    agent = SCENARIOS[scenario](model)
-    own, clis = Deps(), Deps()
-    expected = (await agent.run("Do it.", deps=own)).output
-    model.set_agent_toolsets(agent.toolsets, transport=transport)
-    output = (await agent.run("Do it.", deps=clis)).output
-    if isinstance(output, str):
-        output = output.replace("mcp__pydantic_tools__", "")
-    assert output == expected
-    assert sorted(clis.calls) == sorted(own.calls)
-    assert own.calls
 
 
 async def test_an_image_reaches_the_model_as_in_the_agents_loop(

@@ -1,4 +1,4 @@
-"""The model's declared facts, and their proof: names, profile, settings, native tools, counting, logs."""
+"""The model's declared facts, and their proof: profile, settings, ids, usage, counting."""
 
 import inspect
 from datetime import UTC, datetime, timedelta
@@ -6,22 +6,19 @@ from typing import Any, get_type_hints
 
 import pytest
 from anthropic import AsyncAnthropic
-from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, FileSearchTool, ImageGenerationTool, ModelProfile
-from pydantic_ai.capabilities import NativeOrLocalTool, NativeTool
-from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded, UserError
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse, NativeToolCallPart
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse
 from pydantic_ai.models import ModelRequestContext, ModelRequestParameters, override_allow_model_requests
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
-from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.usage import UsageLimits
 
 from api_script import USAGE, call, number, steps, text, thought
 from both_ways import comparable
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 from cc_model.profile import resolve_alias
-from cc_session import Policy, Rule
 
 PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
 
@@ -45,46 +42,11 @@ def test_the_profile_declares_exactly_the_supported_features(name: str) -> None:
     assert differing <= {"context_window", "anthropic_supports_message_batches"}
 
 
-def test_a_profile_may_be_a_function_of_the_default_one() -> None:
-    """MODEL-03"""
-
-    def smaller(default: ModelProfile) -> ModelProfile:
-        return {**default, "context_window": (default.get("context_window") or 0) // 2}  # pyright: ignore[reportReturnType]
-
-    plain = ClaudeCodeModel(provider=ClaudeCodeProvider())
-    halved = ClaudeCodeModel(provider=ClaudeCodeProvider(), profile=smaller)
-    assert halved.profile.get("context_window") == (plain.profile.get("context_window") or 0) // 2
-    assert halved.profile.get("supports_cache") is True
-
-
-@pytest.mark.parametrize(
-    ("name", "tokens"),
-    [
-        ("claude-haiku-4-5", 200_000),
-        ("claude-haiku-4-5[1m]", 1_000_000),
-        ("sonnet", 1_000_000),
-        ("opus[1m]", 1_000_000),
-    ],
-)
-def test_the_size_of_the_context_is_known(name: str, tokens: int) -> None:
-    """MODEL-03"""
-    assert ClaudeCodeModel(name, provider=ClaudeCodeProvider()).context_window == tokens
-
-
 def test_settings_of_its_own_have_its_prefix() -> None:
     """MODEL-28"""
     own = {*get_type_hints(ClaudeCodeModelSettings)} - {*get_type_hints(AnthropicModelSettings)}
     assert own
     assert all(name.startswith("claude_code_") for name in own)
-
-
-def test_unsupported_features_are_declared() -> None:
-    """MODEL-04, MODEL-31: the rest is the same as for `AnthropicModel`."""
-    model = ClaudeCodeModel(provider=ClaudeCodeProvider())
-    assert ClaudeCodeModel.unsupported_settings >= AnthropicModel.unsupported_settings
-    assert ClaudeCodeModel.supported_tool_deferral_modes == AnthropicModel.supported_tool_deferral_modes
-    assert ClaudeCodeModel.supported_tool_addition_modes == AnthropicModel.supported_tool_addition_modes
-    assert model.batch_max_requests is None
 
 
 @pytest.mark.parametrize("setting", ["cache", "anthropic_cache", "anthropic_cache_messages"])
@@ -126,18 +88,6 @@ async def test_cache_settings_reach_the_api_as_they_do_directly(
     sent, expected = comparable(loopback.requests[half:]), comparable(loopback.requests[:half])
     assert sent == expected
     assert "cache_control" in str(sent)
-
-
-async def test_a_sound_that_a_tool_returns_becomes_a_note(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-04"""
-
-    def record() -> BinaryContent:
-        return BinaryContent(b"ID3", media_type="audio/mpeg")
-
-    await Agent(model, tools=[record]).run("Record.")
-    [result] = loopback.requests[-1]["messages"][-1]["content"]
-    assert [block["type"] for block in result["content"]] == ["text"]
-    assert "audio" in result["content"][0]["text"]
 
 
 async def test_signed_thinking_travels_between_both_models_in_one_conversation(
@@ -193,45 +143,6 @@ async def test_a_response_has_its_ids_a_local_time_and_survives_json(model: Clau
     assert ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json([response])) == [response]
 
 
-@pytest.mark.parametrize("tool", [ImageGenerationTool(), FileSearchTool(file_store_ids=["store"])])
-async def test_an_unwired_native_tool_raises_or_is_replaced_by_a_local_tool(
-    tool: AbstractNativeTool, loopback: LoopbackServer, model: ClaudeCodeModel
-) -> None:
-    """MODEL-58"""
-
-    def stand_in(query: str) -> str:
-        """Do it here."""
-        return f"local {query}"
-
-    with pytest.raises(UserError, match="not supported by this model"):
-        await Agent(model, capabilities=[NativeTool(tool)]).run("Go.")
-    assert not loopback.requests
-
-    both = NativeOrLocalTool[object](native=tool, local=stand_in)
-    result = await Agent(model, capabilities=[both]).run("Go.")
-    assert "local" in result.output
-    assert [sent["name"] for sent in loopback.requests[0]["tools"]] == ["stand_in"]
-
-
-async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(
-    loopback: LoopbackServer, model: ClaudeCodeModel
-) -> None:
-    """MODEL-22, MODEL-60: the parts come back as calls and results."""
-    agent = Agent(model, tools=[number])
-    model.set_agent_toolsets(agent.toolsets)
-    result = await agent.run("A number.")
-    [response] = [message for message in result.all_messages() if isinstance(message, ModelResponse)]
-    [part] = [part for part in response.parts if isinstance(part, NativeToolCallPart)]
-    assert part.provider_name == "claude-code"
-    assert part.tool_name.startswith("mcp_server")
-
-    model.set_agent_toolsets(None)
-    await agent.run("Thanks.", message_history=result.all_messages())
-    blocks = [block for message in loopback.requests[-1]["messages"] for block in message["content"]]
-    kinds = [block["type"] for block in blocks if block["type"].startswith("tool_")]
-    assert kinds[:2] == ["tool_use", "tool_result"]
-
-
 async def test_usage_includes_all_calls_in_the_clis_own_loop(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-39: the framework does not see the calls; the next response counts from zero."""
     called = [call("mcp__pydantic_tools__number")]
@@ -265,24 +176,6 @@ async def test_tokens_are_counted_by_the_api_and_no_process_is_asked(
     assert [call.path for call in loopback.calls] == ["/v1/messages/count_tokens"]
     assert "Be kind" in str(loopback.calls[0].body)
     assert not own_provider.transport.pids
-
-
-async def test_tools_that_the_cli_describes_are_not_counted(
-    loopback: LoopbackServer, own_model: ClaudeCodeModel
-) -> None:
-    """MODEL-61: approval tools are not a part of the request."""
-    tools = claude_code(tools=["Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True)
-    agent = Agent(own_model, capabilities=[tools], output_type=[str, DeferredToolRequests])
-
-    @agent.tool_plain
-    def mine() -> str:
-        return "ok"
-
-    limits = UsageLimits(input_tokens_limit=5, count_tokens_before_request=True)
-    with pytest.raises(UsageLimitExceeded, match="input_tokens_limit"):
-        await agent.run("Hello, how are you?", usage_limits=limits)
-    body: Any = loopback.calls[0].body
-    assert [tool["name"] for tool in body["tools"]] == ["mine"]
 
 
 async def test_without_a_key_tokens_are_not_counted(loopback: LoopbackServer) -> None:

@@ -1,7 +1,6 @@
 """Every wait has a limit: for a process, for the API, and for the next attempt. An error names the limit."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -68,18 +67,6 @@ async def test_a_limit_ends_a_request_to_a_silent_api(limit: dict[str, float], l
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
-async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> None:
-    """SES-34, MSG-85: pings reset `silence` and the client's read timeout. The CLI reports them every ten seconds."""
-    async with silent_api(pings=25) as url:
-        env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
-        async with ClaudeCodeProvider(env=env, pool=2, max_retries=0, timeouts=Timeouts(silence=15)) as provider:
-            agent = Agent(ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=15)))
-            outputs = await asyncio.gather(*(output_of(agent, "pings", stream=stream) for stream in (False, True)))
-    assert outputs == ["Done.", "Done."]
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_the_api_may_be_silent_for_longer_than_claude_code_would_wait(loopback: LoopbackServer) -> None:
     """SES-26: that is three to six minutes; the limits of the caller are none, and a quarter of an hour."""
@@ -89,26 +76,6 @@ async def test_the_api_may_be_silent_for_longer_than_claude_code_would_wait(loop
             agent = Agent(ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=900)))
             runs = await asyncio.gather(*(agent.run(moment) for moment in ("never", "headers", "middle")))
     assert [run.output for run in runs] == ["Done."] * 3
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-async def test_a_tool_over_a_bridge_may_take_longer_than_claude_code_would_wait(loopback: LoopbackServer) -> None:
-    """MSG-65: that is half an hour, or the value of a variable; Claude Code looks every thirty seconds."""
-
-    async def wait() -> str:
-        await asyncio.sleep(35)
-        return "waited"
-
-    loopback.script([[call("mcp__pydantic_tools__wait")], "Done."])
-    env = {**loopback.env(), "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": "1000"}
-    async with ClaudeCodeProvider(env=env, pool=1, max_retries=0) as provider:
-        model = ClaudeCodeModel(provider=provider)
-        agent = Agent(model, tools=[wait])
-        model.set_agent_toolsets(agent.toolsets, transport="stdio")
-        run = await agent.run("Wait.")
-    assert run.output == "Done."
-    assert "waited" in str(run.all_messages_json())
 
 
 @pytest.mark.deaths
@@ -204,24 +171,6 @@ async def test_clients_of_the_transport_and_of_the_server_get_a_retryable_status
         assert (status, headers["retry-after"], headers.get("x-should-retry")) == (503, "1", None)
 
 
-async def test_a_wait_that_the_api_requests_is_reported_before_it_begins(
-    loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """MODEL-91"""
-    loopback.fail_next(429, headers={"retry-after": "120"}, message="Too many tokens.")
-    async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
-        running = asyncio.ensure_future(Agent(ClaudeCodeModel(provider=provider)).run("Hello."))
-        await eventually(lambda: bool(caplog.records))
-        await at_rest(provider)
-        assert not running.done()
-        running.cancel()
-        await asyncio.wait({running})
-    [record] = caplog.records
-    assert (record.name, record.levelno) == ("cc_model.errors", logging.WARNING)
-    assert "Waiting 120 seconds" in record.getMessage()
-    assert record.getMessage().endswith(": 429 rate_limit_error")  # the text may quote the request
-
-
 @pytest.mark.parametrize("headers", [{"retry-after": "60"}, {"retry-after-ms": "60000"}])
 async def test_a_wait_above_the_limit_is_an_error_at_once(
     headers: dict[str, str], loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
@@ -234,12 +183,6 @@ async def test_a_wait_above_the_limit_is_an_error_at_once(
     assert caught.value.retry_after == 60
     assert len(loopback.requests) == 1
     assert "wait 60 seconds, longer than max_retry_wait=59.5" in caplog.text
-
-
-def test_an_invalid_limit_for_waits_is_rejected() -> None:
-    """MODEL-91"""
-    with pytest.raises(ValueError, match="max_retry_wait=-1 cannot be used"):
-        ClaudeCodeProvider(max_retry_wait=-1)
 
 
 NO_MORE = {"x-should-retry": "false"}

@@ -49,22 +49,6 @@ def test_the_notebook_runs_in_a_kernel(loopback: LoopbackServer, tmp_path: Path)
     assert [len(body["messages"]) for body in loopback.requests] == [1, 3, 5, 7, 1, 1, 3]
 
 
-def test_run_sync_and_an_interrupt_do_as_the_page_says(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """MODEL-113: an interrupt is a signal to the kernel's whole process group."""
-    notebook = read_notebook()
-    run = "await agent.run('Hello!')\nprint(sorted(child.pid for child in psutil.Process().children()))"
-    interrupt = "import os, signal\nos.killpg(os.getpgrp(), signal.SIGINT)"
-    sources = ["agent.run_sync('Hello!')", f"import psutil\n{run}", interrupt, run]
-    notebook.cells = [notebook.cells[1], *({**notebook.cells[1], "source": source} for source in sources)]
-    refused, before, interrupted, after = run_cells(nbformat.from_dict(notebook), loopback, tmp_path, allow_errors=True)  # pyright: ignore[reportUnknownMemberType]
-    message = f"{refused.ename}: {refused.evalue}"
-    assert message == "RuntimeError: This event loop is already running"
-    assert message in " ".join(PAGE.split())
-    assert interrupted.ename == "KeyboardInterrupt"
-    assert before.text == after.text != "[]\n"
-    assert len(loopback.requests) == 4
-
-
 def test_the_page_shows_cells_of_the_notebook() -> None:
     """MODEL-113"""
     cells = [cell.source for cell in read_notebook().cells]

@@ -1,10 +1,7 @@
 """Any process answers any request: from another agent or client, with other instructions or another model."""
 
-import asyncio
 import json
-import os
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, FunctionToolset
 
-from api_script import call, echo
+from api_script import call
 from both_ways import comparable
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
@@ -101,34 +98,6 @@ async def test_in_the_clis_loop_warm_and_new_processes_send_the_same(
 
 
 @pytest.mark.slow
-async def test_many_agents_at_a_time_share_the_processes_of_a_pool(loopback: LoopbackServer) -> None:
-    """MSG-13, MSG-02, ARCH-30"""
-    loopback.respond = instructions_and_prompt
-    async with ClaudeCodeProvider(env=loopback.env(), pool=4, max_retries=0) as provider:
-        await provider.warm(4)
-
-        async def run(number: int) -> str:
-            model = ClaudeCodeModel(MODELS[number % 3], provider=provider)
-            return (await Agent(model, instructions=f"Agent {number}.").run(f"Prompt {number}.")).output
-
-        answers = await asyncio.gather(*map(run, range(32)))
-        assert answers == [f"Agent {n}. Prompt {n}. {MODELS[n % 3]}" for n in range(32)]
-        stats = provider.transport.stats()
-        assert (stats.starts, stats.leases) == (4, 32)
-
-
-async def test_a_provider_that_is_warm_starts_nothing_for_a_run(loopback: LoopbackServer) -> None:
-    """SES-94"""
-    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
-        await provider.warm(2)
-        assert (await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")).output
-        stats = provider.transport.stats()
-        assert (stats.starts, stats.waits) == (2, 0)
-        with pytest.raises(ValueError, match="room for 8"):
-            await provider.warm(9)
-
-
-@pytest.mark.slow
 async def test_a_login_that_changed_is_used_from_the_next_request_on(
     loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,55 +114,3 @@ async def test_a_login_that_changed_is_used_from_the_next_request_on(
                 await Agent(ClaudeCodeModel(provider=each)).run("Hello.")
     keys = [call.headers["x-api-key"] for call in loopback.calls]
     assert keys == ["first", "of the other", "second", "of the other"]
-
-
-FORK = """
-import asyncio, os, threading
-from pydantic_ai import Agent
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-
-provider = ClaudeCodeProvider(pool=2, max_retries=0)
-agent = Agent(ClaudeCodeModel(provider=provider))
-
-def run(text):
-    return asyncio.run(agent.run(text)).output
-
-asyncio.run(provider.warm(2))
-slow = threading.Thread(target=lambda: print("busy", run("Slow."), flush=True))
-slow.start()
-while not provider.transport.stats().busy:
-    pass
-child = os.fork()
-if child == 0:
-    print("child", run("Of the child."), flush=True)
-    asyncio.run(provider.aclose())
-    os._exit(0)
-_, status = os.waitpid(child, 0)
-slow.join()
-print("parent", run("Of the parent."), os.waitstatus_to_exitcode(status), flush=True)
-asyncio.run(provider.aclose())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-async def test_parent_and_child_go_on_after_a_fork(loopback: LoopbackServer) -> None:
-    """SES-84"""
-    child_asks = asyncio.Event()
-
-    async def respond(body: dict[str, Any]) -> Any:
-        if "Slow." in str(body["messages"]):
-            await child_asks.wait()
-        if "Of the child." in str(body["messages"]):
-            child_asks.set()
-        return echo(body)
-
-    loopback.respond = respond
-    environment = {**os.environ, **loopback.env(), "PYTHONWARNINGS": "ignore"}
-    program = await asyncio.create_subprocess_exec(sys.executable, "-c", FORK, env=environment, stdout=-1, stderr=-1)
-    out, error = await asyncio.wait_for(program.communicate(), 50)
-    assert sorted(out.decode().splitlines()) == [
-        "busy You said: Slow.",
-        "child You said: Of the child.",
-        "parent You said: Of the parent. 0",
-    ], error

@@ -13,7 +13,6 @@ from pydantic_ai import Agent, CancellationToken, DeferredToolRequests, Tool
 from pydantic_ai.capabilities import Hooks
 from pydantic_ai.exceptions import (
     ModelConnectionError,
-    ModelHTTPError,
     RetryModelRequest,
     RunCancelled,
     UnexpectedModelBehavior,
@@ -236,26 +235,6 @@ async def test_an_error_before_the_first_event_lets_a_fallback_take_over(
     else:
         output = (await agent.run("Hello.")).output
     assert output == "from the other model"
-
-
-@pytest.mark.parametrize(("status", "error_class"), [(529, ModelHTTPError), (None, ModelConnectionError)])
-async def test_an_error_within_a_stream_comes_after_the_events_before_it(
-    status: int | None, error_class: type[Exception], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-46: the earlier events belong to the answer, so no other model takes over."""
-    slow_api.respond = steps(MANY_WORDS)
-    model = ClaudeCodeModel(provider=slow_provider)
-    slow_api.fail_next(status, after_events=12)
-    pieces: list[str] = []
-    with pytest.raises(error_class) as caught:
-        async with Agent(FallbackModel(model, TestModel())).run_stream("Hello.") as stream:
-            async for piece in stream.stream_text(delta=True, debounce_by=None):
-                pieces.append(piece)  # noqa: PERF401  # events before the error must be kept
-    assert pieces
-    if isinstance(caught.value, ModelHTTPError):
-        assert caught.value.in_stream
-    slow_api.respond = echo
-    assert (await Agent(model).run("Again.")).output == "You said: Again."
 
 
 @pytest.mark.deaths

@@ -8,20 +8,13 @@ import anyio
 import pytest
 from anthropic import AsyncAnthropic
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import ModelHTTPError, ModelRequestTimeout, UserError
+from pydantic_ai.exceptions import ModelHTTPError, ModelRequestTimeout
 from pydantic_ai.messages import (
-    InstructionDeltaPart,
-    ModelMessage,
     ModelRequest,
-    ModelRequestPart,
     ModelResponse,
-    SpeechPart,
     TextPart,
     ThinkingPart,
-    ToolAvailabilityDeltaPart,
-    UserPromptPart,
 )
-from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.settings import ModelSettings
@@ -36,24 +29,6 @@ from processes import at_rest
 SOON = 0.4
 # The test is about the end of a wait, not about the time.
 NOT_FOR_EVER = 15.0
-
-
-UNPREPARED = [
-    InstructionDeltaPart(id=None, content="x"),
-    ToolAvailabilityDeltaPart(tools_added=["a"]),
-    SpeechPart(speaker="user", transcript="x"),
-]
-
-
-@pytest.mark.parametrize("part", UNPREPARED, ids=lambda part: part.part_kind)
-async def test_parts_that_a_direct_caller_left_unprepared_raise(
-    part: ModelRequestPart, loopback: LoopbackServer, model: ClaudeCodeModel
-) -> None:
-    """MODEL-09"""
-    messages: list[ModelMessage] = [ModelRequest([part, UserPromptPart("Hello.")])]
-    with pytest.raises(UserError, match="prepare_messages"):
-        await model.request(messages, None, ModelRequestParameters())
-    assert not loopback.requests
 
 
 async def test_each_body_begins_with_the_one_before(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
@@ -94,15 +69,6 @@ async def test_without_retries_there_is_one_attempt(
         await Agent(model).run("Hello.")
     await at_rest(provider)
     assert len(loopback.requests) == 1
-
-
-async def test_the_setting_for_retries_wins_over_the_providers(
-    loopback: LoopbackServer, model: ClaudeCodeModel
-) -> None:
-    """MODEL-27"""
-    loopback.fail_next(529, times=1, headers={"retry-after": "0"})
-    assert (await Agent(model, model_settings={"max_retries": 1}).run("Hello.")).output
-    assert len(loopback.requests) == 2
 
 
 @pytest.mark.worlds
@@ -208,12 +174,3 @@ async def test_a_timeout_ends_the_wait_and_the_next_run_is_normal(
     assert (await agent.run("Again.")).output == "You said: Again."
     [message] = comparable(loopback.requests[-1:])[0]["messages"]
     assert message == {"role": "user", "content": [{"type": "text", "text": "Again."}]}
-
-
-async def test_requests_are_retried_with_the_same_messages(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-51: the first answer is discarded, and the process takes the same request again."""
-    loopback.respond = steps("One.", "Two.")
-    history: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
-    responses = [await model.request(history, None, ModelRequestParameters()) for _ in range(3)]
-    assert [response.text for response in responses] == ["One."] * 3
-    assert comparable(loopback.requests[:1]) * 3 == comparable(loopback.requests)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, RunContext, ToolOutput
+from pydantic_ai import Agent, RunContext
 
 from api_script import call, echo, steps
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-from processes import at_rest, eventually, processes
+from processes import at_rest, eventually
 
 MANY_WORDS = "word " * 400
 # Only a hang reaches this bound on waiting for an event.
@@ -43,18 +43,6 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, m
     assert run_sync("one", "two") == ["You said: one", "You said: two"]
     with ThreadPoolExecutor(2) as threads:
         assert [*threads.map(run_sync, ("three", "four"))] == [["You said: three"], ["You said: four"]]
-
-
-async def test_run_stream_yields_text_before_the_answer_is_complete(
-    slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-43, MSG-20"""
-    slow_api.respond = steps(MANY_WORDS)
-    async with Agent(ClaudeCodeModel(provider=slow_provider)).run_stream("Hello.") as stream:
-        async for piece in stream.stream_text(delta=True, debounce_by=None):
-            assert len(piece) < len(MANY_WORDS)
-            assert not stream.is_complete
-            break
 
 
 async def test_twenty_concurrent_runs_each_get_their_own_answer(
@@ -96,28 +84,6 @@ async def test_a_tool_may_run_an_agent_on_the_same_single_process(loopback: Loop
 
         result = await agent.run("Ask the helper.")
     assert "ask_helper returned" in result.output
-
-
-async def test_a_tool_in_the_clis_loop_may_run_an_agent_on_another_process(
-    slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-65"""
-    answers = steps([call("mcp__pydantic_tools__ask_helper")], "It helped.")
-
-    def respond(body: dict[str, Any]) -> Any:
-        return answers(body) if body.get("tools") else "Helped."
-
-    slow_api.respond = respond
-    model, helper = ClaudeCodeModel(provider=slow_provider), Agent(ClaudeCodeModel(provider=slow_provider))
-
-    async def ask_helper() -> str:
-        """Ask a helper."""
-        return (await helper.run("Help.")).output
-
-    agent = Agent(model, tools=[ask_helper])
-    model.set_agent_toolsets(agent.toolsets)
-    assert (await agent.run("Ask the helper.")).output == "It helped."
-    assert "Helped." in str(slow_api.requests[-1]["messages"][-1])
 
 
 async def test_a_tool_that_blocks_its_event_loop_delays_no_other_run(
@@ -166,20 +132,6 @@ async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
     assert (await agent.run("Next.")).output == "You said: Next."
     assert slow_provider.transport.pids == pids != []
     assert [message["role"] for message in slow_api.requests[-1]["messages"]] == ["user"]
-
-
-@pytest.mark.worlds
-async def test_a_run_ending_on_an_output_tool_leaves_an_idle_process(
-    own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-33, ARCH-20"""
-    agent = Agent(own_model, output_type=ToolOutput(City))
-    await agent.run("A city.")
-    [pid] = await at_rest(own_provider)
-    assert pid in processes()
-
-    await agent.run("Another one.")
-    assert await at_rest(own_provider) == [pid]
 
 
 @pytest.mark.parametrize("ending", ["finished", "in the CLI's loop", "cancelled"])

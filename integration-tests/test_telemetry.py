@@ -63,25 +63,6 @@ async def test_a_request_is_a_single_span(loopback: LoopbackServer, monkeypatch:
     assert [span.name for span in exporter.get_finished_spans()] == ["anthropic.messages.create"]
 
 
-@pytest.mark.parametrize(
-    ("env", "address"),
-    [
-        ({"ANTHROPIC_API_KEY": "key"}, "https://api.anthropic.com"),
-        ({"ANTHROPIC_BASE_URL": "https://me:secret@gateway:8443/v1?key=x"}, "https://gateway:8443"),
-        ({"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BASE_URL": "http://unused"}, ""),
-        ({"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BEDROCK_BASE_URL": "http://b:1"}, "http://b:1"),
-    ],
-)
-def test_a_span_names_the_address_that_is_asked(
-    env: dict[str, str], address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MODEL-103: prices are still looked up by the API's own address."""
-    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
-    model = ClaudeCodeModel(provider=(provider := ClaudeCodeProvider(env=env)))
-    assert model.base_url == address
-    assert provider.base_url.startswith("https://api.anthropic.com")
-
-
 @pytest.mark.worlds
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
     """MODEL-71, MSG-67: also for the process's next request; the API gets the trace headers."""

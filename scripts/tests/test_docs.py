@@ -46,11 +46,6 @@ def test_a_block_with_other_output_is_named(
         run_page(page, tmp_path, {})
 
 
-def test_a_fence_that_would_not_run_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="indented"):
-        page_with(tmp_path, "- a point\n\n    ```python\n    print(1)\n    ```\n", monkeypatch)
-
-
 def page_with(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> list[Block]:
     monkeypatch.setattr("doc_pages.ROOT", folder)
     path = folder / "page.md"

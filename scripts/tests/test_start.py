@@ -1,6 +1,5 @@
-"""Each documented command in this folder starts; commands with a long or remote part get to the first step."""
+"""Each documented command in this folder starts."""
 
-import asyncio
 import re
 import subprocess
 import sys
@@ -8,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from check_cli_versions import check, warm
 from check_durable import UNREACHABLE
-from cli_logs import CLI
 from prepared_python import python
 from workspace import ROOT
 
@@ -44,28 +41,3 @@ def test_a_command_starts_in_the_workspace(name: str) -> None:
     path = SCRIPTS / name
     # All share the libraries that the interpreter has imported.
     assert "usage" in run(path / "__main__.py" if path.is_dir() else path, "--help", interpreter=python())
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["check_durable.py", "--collect"],
-        ["check_pydantic_ai_tools.py"],
-        ["rehearse_release.py"],
-        ["compat_matrix.py", "0.2.186"],
-        ["check_clients.py", "curl"],
-    ],
-    ids=lambda command: command[0],
-)
-def test_a_check_with_a_separate_environment_gets_to_the_first_step(command: list[str]) -> None:
-    run(SCRIPTS / command[0], *command[1:], seconds=880)
-
-
-@pytest.mark.slow
-async def test_the_check_of_cli_versions_drives_the_cli_of_this_environment() -> None:
-    problems: list[str] = []
-    async with asyncio.timeout(55):
-        row = await check(CLI, "installed", "API key", problems, [warm])
-    assert (problems, row["warm"]) == ([], "1 for 6")

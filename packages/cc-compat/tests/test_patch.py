@@ -2,8 +2,6 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import TypeAlias
 
 import pytest
@@ -105,21 +103,4 @@ def test_applying_twice_wraps_once(odd_sdk: OddSDK) -> None:
 
     wrapper = importlib.import_module("odd_sdk._internal.message_parser").parse_message
     assert is_wrapped(wrapper)
-    assert not is_wrapped(inspect.unwrap(wrapper))
-
-
-def test_threads_that_apply_at_once_wrap_once(odd_sdk: OddSDK) -> None:
-    """SDK-US3-3, SDK-ADD-09"""
-    package = odd_sdk(message_parser=RAISES)
-    start = Barrier(16)
-
-    def one(_: int) -> object:
-        start.wait(10)
-        return apply(package)
-
-    with ThreadPoolExecutor(16) as threads:
-        statuses = set(threads.map(one, range(16)))
-
-    assert len(statuses) == 1
-    wrapper = importlib.import_module("odd_sdk._internal.message_parser").parse_message
     assert not is_wrapped(inspect.unwrap(wrapper))

@@ -1,14 +1,11 @@
 """Queries with the real SDK, with an unknown message in the middle."""
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeAlias
 
 import anyio
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, Transport, query
-
-import cc_compat
 
 Frame: TypeAlias = dict[str, Any]
 Scripted: TypeAlias = Callable[..., Transport]
@@ -73,22 +70,3 @@ async def test_a_malformed_message_still_ends_the_query(transport: Scripted) -> 
         await results_of(transport(MALFORMED, RESULT))
 
     assert type(caught.value).__name__ == "MessageParseError"
-
-
-async def test_two_hundred_queries_at_once_see_the_same_parser(
-    transport: Scripted, caplog: pytest.LogCaptureFixture
-) -> None:
-    """SDK-US3-3, SDK-ADD-11"""
-    caplog.set_level(logging.WARNING)
-    results: list[list[str | None]] = []
-
-    async def one() -> None:
-        results.append(await results_of(transport(UNKNOWN, ASSISTANT, UNKNOWN, RESULT)))
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(200):
-            tasks.start_soon(one)
-
-    assert results == [["Sunny."]] * 200
-    assert len(warnings_in(caplog)) == 400
-    assert cc_compat.status().applied

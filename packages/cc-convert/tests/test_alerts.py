@@ -1,6 +1,5 @@
 """Alerts on costs and on a plan's windows."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,23 +68,6 @@ def test_alerts_on_windows_and_costs_are_parsed() -> None:
             parse_alert(text)
 
 
-def test_an_alert_for_nothing_names_the_probable_project(run: Run, log: Any) -> None:
-    """LOG-100: also the folder's name alone, as users write it; days may come later."""
-    log.project = "/home/user/shop"
-    log.answer(timestamp=datetime.now(UTC).isoformat())
-    path = log.write()
-
-    for alert, name in (("project:*/shp>$5", "/home/user/shop"), ("project:shop>$5", "/home/user/shop"),
-                        ("model:claude-sonet-5>$5", "claude-sonnet-5")):  # fmt: skip
-        note = f"note: the alert {alert!r} matches no {alert.partition(':')[0]}; did you mean {name}?\n"
-        done = run("report", path, "--alert", alert)
-        assert (done.code, done.err) == (1, note)
-        assert run("watch", path, "--once", "--alert", alert).out.endswith(f"{note}\n")
-    assert run("report", path, "--alert", "agent:qq>1").err == "note: the alert 'agent:qq>1' matches no agent\n"
-    for alert in ("project:*/shop>$5", "day:2020-01-01>$1", "total>$5"):
-        assert run("report", path, "--alert", alert).err == ""
-
-
 @pytest.mark.parametrize("alert", ["project>$0.001", "project:*/shap>$5"])
 def test_alerts_and_notes_show_no_control_characters(run: Run, log: Any, alert: str) -> None:
     """LOG-98, LOG-100"""
@@ -96,18 +78,6 @@ def test_alerts_and_notes_show_no_control_characters(run: Run, log: Any, alert: 
     for done in (run("watch", path, "--once", "--alert", alert), run("report", path, "--alert", alert)):
         assert "/home/user\N{REPLACEMENT CHARACTER}[2J/shop" in done.out + done.err
         assert "\x1b" not in done.out + done.err
-
-
-def test_watch_prints_a_json_line_for_each_value_that_passes_its_limit(run: Run, log: Any) -> None:
-    """LOG-98"""
-    log.project = "/home/user/$(touch owned)"
-    log.answer(timestamp=datetime.now(UTC).isoformat())
-
-    done = run("watch", log.write(), "--once", "--alert", "project>$0.001", "--alert", "day>$99", "--json")
-
-    message = f"project {log.project}: $0.0015 is more than $0.0010"
-    assert json.loads(done.out) == {"alert": "project>$0.001", "name": log.project, "message": message}
-    assert (done.code, done.err) == (1, "")
 
 
 def test_a_value_is_told_again_only_after_it_was_below(log: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,15 +97,6 @@ def test_a_value_is_told_again_only_after_it_was_below(log: Any, capsys: Any, mo
         main(["watch", str(path), "--json", "--interval", "0"])
 
     assert capsys.readouterr().out.count('"day>1"') == 2
-
-
-@pytest.mark.parametrize("alert", ["week>$1", "month>$1"])
-def test_watch_refuses_an_alert_that_it_could_never_raise(run: Run, log: Any, alert: str) -> None:
-    """LOG-98"""
-    log.answer()
-    done = run("watch", log.write(), "--once", "--alert", alert)
-    assert (done.code, done.out) == (2, "")
-    assert f"alerts such as {alert} are for cc-convert report" in done.err
 
 
 def test_a_budget_that_cannot_be_judged_is_a_finding(run: Run, log: Any) -> None:

@@ -1,10 +1,5 @@
 """The same rows and sums from a cluster."""
 
-import os
-import signal
-import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -21,8 +16,6 @@ distributed = pytest.importorskip("distributed")
 fsspec = pytest.importorskip("fsspec")
 
 Maker: TypeAlias = Callable[..., Any]
-# Deadline for operations that take a moment on a quiet machine.
-PATIENCE = 40.0
 
 
 @pytest.fixture(scope="module")
@@ -84,43 +77,6 @@ def test_any_store_of_fsspec_is_read(tree: Path) -> None:
     assert logs.rows == read_logs(tree).rows
 
 
-def test_a_worker_that_is_killed_half_way_takes_nothing_with_it(
-    client: Any, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LOG-55"""
-    from cc_convert import cluster
-
-    marks = tmp_path / "marks"
-    marks.mkdir()
-
-    # Nested functions are pickled by value: workers cannot import the tests.
-    def slow_scan(urls: list[str], storage_options: Any = None) -> Any:
-        (marks / f"{os.getpid()}-{time.monotonic_ns()}").touch()
-        time.sleep(0.1)
-        return cluster.scan_urls(urls, storage_options)
-
-    def kill() -> None:
-        assert sys.platform != "win32"
-        while len(list(marks.iterdir())) < 4:
-            time.sleep(0.01)
-        os.kill(victim, signal.SIGKILL)
-
-    victim = min(client.run(os.getpid).values())
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
-    with monkeypatch.context() as patched:
-        # One file for each task, so that work is in progress when the worker dies.
-        patched.setattr(cluster, "_TASK", 1)
-        patched.setattr(cluster, "scan_urls", slow_scan)
-        logs = cluster.read_logs_on(client, [tree.as_uri()])
-    killer.join(PATIENCE)
-
-    assert same(logs, read_logs(tree))
-    assert str(victim) in {mark.name.split("-")[0] for mark in marks.iterdir()}
-    with pytest.raises(ProcessLookupError):
-        os.kill(victim, 0)
-
-
 def test_a_report_is_made_on_a_cluster(client: Any, tree: Path, run: Callable[..., Any]) -> None:
     """LOG-55"""
     words = ["report", "session", "--format", "json"]
@@ -130,14 +86,6 @@ def test_a_report_is_made_on_a_cluster(client: Any, tree: Path, run: Callable[..
     here = run(*words, tree)
     assert (done.code, done.json["lines"]) == (here.code, here.json["lines"])
     assert run("report", "tool", "--dask", client.scheduler_info()["address"], tree.as_uri()).code == 2
-
-
-def test_a_cluster_that_does_not_answer_is_said(run: Callable[..., Any], tree: Path) -> None:
-    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        done = run("report", "--dask", "tcp://127.0.0.1:1", tree.as_uri())
-
-    assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
-    assert "127.0.0.1:1" in done.err
 
 
 def test_a_source_that_is_not_there_is_said(client: Any, tmp_path: Path) -> None:

@@ -43,14 +43,6 @@ def test_the_sums_of_a_report(run: Run, short_log: Path) -> None:
     assert (whole["cost"], whole["unlogged_cost"]) == (0.0045, 0.0015)
 
 
-def test_words_may_stand_in_any_order(run: Run, short_log: Path) -> None:
-    first = run("report", "session", "--format", "csv", short_log).out
-
-    assert run("report", "--format", "csv", "session", short_log).out == first
-    assert run("report", "session", short_log, "--format", "csv").out == first
-    assert run("report", short_log, "--format", "csv").code == 0
-
-
 def test_filters_hold_for_every_report(run: Run, short_log: Path) -> None:
     """LOG-41"""
 
@@ -93,20 +85,6 @@ def test_misuse_is_told_from_findings(run: Run, short_log: Path, line: str) -> N
 
     assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
     assert done.err
-
-
-@pytest.mark.parametrize("words", [["report"], ["convert", "--format", "csv"], ["sql", "select kind from requests"]])
-def test_a_folder_without_logs_is_no_error(run: Run, tmp_path: Path, words: list[str]) -> None:
-    """LOG-47: for machines, the headings are written."""
-    (tmp_path / "empty").mkdir()
-    form = [] if "--format" in words else ["--format", "csv"]
-
-    done = run(*words, tmp_path / "empty", *form)
-
-    assert (done.code, done.err, done.out.count("\n")) == (0, "", 1)
-    assert {"kind", "key"} & set(done.out.strip().split(","))
-    assert run("reconcile", tmp_path / "empty").code == 0
-    assert run("doctor", tmp_path / "empty").code == 0
 
 
 def test_lines_that_cannot_be_read_are_said(run: Run, short_log: Path) -> None:
@@ -174,27 +152,6 @@ def test_no_log_puts_a_formula_into_a_spreadsheet(run: Run, maker: Maker) -> Non
     assert (rows[0]["session"], rows[0]["project"]) == ("'=cmd()", "'@SUM(1)")
 
 
-@pytest.mark.parametrize(
-    "command", ["", "report", "convert", "responses", "reconcile", "watch", "statusline", "doctor", "sql", "search"]
-)
-def test_help_is_there(run: Run, command: str) -> None:
-    done = run(*([command] if command else []), "--help")
-
-    assert (done.code, done.err) == (0, "")
-    assert "usage: cc-convert" in done.out
-
-
-def test_a_repeated_report_needs_no_logs_but_their_looks(run: Run, short_log: Path) -> None:
-    """LOG-56"""
-    first = run("report", "--format", "json", short_log).out
-    content, status = short_log.read_bytes(), short_log.stat()
-    short_log.write_bytes(b"x" * len(content))
-    os.utime(short_log, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-    assert run("report", "--format", "json", short_log).out == first
-    assert run("report", "--format", "json", "--no-cache", short_log).out != first
-
-
 def test_a_report_that_misses_an_unreadable_log_is_not_cached(
     run: Run, short_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,19 +168,6 @@ def failing(error: Exception) -> Callable[..., object]:
         raise error
 
     return fail
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-@pytest.mark.parametrize("words", [["report", "--format", "json"], ["search", "Question", "--format", "json"]])
-def test_without_room_for_another_process_one_reads_all(
-    run: Run, short_log: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
-    alone = run(*words, "--no-cache", short_log)
-    monkeypatch.setattr("cc_convert.log_files.files._WORTH_A_PROCESS", 1)
-    monkeypatch.setattr("cc_convert.search.find._WORTH_A_PROCESS", 1)
-    monkeypatch.setattr(os, "fork", failing(BlockingIOError(11, "Resource temporarily unavailable")))
-    together = run(*words, "--no-cache", short_log)
-    assert (together.code, together.out) == (alone.code, alone.out)
 
 
 def test_a_report_imports_no_models() -> None:
@@ -274,28 +218,6 @@ def test_the_kind_of_a_report_may_stand_behind_its_sources(
     assert (both.code, "model, day" in both.err, "./day" in both.err) == (2, True, True)
     short_log.rename(tmp_path / "model")
     assert run("report", "day", "model").out == run("report", "./model").out != by_model
-
-
-def test_a_table_tells_which_part_of_the_cost_is_in_no_request(run: Run, short_log: Path, log: Any) -> None:
-    """LOG-26, LOG-42: a log without such a part has no column for it."""
-    heading, _, *lines = run("report", "model", short_log).out.splitlines()
-
-    assert heading.split()[-1] == "Unlogged"
-    assert lines[0].split()[-1] == "$0.0015"
-    log.lines = log.lines[:2]
-    assert "Unlogged" not in run("report", "model", log.write()).out
-
-
-def test_an_error_message_of_the_cli_has_no_model(run: Run, log: Any) -> None:
-    """LOG-25: it is counted, and the made-up name is never shown."""
-    log.answer()
-    log.answer(model="<synthetic>", isApiErrorMessage=True)
-    path = log.write()
-
-    for words in (["report"], ["report", "model"], ["report", "--format", "json"], ["convert"], ["doctor"]):
-        assert "synthetic" not in run(*words, path).out
-    document = run("report", "model", "--format", "json", path).json
-    assert (document["total"]["errors"], list(document["total"]["models"])) == (1, ["claude-sonnet-5"])
 
 
 @pytest.mark.parametrize("patience", [0.0, 60.0])

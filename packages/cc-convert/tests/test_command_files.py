@@ -1,6 +1,5 @@
 """The commands that convert: files, SQL, responses."""
 
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -69,21 +68,6 @@ def test_parquet_says_what_to_install_or_is_written(run: Run, short_log: Path, t
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_an_archive_that_is_written_over_keeps_its_titles(run: Run, log: Any, tmp_path: Path) -> None:
-    """LOG-44"""
-    log.answers("msg_1")
-    archive = tmp_path / "archive.jsonl"
-    run("convert", log.write(), "-o", archive)
-    titled = json.loads(archive.read_text()) | {"title": "Fix the flaky test"}
-    archive.write_text(json.dumps(titled) + "\n")
-    archive.chmod(0o644)
-
-    assert run("convert", archive, "-o", archive, "--force").code == 0
-
-    assert json.loads(archive.read_text()) == titled
-    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
-
-
 def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
     """LOG-44"""
     target = tmp_path / "page.md"
@@ -113,13 +97,6 @@ def test_columns_of_one_name_get_numbers(run: Run, short_log: Path) -> None:
     assert done.json == [{"n": 1, "n_2": 2, "n_2_2": 3}]
 
 
-def test_an_error_in_a_later_row_is_said(run: Run, short_log: Path) -> None:
-    """LOG-46"""
-    query = "select abs(v) from (select 1 as v union all select -9223372036854775808)"
-    done = run("sql", query, short_log)
-    assert (done.code, done.err) == (2, "cc-convert: SQL: integer overflow\n")
-
-
 def test_sql_by_duckdb_says_what_to_install_or_asks(run: Run, short_log: Path) -> None:
     """LOG-46, LOG-48"""
     query = "select count(*) as n, max(tools) as t from requests"
@@ -131,14 +108,6 @@ def test_sql_by_duckdb_says_what_to_install_or_asks(run: Run, short_log: Path) -
         return
     assert done.json == [{"n": 3, "t": "Read"}]
     assert run("sql", "select min(time) as t from requests", short_log, "--engine", "duckdb").code == 0
-
-
-def test_a_cluster_says_what_to_install(run: Run, short_log: Path) -> None:
-    """LOG-48"""
-    if find_spec("distributed") is None:
-        done = run("report", short_log, "--dask", "tcp://127.0.0.1:1")
-        assert done.code == 2
-        assert 'pip install "cc-convert[dask]"' in done.err
 
 
 # --- responses
@@ -190,22 +159,6 @@ def test_an_archive_keeps_what_the_cli_has_deleted(run: Run, maker: Any, tmp_pat
     other = tmp_path / "other.jsonl"
     other.write_text("{}\n", "utf-8")
     assert run("convert", folder, "-o", other).code == 2
-
-
-def test_filters_hold_for_failures_times_and_sizes_of_tools(run: Run, log: Any) -> None:
-    """LOG-40: an answer that a filter leaves out has no calls."""
-    for model, failed in (("claude-sonnet-5", True), ("claude-opus-4-8", False)):
-        call: dict[str, Any] = {"type": "tool_use", "id": f"toolu_{model}", "name": "Bash", "input": {}}
-        log.answer(content=[call], model=model)
-        log.user([{"type": "tool_result", "tool_use_id": call["id"], "content": "12345", "is_error": failed}])
-    path = str(log.write())
-    for words, expected in (
-        ([], (2, 1, 10)),
-        (["--model", "opus"], (1, 0, 5)),
-        (["--since", "2026-11-20T10:03"], (1, 0, 5)),
-    ):
-        [line] = run("report", "tool", "--format", "json", *words, path).json
-        assert (line["calls"], line["failures"], line["result_characters"]) == expected
 
 
 def test_texts_that_begin_alike_are_all_in_a_transcript(run: Run, log: Any) -> None:

@@ -8,13 +8,13 @@ NOW = 1_795_000_000.0
 RESET = NOW + 3 * 3600
 
 
-def uses(*points: tuple[float, float], kind: str = "five_hour", resets: float | None = RESET) -> list[WindowUse]:
+def uses(*points: tuple[float, float]) -> list[WindowUse]:
     """Return observations: minutes ago, and percent."""
-    return [WindowUse(kind, NOW - minutes * 60, percent / 100, resets) for minutes, percent in points]
+    return [WindowUse("five_hour", NOW - minutes * 60, percent / 100, RESET) for minutes, percent in points]
 
 
-def of(observations: list[WindowUse], now: float = NOW) -> Forecast | None:
-    return forecast(observations, max(observations, key=lambda use: use.time), now)
+def of(observations: list[WindowUse]) -> Forecast | None:
+    return forecast(observations, max(observations, key=lambda use: use.time), NOW)
 
 
 def about(full: float | None, at_reset: float, span: float) -> object:
@@ -29,40 +29,3 @@ def test_a_window_is_full_at_the_pace_of_the_last_hour() -> None:
 def test_a_window_that_is_reset_before_it_is_full_has_a_share() -> None:
     """LOG-60"""
     assert of(uses((60, 40), (30, 45), (0, 50))) == about(None, 0.8, 3600)
-
-
-def test_a_long_window_has_the_pace_of_the_last_day() -> None:
-    """LOG-60"""
-    day = uses((1440, 10), (600, 20), (0, 34), kind="seven_day", resets=NOW + 5 * 86400)
-
-    assert of(day) == about(NOW + 2.75 * 86400, 1.54, 86400)
-
-
-@pytest.mark.parametrize(
-    "observations",
-    [
-        uses((0, 50)),
-        uses((60, 10), (0, 50)),
-        uses((9, 10), (5, 30), (0, 50)),
-        uses((60, 50), (30, 50), (0, 50)),
-        uses((60, 50), (30, 51), (0, 51)),
-        uses((60, 40), (30, 60), (0, 100)),
-        uses((60, 10), (30, 30), (0, 50), resets=None),
-        uses((60, 10), (30, 30), (0, 50), resets=NOW - 1),
-        [*uses((60, 80), (30, 99), resets=NOW - 600), *uses((5, 1), (0, 10))],
-        [*uses((60, 10), (30, 30), kind="seven_day"), *uses((0, 50))],
-        uses((180, 10), (120, 30), (60, 50), kind="seven_day"),
-    ],
-    ids=["one", "two", "minutes", "idle", "rounding", "full", "no reset", "past", "before a reset", "another", "hours"],
-)
-def test_too_few_data_make_no_forecast(observations: list[WindowUse]) -> None:
-    """LOG-60"""
-    assert of(observations) is None
-
-
-def test_old_observations_make_no_forecast() -> None:
-    """LOG-60: since the last observation, any number of requests may have been made."""
-    observations = uses((60, 10), (30, 30), (0, 50))
-
-    assert of(observations, NOW + 599) is not None
-    assert of(observations, NOW + 601) is None

@@ -20,7 +20,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_convert.html.page import write_html
-from cc_convert.html.svg import spell
 from cc_convert.html.texts import text
 from cc_convert.logs import read_logs
 
@@ -166,28 +165,12 @@ def test_any_text_is_harmless(value: str) -> None:
     tags.text.encode()
 
 
-def test_a_long_text_is_cut_and_says_so(log: Any) -> None:
-    log.user("x" * 30_000)
-    log.answer()
-    assert "10,000 more characters are in the log" in page_of(log.write())
-
-
 @pytest.mark.parametrize("days", [1, 2, 60, 400, 20_000])
 def test_any_span_of_time_makes_a_page(log: Any, days: int) -> None:
     log.answer(timestamp="1970-01-02T00:00:00Z" if days > 1000 else "2025-01-01T00:00:00Z")
     log.answer(timestamp=time.strftime("%Y-%m-%dT00:00:00Z", time.gmtime(1735689600 + days * 86400)))
 
     assert len(page_of(log.write())) < 300_000
-
-
-def test_one_day_is_one_narrow_column(log: Any) -> None:
-    """LOG-53"""
-    log.answer()
-
-    [cost] = re.findall(r'aria-label="Cost per day by model".*?</svg>', page_of(log.write()))
-
-    [width] = re.findall(r'<rect class="c0"[^>]* width="([\d.]+)"', cost)
-    assert float(width) < 60  # from 580 in all
 
 
 def test_the_dates_of_a_week_do_not_touch_on_a_phone(log: Any) -> None:
@@ -202,38 +185,9 @@ def test_the_dates_of_a_week_do_not_touch_on_a_phone(log: Any) -> None:
     assert min(after - before for before, after in pairwise(places)) > 60
 
 
-def test_a_year_is_shown_in_weeks_and_its_dates_have_years(log: Any) -> None:
-    """LOG-53"""
-    for month in range(12):
-        log.answer(timestamp=f"{2025 + month // 6}-{(month + 6) % 12 + 1:02}-10T00:00:00Z")
-
-    page = page_of(log.write())
-
-    assert "<h2>Cost per week</h2>" in page
-    [cost] = re.findall(r'aria-label="Cost per week by model".*?</svg>', page)
-    dates = re.findall(r'text-anchor="middle">([^<]+)<', cost)
-    assert dates[0] == "2025-07-07"
-    assert 3 <= len(dates) <= 6
-
-
 def test_an_empty_log_makes_a_page(log: Any) -> None:
     page = page_of(log.write())
     assert "$0.00" in page and "Where the cost went" not in page
-
-
-def test_the_first_picture_has_each_projects_share_of_the_cost(maker: Maker, tmp_path: Path) -> None:
-    """LOG-51: six projects, and the others together; the shares make up the whole."""
-    for number in range(9):
-        log = maker(session=f"s{number}", project=f"/home/user/project-{number}")
-        for _ in range(number + 1):
-            log.answer()
-        log.write(tmp_path / "logs" / f"s{number}.jsonl")
-    page = page_of(tmp_path / "logs")
-    [first, *_] = re.findall(r'aria-label="Cost by project".*?</svg>', page)
-    names = re.findall(r">([^<]*\d[^<]*)</text>", first)
-    assert names[::2] == [*(f"project-{number}" for number in range(8, 2, -1)), "3 others"]
-    assert [name.rpartition(" ")[2] for name in names[1::2]] == ["20%", "18%", "16%", "13%", "11%", "9%", "13%"]
-    assert "/home/user/project-8: $" in first
 
 
 # --- in a browser
@@ -257,12 +211,6 @@ def in_browser(page: Path, folder: Path, *options: str) -> str:
     return done.stdout.decode(errors="replace")
 
 
-FRAME = """<!doctype html><meta name="color-scheme" content="light dark">
-<style>body{{margin:0}}iframe{{border:0;display:block;width:{width}px;height:{height}px}}</style>
-<body><iframe src="page.html{place}" onload="document.body.prepend(
-'wide ' + this.contentDocument.documentElement.scrollWidth)"></iframe>"""
-
-
 @in_a_browser
 def test_a_malicious_log_runs_nothing_in_a_browser(maker: Maker, tmp_path: Path) -> None:
     """LOG-52: even if our escaping failed, the policy would stop it; both are tried."""
@@ -278,63 +226,3 @@ def test_a_malicious_log_runs_nothing_in_a_browser(maker: Maker, tmp_path: Path)
     assert (
         "Refused to" in (tmp_path / "browser.log").read_text() or "violates" in (tmp_path / "browser.log").read_text()
     )
-
-
-FRAMES = """<!doctype html><script>
-function check(frame) {{
-  const row = frame.contentDocument.querySelector('#sessions tr'), scroll = row.closest('.scroll');
-  const cost = row.lastElementChild.getBoundingClientRect(), edge = scroll.getBoundingClientRect();
-  document.body.prepend(`${{frame.width}}: ${{cost.width > 0 && cost.right <= edge.right + 1}} `);
-}}</script><body>{frames}"""
-
-
-@in_a_browser
-def test_long_titles_branches_and_paths_leave_the_cost_in_sight(maker: Maker, tmp_path: Path) -> None:
-    """LOG-53: from a phone to a large screen, and at the width below which the page changes."""
-    log = maker(project=f"/home/user/{'a-long-folder-name/' * 12}")
-    log.user("Please refactor the module that reads the configuration and check that all tests pass afterwards " * 3)
-    log.answer(gitBranch="feature/" + "a-long-branch-name" * 8, entrypoint="cli", version="2.1.329")
-    (tmp_path / "page.html").write_text(page_of(log.write()), encoding="utf-8")
-    widths = (320, 375, 701, 1280, 1920)
-    frames = "".join(
-        f'<iframe src="page.html" width="{width}" height="900" onload="check(this)"></iframe>' for width in widths
-    )
-    (tmp_path / "frames.html").write_text(FRAMES.format(frames=frames), encoding="utf-8")
-
-    options = ("--hide-scrollbars", "--allow-file-access-from-files", "--dump-dom")
-    shown = in_browser(tmp_path / "frames.html", tmp_path, *options)
-
-    assert set(re.findall(r"(\d+): (\w+) ", shown)) == {(str(width), "true") for width in widths}
-
-
-@in_a_browser
-@pytest.mark.parametrize(
-    ("size", "scheme", "place"), [("1200,1600", "light", "#s0"), ("390,1600", "dark", "#s0"), ("390,1600", "light", "")]
-)
-def test_the_page_fills_a_desktop_and_a_phone(
-    session: Path, tmp_path: Path, size: str, scheme: str, place: str
-) -> None:
-    """LOG-53: in light and dark mode, without overflow at the edge."""
-    page, frame, picture = (tmp_path / name for name in ("page.html", "frame.html", "page.png"))
-    page.write_text(page_of(session), encoding="utf-8")
-    # A window cannot be as narrow as a phone, a frame can.
-    frame.write_text(FRAME.format(width=size.split(",")[0], height=size.split(",")[1], place=place), encoding="utf-8")
-    colours = f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"
-
-    shown = in_browser(
-        frame, tmp_path, "--hide-scrollbars", f"--window-size={size}", "--allow-file-access-from-files", colours,
-        "--dump-dom", f"--screenshot={picture}",
-    )  # fmt: skip
-
-    assert f"<body>wide {size.split(',')[0]}<" in shown
-    content = picture.read_bytes()
-    assert content.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
-    assert f"{width},{height}" == size
-    # A failed page is small and has a single colour.
-    assert len(content) > 10_000
-
-
-@pytest.mark.parametrize(("value", "spelled"), [(999, "999"), (1000, "1k"), (1e6, "1M"), (2.5e9, "2.5G")])
-def test_values_beside_an_axis_are_short(value: float, spelled: str) -> None:
-    assert spell(value) == spelled

@@ -1,14 +1,12 @@
 """Session labels: branch, machine, entry point, version, title."""
 
 import json
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.log_files.cache import Cache
 from cc_convert.log_files.titles import read_titles
 from cc_convert.logs import read_logs
 
@@ -39,28 +37,6 @@ def test_rows_tell_where_a_session_ran(two_machines: Path) -> None:
         ("main", "", "sdk-py", "2.1.329"),
         ("feature/x", "", "sdk-py", "2.1.329"),
     ]
-
-
-def test_what_stands_in_no_request_has_the_labels_of_its_session(log: Any) -> None:
-    """LOG-70: a compaction is spent on the same branch."""
-    log.answer(**LABELS)
-    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 0.0045)})
-
-    [unlogged] = [row for row in read_logs(log.write()).rows if row.kind == "unlogged"]
-
-    assert (unlogged.branch, unlogged.version) == ("main", "2.1.329")
-
-
-def test_a_stream_names_its_version_once_for_all_requests(log: Any) -> None:
-    """LOG-70: also for rows that are read later."""
-    log.lines.append({"type": "system", "subtype": "init", "session_id": "s1", "claude_code_version": "2.1.329"})
-    log.stream("msg_1")
-    path, cache = log.write(), Cache()
-    read_logs(path, cache=cache)
-    log.stream("msg_2")
-    log.write()
-
-    assert [row.version for row in read_logs(path, cache=cache).rows] == ["2.1.329"] * 2
 
 
 @pytest.mark.parametrize(
@@ -115,32 +91,6 @@ def test_a_report_of_sessions_names_them(run: Run, two_machines: Path) -> None:
     assert all(word in table for word in ("Title", "Mend the pool", "Branch", "Host", "Entry point", "CLI version"))
 
 
-def test_an_archive_keeps_the_machine_of_its_rows(run: Run, two_machines: Path) -> None:
-    """LOG-72: archives from several machines are merged, for any machine name."""
-    for name, host in (("a", "desk"), ("b", "laptop")):
-        run("convert", "--from", f"{host}:{two_machines / name}", "-o", two_machines / f"{name}.jsonl")
-
-    done = run("report", "host", two_machines / "a.jsonl", two_machines / "b.jsonl", "--format", "json")
-    renamed = run("report", "host", "--from", f"other:{two_machines / 'a.jsonl'}", "--format", "json")
-
-    assert {line["key"]: line["requests"] for line in done.json["lines"]} == {"desk": 2, "laptop": 1}
-    assert [line["key"] for line in renamed.json["lines"]] == ["desk"]
-
-
-def test_an_archive_without_labels_is_read(run: Run, two_machines: Path) -> None:
-    """LOG-44: archives from before the labels."""
-    archive = two_machines / "old.jsonl"
-    run("convert", two_machines / "a", "-o", archive)
-    rows = [json.loads(line) for line in archive.read_text("utf-8").splitlines()]
-    for row in rows:
-        del row["branch"], row["host"], row["entrypoint"], row["version"]
-    archive.write_text("\n".join(map(json.dumps, rows)) + "\n")
-
-    logs = read_logs(archive)
-
-    assert ([row.branch for row in logs.rows], logs.problems) == (["", ""], [])
-
-
 def test_a_request_of_two_machines_counts_once(run: Run, two_machines: Path) -> None:
     """LOG-72, LOG-20: a folder that is kept on both."""
     words = ["--from", f"desk:{two_machines / 'a'}", "--from", f"laptop:{two_machines / 'c'}", "--format", "json"]
@@ -148,17 +98,6 @@ def test_a_request_of_two_machines_counts_once(run: Run, two_machines: Path) -> 
     (two_machines / "c" / "one.jsonl").write_bytes((two_machines / "a" / "one.jsonl").read_bytes())
 
     assert run("report", *words).json["total"]["requests"] == 2
-
-
-def test_this_machine_s_own_transcripts_have_its_name(
-    run: Run, two_machines: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LOG-72"""
-    (two_machines / "claude").mkdir()
-    (two_machines / "a").rename(two_machines / "claude" / "projects")
-    monkeypatch.setattr("platform.node", lambda: "desk")
-
-    assert [line["key"] for line in run("report", "host", "--format", "json").json["lines"]] == ["desk"]
 
 
 @pytest.mark.parametrize("word", ["laptop", "laptop:", ":folder", "laptop:nowhere", "/a/b:c"])
@@ -193,26 +132,6 @@ def test_titles_are_the_users_else_generated_else_the_first_prompt(log: Any) -> 
     assert read_titles([str(log.write())]) == {"s1": "Second"}
 
 
-def test_a_session_of_a_command_alone_has_its_name(log: Any) -> None:
-    """LOG-73: a later prompt is better."""
-    log.user("<command-name>/review</command-name> <command-message>x</command-message>")
-    assert read_titles([str(log.write())]) == {"s1": "/review"}
-
-    log.user("Mend the pool")
-
-    assert read_titles([str(log.write())]) == {"s1": "Mend the pool"}
-
-
-def test_the_prompts_of_sub_agents_are_no_titles(log: Any) -> None:
-    """LOG-73"""
-    log.user("Look around", agentId="a1")
-    log.user("Look around", isSidechain=True)
-    log.user("A summary", isCompactSummary=True)
-    log.user("Mend the pool")
-
-    assert read_titles([str(log.write())]) == {"s1": "Mend the pool"}
-
-
 def test_titles_at_both_ends_of_a_long_log_are_found(log: Any) -> None:
     """LOG-73"""
     log.user("Mend the pool")
@@ -224,22 +143,6 @@ def test_titles_at_both_ends_of_a_long_log_are_found(log: Any) -> None:
     log.write()
 
     assert read_titles([path]) == {"s1": "Pool repair"}
-
-
-def test_titles_are_read_anew_only_where_a_log_changed(log: Any) -> None:
-    """LOG-73, LOG-06: and only their owner can read the cache."""
-    log.user("Mend the pool")
-    path, cache = log.write(), Cache()
-    first = read_titles([str(path)], cache)
-    entries = list(Path(cache.folder).iterdir())
-    identity = path.stat()
-    path.write_bytes(path.read_bytes().replace(b"Mend", b"Lose"))
-
-    changed = read_titles([str(path)], cache)
-
-    assert (first, changed) == ({"s1": "Mend the pool"}, {"s1": "Lose the pool"})
-    assert path.stat().st_size == identity.st_size
-    assert [stat.S_IMODE(one.stat().st_mode) for one in entries] == [0o600]
 
 
 def test_damaged_logs_have_the_titles_that_can_be_read(log: Any, tmp_path: Path) -> None:
@@ -255,20 +158,6 @@ def test_damaged_logs_have_the_titles_that_can_be_read(log: Any, tmp_path: Path)
     paths = [str(tmp_path / name) for name in ("odd.jsonl", "odd.jsonl.gz", "odder.jsonl", "nowhere.jsonl")]
 
     assert read_titles(paths) == {"s1": "Mend the pool"}
-
-
-def test_the_page_names_sessions_by_their_titles(run: Run, log: Any, tmp_path: Path) -> None:
-    """LOG-73, LOG-52: and takes no markup from them."""
-    log.user("Mend <b>the pool</b>", **LABELS)
-    log.answer(**LABELS)
-
-    assert run("convert", log.write(), "-o", tmp_path / "page.html").code == 0
-
-    page = (tmp_path / "page.html").read_text("utf-8")
-    assert (
-        '<a href="#s0">Mend &lt;b&gt;the pool&lt;/b&gt;</a><div class="dim">s1 · main · sdk-py · 2.1.329</div>' in page
-    )
-    assert "<h1>Mend &lt;b&gt;the pool&lt;/b&gt;</h1>" in page
 
 
 def test_a_session_has_one_project_and_several_folders(run: Any, maker: Any, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -62,13 +61,6 @@ def test_requests_that_may_count_twice_are_told(run: Any) -> None:
     outcome = run("reconcile", RECORDS / AMBIGUOUS)
     assert (outcome.code, f"{doubtful:,} tokens may be counted twice" in outcome.err) == (1, True)
     assert "1 sessions differ from the CLI's total, or may" in run("doctor", RECORDS / AMBIGUOUS).out
-
-
-def test_processes_at_once_before_and_after_a_compaction_keep_their_sums() -> None:
-    """LOG-32: totals that follow each other without a request between are not moved lines."""
-    source = TRANSCRIPTS / "casebook" / "processes_at_once_and_compaction"
-
-    assert sums(read_logs(source)) == served(source)
 
 
 # --- any step, at any time
@@ -212,23 +204,6 @@ def slower_line(line: dict[str, Any], times: int) -> dict[str, Any]:
 
 
 # --- older copies
-
-
-@pytest.mark.parametrize("copy", ["backup", "zbackup"])
-@pytest.mark.parametrize("host", ["", "laptop"])
-def test_an_older_copy_beside_the_live_logs_changes_no_sum(tmp_path: Path, copy: str, host: str) -> None:
-    """LOG-20, LOG-32: the session went on with a sub-agent; the copy's path sorts first, or last."""
-    live, older = tmp_path / "live", tmp_path / copy
-    shutil.copytree(RECORDS / "in_a_resumed_session_0", live)
-    older.mkdir()
-    [log] = live.glob("*.jsonl")
-    lines = log.read_text("utf-8").splitlines(keepends=True)
-    end = next(number for number, line in enumerate(lines) if '"cost-state"' in line)
-    (older / log.name).write_text("".join(lines[: end + 1]), "utf-8")
-
-    logs = read_logs(live, older, hosts={str(older): host} if host else {})
-
-    assert (sums(logs), doubts(logs)) == (served(live), [])
 
 
 def test_a_clock_that_is_ahead_hides_no_block(run: Any, maker: Any, tmp_path: Path, monkeypatch: Any) -> None:

@@ -140,15 +140,6 @@ def test_a_compaction_by_the_api_is_added_to_its_request(log: Any) -> None:
     assert compared.agrees
 
 
-def test_an_archive_and_a_second_reading_keep_the_parts(log: Any, run: Any, tmp_path: Path) -> None:
-    """LOG-36, LOG-44, LOG-06"""
-    finished_by_another(log, 33)
-    whole = read_logs(log.write())
-    run("convert", log.path, "-o", tmp_path / "old.jsonl")
-
-    assert costs(read_logs(tmp_path / "old.jsonl", log.path)) == costs(whole)
-
-
 @pytest.mark.parametrize("answered", ["claude-sonnet-5-eu-gw", "gpt-9", "claude-haiku-4-5", "claude-opus-5"])
 @pytest.mark.parametrize("requested", [{}, {"requestedModel": "claude-sonnet-5"}])
 def test_a_request_answered_under_another_name_counts_once(log: Any, answered: str, requested: dict[str, str]) -> None:
@@ -183,13 +174,3 @@ def test_a_stream_answered_under_another_name_counts_once(log: Any, kind: str) -
 
     assert [(row.kind, row[9:14]) for row in logs.rows] == [("request", ONE)]
     assert all(one.agrees for one in reconcile(logs))
-
-
-def test_an_older_total_by_the_answering_model_stays(log: Any) -> None:
-    """LOG-39"""
-    log.answer("msg_1", model="gateway-model", requestedModel="claude-sonnet-5")
-    log.state({"gateway-model": (*ONE, 0.0015)})
-
-    logs = read_logs(log.write())
-
-    assert (tokens(logs.rows), [one.agrees for one in reconcile(logs)]) == ([*ONE], [True])

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from cc_convert.cli import main
 from cc_convert.log_files.archive import to_archive
-from cc_convert.log_files.events import read_events
 from cc_convert.log_files.fields import COUNTS
 from cc_convert.log_files.rows import FileScan, Row
 from cc_convert.log_files.scan import LONGEST_LINE, scan_stream
@@ -133,18 +132,6 @@ def test_the_fast_path_finds_the_counts_of_the_strict_one(lines: list[bytes]) ->
     assert [row.tools for row in fast.rows] == [row.tools for row in strict.rows]
 
 
-@pytest.mark.parametrize("output", [7, 98_765])
-def test_final_counts_behind_large_cache_counts_count(maker: Maker, output: int) -> None:
-    """LOG-20: the output begins after the 200th byte of the usage."""
-    log = maker()
-    large = {"input_tokens": 120_000, "cache_creation_input_tokens": 200_000, "cache_read_input_tokens": 500_000}
-    for count in (1, 1, output):
-        log.answer("msg_1", usage={**large, "cache_creation": {"ephemeral_5m_input_tokens": 200_000,
-                   "ephemeral_1h_input_tokens": 0}, "service_tier": "standard", "output_tokens": count})  # fmt: skip
-
-    assert [row.output for row in scan(log.text()).rows] == [output]
-
-
 @given(st.data())
 def test_damage_to_one_line_costs_no_other(maker: Maker, data: st.DataObject) -> None:
     """LOG-04, LOG-57: a lost line is reported."""
@@ -259,20 +246,6 @@ def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data:
     assert quick.ledgers == thorough.ledgers
 
 
-@given(st.data())
-def test_events_of_any_log_can_be_read(data: st.DataObject) -> None:
-    """LOG-57"""
-    lines = (LOGS / "structured_output.jsonl").read_bytes().splitlines()
-    line = data.draw(st.sampled_from(lines))
-    at = data.draw(st.integers(0, len(line)))
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-        file.write(
-            line[:at] + data.draw(st.binary(max_size=20)) + line[at:] + b"\n" + json.dumps(data.draw(values)).encode()
-        )
-        file.flush()
-        list(read_events(file.name))
-
-
 COMMANDS = [
     *(["report", by, "--format", form] for by in ("day", "block", "tool") for form in ("table", "csv", "html")),
     *(["convert", "--format", form] for form in ("jsonl", "csv", "md", "html")),
@@ -296,14 +269,6 @@ def test_no_command_crashes_on_a_damaged_log(data: st.DataObject) -> None:
         file.flush()
         assert main([*data.draw(st.sampled_from(COMMANDS)), file.name]) in (0, 1)
         printed.flush()
-
-
-@pytest.mark.parametrize("time", ODD_TIMES)
-def test_a_time_that_no_calendar_has_is_none(log: Any, time: str) -> None:
-    """LOG-57: zones and spans would exceed the calendar."""
-    log.answer("msg_1", timestamp=time)
-
-    assert [row.time for row in scan(log.text()).rows] == [None]
 
 
 @given(st.sampled_from(Row._fields), values | st.sampled_from([10**30, -1, 1e300, "error", [["a"]], [[1, 2, 3]]]))

@@ -108,23 +108,6 @@ def test_a_fork_by_the_sdk_leaves_requests_with_their_session(maker: Maker, read
     assert all(one.agrees for one in reconcile(logs))
 
 
-@pytest.mark.parametrize("has_parent", [False, True])
-def test_a_compaction_counts_in_an_sdk_fork_with_a_clock_behind(maker: Maker, read: Read, has_parent: bool) -> None:
-    """LOG-35: its total looks as if it contained the parent's, which is as large as the compaction."""
-    parent = maker("parent", start="2026-11-20T12:00:00+00:00")
-    parent.answer("msg_1")
-    state(parent, 1, 0.01, start=datetime.fromisoformat("2026-11-20T12:00:00Z").timestamp())
-    fork = sdk_fork_of(maker, parent, "fork", "2026-11-20T11:00:00+00:00")
-    fork.answer("msg_2")
-    fork.compaction(8000)
-    state(fork, 2, 1, start=datetime.fromisoformat("2026-11-20T11:00:00Z").timestamp())
-
-    logs = read(fork, *[parent] * has_parent)
-
-    assert spent(logs) == {"parent": (1, 0), "fork": (1, 1)}
-    assert all(one.agrees for one in reconcile(logs))
-
-
 @pytest.mark.parametrize("has_answer", [False, True])
 def test_a_fork_that_spends_nothing_after_a_compaction_has_no_part(maker: Maker, read: Read, has_answer: bool) -> None:
     """LOG-33: then nothing in either file names the other session, and both have the same total."""
@@ -140,26 +123,6 @@ def test_a_fork_that_spends_nothing_after_a_compaction_has_no_part(maker: Maker,
     logs = read(parent, fork)
 
     assert spent(logs) == {"parent": (has_answer, 2 - has_answer)}
-    assert all(one.agrees for one in reconcile(logs))
-
-
-def test_a_fork_with_a_clock_behind_after_a_compaction_is_one(maker: Maker, read: Read) -> None:
-    """LOG-35: only the copied compaction names the parent, and its start is earlier than the parent's."""
-    parent = maker("parent", start="2026-11-20T12:00:00+00:00")
-    parent.answer("msg_1")
-    parent.compaction(8000)
-    start = datetime.fromisoformat("2026-11-20T12:00:00Z").timestamp()
-    state(parent, 2, 3, start=start)
-    fork = maker("fork", start="2026-11-20T11:00:00+00:00")
-    fork.lines = [line | {"sessionId": "fork"} for line in parent.lines[-2:-1]]
-    fork.answer("msg_2")
-    state(fork, 3, 5, start=start - 3600 - 180)
-    parent.answer("msg_3")
-    state(parent, 3, 6, start=start)
-
-    logs = read(parent, fork)
-
-    assert spent(logs) == {"fork": (1, 0), "parent": (2, 1)}
     assert all(one.agrees for one in reconcile(logs))
 
 
@@ -210,27 +173,6 @@ def test_a_total_that_began_later_covers_no_older_request(log: Any, read: Read) 
     assert (spent(logs), compared(logs)["s1"].agrees) == ({"s1": (2, 2)}, True)
 
 
-def test_processes_that_resume_a_session_at_once_have_a_total_each(log: Any, read: Read) -> None:
-    """LOG-32, LOG-30: a total contains the requests that add up to it."""
-    log.answer("msg_1")
-    state(log, 1, 1)
-    for name, output in (("msg_2", 21), ("msg_3", 50), ("msg_4", 23)):
-        log.answer(name, usage=log.usage(output_tokens=output))
-    for output in (50, 44):
-        requests = 2 if output == 50 else 3
-        fresh, _, read_tokens, short, hour = (requests * one for one in ONE)
-        cost = PRICE * requests + (20 + output - 20 * requests) * 10e-6
-        log.state(
-            {"claude-sonnet-5": (fresh, 20 + output, read_tokens, short, hour, cost)},
-            startTime=int(START * 1000), totalDuration=240_000 + output,
-        )  # fmt: skip
-
-    logs = read(log)
-
-    assert spent(logs) == {"s1": (4, 0)}
-    assert (compared(logs)["s1"].agrees, compared(logs)["s1"].outside[:5]) == (True, (0, 0, 0, 0, 0))
-
-
 def _add(log: Any, process: list[int], number: int) -> None:
     """Add a request by a process whose total so far is `process`."""
     counts = (100 + number, 50 + 7 * number, 5000 + 11 * number, 1000 + number, 2000)
@@ -267,31 +209,6 @@ def at_once(log: Any, makers: str, ends: str) -> list[int]:
     _end(log, last, 900)
     columns = zip(first, *processes.values(), strict=True)
     return [one + sum(total - one for total in totals) for one, *totals in columns]
-
-
-def test_three_processes_that_end_after_each_other_keep_their_sums(log: Any, read: Read) -> None:
-    """LOG-32: as recorded; two of them spent the same, and several sets of requests add up to each total."""
-    served = at_once(log, "xxyyzzxxzzyy", "yzx")
-
-    logs = read(log)
-
-    assert [sum(column) for column in zip(*(row[9:14] for row in logs.rows), strict=True)] == served
-    assert (compared(logs)["s1"].agrees, compared(logs)["s1"].doubtful) == (True, 0)
-
-
-def test_processes_that_began_at_the_same_moment_have_a_total_each(log: Any, read: Read) -> None:
-    """LOG-32: in a fork by the SDK, which has no total; as recorded."""
-    log.compaction(8000)
-    processes = {"x": [0] * 5, "y": [0] * 5}
-    for number, name in enumerate("xxyx", start=1):
-        _add(log, processes[name], number)
-    _end(log, processes["y"], 150)
-    _end(log, processes["x"], 160)
-
-    logs = read(log)
-
-    assert spent(logs) == {"s1": (4, 0)}
-    assert compared(logs)["s1"].agrees
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -3,13 +3,11 @@
 import gzip
 import json
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.log_files.scan import scan_stream
 from cc_convert.logs import Logs, read_logs
 
 ONE = (100, 20, 1000, 200, 100)
@@ -124,13 +122,6 @@ def test_times_in_any_precision_are_read_and_may_be_missing(
     assert (row.time, row[9:14]) == (time and pytest.approx(time, abs=1), ONE)
 
 
-def test_the_first_time_of_a_log_is_read_in_any_length(log: Any) -> None:
-    """LOG-16"""
-    log.user(timestamp="2026-11-20T10:00:00Z")
-
-    assert scan_stream(BytesIO(log.text()), "log.jsonl").began == "2026-11-20T10:00:00Z"
-
-
 def test_windows_line_ends_and_long_lines_cost_no_record(log: Any, read: Read) -> None:
     """LOG-17"""
     log.answer("msg_1")
@@ -203,16 +194,6 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(log: Any, read: Read)
     assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True), (201, True)]
 
 
-@pytest.mark.parametrize("start", [b'{9"', b'{"9'])
-def test_a_long_answer_with_a_damaged_start_and_usage_is_reported(log: Any, read: Read, start: bytes) -> None:
-    """LOG-04: only the end names the kind."""
-    log.answer("msg_1")
-    line = log.text().replace(b'{"', start.replace(b"9", b"9" * 5000), 1)
-    damaged = line[: line.index(b'"usage"')] + line[line.index(b'"service_tier"') :]
-
-    assert [problem.lost for problem in read(damaged).problems] == [True]
-
-
 @pytest.mark.parametrize("cut", ["answer", "prompt", "result", "state"])
 @pytest.mark.parametrize("rest", [30, 200])
 def test_what_stands_behind_a_line_that_was_cut_off_counts(log: Any, read: Read, cut: str, rest: int) -> None:
@@ -248,66 +229,6 @@ def test_a_packed_log_is_read(log: Any, read: Read) -> None:
     cut = read(packed[: len(packed) // 2])
     assert 0 < len(cut.rows) < 2000
     assert [problem.lost for problem in cut.problems] == [True]
-
-
-@pytest.mark.parametrize("kind", ["prompt", "attachment", "last-prompt", "api-request"])
-@pytest.mark.parametrize("behind", ["answer", "total"])
-def test_a_record_behind_one_that_was_cut_off_counts_and_is_reported(
-    log: Any, read: Read, kind: str, behind: str
-) -> None:
-    """LOG-04, LOG-57: also if the cut-off record has a skipped kind."""
-    log.answer("msg_1")
-    common = {"sessionId": "s1", "timestamp": log.time()}
-    match kind:
-        case "prompt":
-            log.user("x" * 5000)
-        case "attachment":
-            log.lines.append({"parentUuid": None, "attachment": {"type": "date", "text": "x" * 5000}, **common})
-        case _:
-            log.lines.append({"type": kind, "params": {"max_tokens": 64000}, "text": "x" * 5000, **common})
-    whole, broken = log.text().splitlines(keepends=True)
-    broken = broken[:-3000]
-    log.lines.clear()
-    if behind == "answer":
-        log.answer("msg_2")
-    else:
-        log.state({"claude-sonnet-5": (107, 20, 1000, 200, 100, 0.5)})
-
-    logs = read(whole + broken + log.text())
-
-    assert counts(logs) == [ONE, {"answer": ONE, "total": (7, 0, 0, 0, 0)}[behind]]
-    assert [problem.reason for problem in logs.problems] == [f"cut off, and written over from byte {len(broken)}"]
-
-
-@pytest.mark.parametrize("size", [10, 3000], ids=["short", "long"])
-@pytest.mark.parametrize("behind", ["a prompt", "the first note of a process"])
-def test_a_prompt_that_was_cut_off_and_written_over_is_reported(log: Any, read: Read, size: int, behind: str) -> None:
-    """LOG-04: also where neither record counts."""
-    log.user("x" * size)
-    if behind == "a prompt":
-        log.user("Hi again")
-    else:
-        log.lines.append(
-            {"type": "queue-operation", "operation": "enqueue", "sessionId": "s1", "timestamp": log.time()}
-        )
-    log.answer("msg_1")
-    first, *rest = log.text().splitlines(keepends=True)
-
-    logs = read(first[: len(first) // 2] + b"".join(rest))
-
-    assert counts(logs) == [ONE]
-    assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True)]
-
-
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_cost_that_is_a_text_is_no_cost(strict: bool) -> None:
-    """LOG-03: with and without the fast path."""
-    message = {"id": "msg_1", "model": "claude-sonnet-5", "usage": {"input_tokens": 1}}
-    line = json.dumps({"type": "assistant", "sessionId": "s1", "costUSD": "0.5", "message": message})
-
-    [row] = scan_stream(BytesIO(f"{line}\n".encode()), "log.jsonl", strict=strict).rows
-
-    assert row.logged_cost is None
 
 
 @pytest.mark.parametrize("strict", [False, True])

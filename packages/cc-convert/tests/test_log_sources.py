@@ -70,17 +70,6 @@ def test_linked_folders_and_files_are_read_each_once(maker: Maker, run: Any, tmp
     assert "-w-gone: No such file" in report.err
 
 
-def test_a_missing_folder_in_the_environment_is_told(tree: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LOG-95: and `projects/` with a slash is a place."""
-    tree.rename(tree.parent / "projects")
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tree.parent}/projects/,{tree.parent}/gone")
-
-    report = run("report", "--format", "json")
-
-    assert report.json["total"]["requests"] == 3
-    assert f"not there: {tree.parent}/gone/projects" in report.err
-
-
 def test_transcripts_are_found_where_the_cli_keeps_them(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-02"""
     (tree.parent / "one" / "projects").mkdir(parents=True)
@@ -317,16 +306,6 @@ def test_a_file_that_is_not_what_it_was_is_read_anew(maker: Maker, tmp_path: Pat
     new.write(path)
 
     assert sessions(read_logs(path, cache=cache)) == {"new"}
-
-
-def test_a_packed_file_that_grew_is_read_anew(log: Any, tmp_path: Path) -> None:
-    """LOG-06"""
-    path, cache = tmp_path / "log.jsonl.gz", Cache()
-    for number in range(3):
-        log.answer(f"msg_{number}")
-        path.write_bytes(gzip.compress(log.text()))
-        assert len(read_logs(path, cache=cache).rows) == number + 1
-        assert len(read_logs(path, cache=cache).rows) == number + 1
 
 
 def test_what_is_kept_is_private(log: Any) -> None:

@@ -1,6 +1,5 @@
 """Every request once, and every total in full."""
 
-import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -116,19 +115,6 @@ def test_a_sub_agents_file_belongs_to_its_session(maker: Maker, tmp_path: Path) 
     assert agree(logs)
 
 
-def test_totals_of_task_messages_are_not_added(log: Any, read: Read) -> None:
-    """LOG-24"""
-    log.stream("msg_1", output=20, parent_tool_use_id="toolu_1", agent_id="a1")
-    log.lines.append(
-        {"type": "system", "subtype": "task_notification", "session_id": "s1", "usage": {"total_tokens": 1420}}
-    )
-    log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
-
-    [row] = read(log).rows
-
-    assert (row[9:14], row.agent) == (ONE, "a1")
-
-
 # --- forks and resumes
 
 
@@ -159,24 +145,6 @@ def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, read: Read, r
     assert [row.parent for row in logs.rows if row.kind == "request"] == [*[""] * requests, "parent"]
     unlogged = [("parent", "unlogged")] * (2 - requests)
     assert [(row.session, row.kind) for row in logs.rows if row.kind != "request"] == unlogged
-    assert agree(logs)
-
-
-def test_a_fork_of_a_fork_counts_its_own_requests(maker: Maker, read: Read) -> None:
-    """LOG-20, LOG-23"""
-    first = maker("first")
-    first.answer("msg_1")
-    state(first, 1)
-    second = fork_of(maker, first, "second")
-    second.answer("msg_2")
-    state(second, 2)
-    third = fork_of(maker, second, "third")
-    third.answer("msg_3", timestamp="2026-11-20T13:00:00Z")
-    state(third, 3)
-
-    logs = read(first, second, third)
-
-    assert by_session(logs) == {"first": ONE, "second": ONE, "third": ONE}
     assert agree(logs)
 
 
@@ -226,57 +194,12 @@ def test_what_came_after_the_last_total_counts_too(log: Any, read: Read) -> None
     assert total(read(log).rows) == (300, 60, 3000, 600, 300)
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_totals_of_many_processes_moved_together_keep_the_sums(log: Any, read: Read, first: bool) -> None:
-    """LOG-35: a tool that sorts by time puts lines without a time first, or last."""
-    draw, counts = random.Random(1), [0, 0, 0]
-    for number in range(120):
-        request = [draw.randrange(1, 3000) for _ in counts]
-        names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-        log.answer(f"msg_{number}", usage=log.usage(**dict(zip(names, request, strict=True))))
-        counts = [before + more for before, more in zip(counts, request, strict=True)]
-        if number % 5 == 4:
-            writes = ((number + 1) * ONE[3], (number + 1) * ONE[4])
-            log.state({"claude-sonnet-5": (*counts, *writes, float(number))})
-    reference = total(read(log).rows)
-    totals = [line for line in log.lines if line["type"] == "cost-state"]
-    requests = [line for line in log.lines if line["type"] != "cost-state"]
-    log.lines = totals + requests if first else requests + totals
-
-    logs = read(log)
-
-    assert total(logs.rows) == reference
-    assert [comparison.doubtful for comparison in reconcile(logs)] == [0]
-
-
 def test_a_model_under_its_long_name_in_the_total_is_the_same(log: Any, read: Read) -> None:
     """LOG-26"""
     log.answer(model="claude-sonnet-4-5-20250929")
     log.state({"claude-sonnet-4-5[1m]": (*ONE, 0.0)})
 
     assert total(read(log).rows) == ONE
-
-
-@pytest.mark.parametrize("by", ["result", "events"])
-def test_final_counts_from_results_or_events_replace_partial_counts(log: Any, read: Read, by: str) -> None:
-    """LOG-22: there is one request in the turn, so it gets the result's counts."""
-    start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
-    counts = {"input_tokens": 100, "cache_read_input_tokens": 1000, "output_tokens": 20}
-    end = {"type": "message_delta", "usage": counts}
-    first, last = ({"type": "stream_event", "event": one, "session_id": "s1"} for one in (start, end))
-    if by == "events":
-        log.lines.append(first | {"parent_tool_use_id": None})
-    # With the event's id and usage.
-    log.stream("msg_1")
-    if by == "events":
-        log.lines.append(last | {"parent_tool_use_id": None})
-    else:
-        log.stream("msg_1")
-        log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
-
-    [row] = read(log).rows
-
-    assert (row.kind, row[9:14], row.final) == ("request", ONE, True)
 
 
 def test_usage_that_a_turn_does_not_split_is_a_separate_row(log: Any, read: Read) -> None:

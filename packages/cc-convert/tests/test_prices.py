@@ -71,14 +71,6 @@ def test_each_kind_of_token_region_tier_speed_and_length_has_its_price(
     assert Prices().cost(row(f"claude-{model}", **usage)) == pytest.approx(cost)
 
 
-def test_counts_have_a_price_without_a_row() -> None:
-    """LOG-28"""
-    counts = (100, 20, 1000, 200, 100, 0, 0)
-
-    assert Prices().cost_of(counts, "claude-sonnet-5") == pytest.approx(SONNET)
-    assert Prices().cost_of(counts, "claude-opus-5", ("", "", "fast")) == pytest.approx(OPUS_FAST)
-
-
 @pytest.mark.parametrize(
     "name",
     [

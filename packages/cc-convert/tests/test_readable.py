@@ -2,11 +2,8 @@
 
 import bz2
 import io
-import json
 import lzma
-import os
 import re
-import subprocess
 import sys
 import time
 from argparse import Namespace
@@ -16,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.cli.output import fit_table, write_table
+from cc_convert.cli.output import write_table
 from cc_convert.cli.watch import picture
 from cc_convert.log_files.files import read_files
 from cc_convert.prices import Prices
@@ -24,8 +21,6 @@ from cc_convert.report.alerts import parse_alert
 
 Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]
-COMMAND = [sys.executable, "-m", "cc_convert"]
-PATIENCE = 40.0
 
 
 def now(seconds_ago: float = 0.0) -> str:
@@ -33,50 +28,6 @@ def now(seconds_ago: float = 0.0) -> str:
 
 
 # --- tables
-
-
-@pytest.fixture
-def wide_log(maker: Maker, tmp_path: Path) -> Path:
-    """Return two sessions with titles, labels, long names, and large counts."""
-    for number in range(2):
-        log = maker(f"0123abc{number}-0123-0123-0123-0123456789ab", project="/home/user/a-long-way/down/project")
-        log.user("Please refactor the module that reads the configuration")
-        labels = {"gitBranch": "feature/long", "entrypoint": "cli", "version": "2.1.329"}
-        log.answer(usage=log.usage(input_tokens=987_654_321), **labels)
-        log.answer(model="claude-of-2030", **labels)
-        log.write(tmp_path / "logs" / f"{number}.jsonl")
-    return tmp_path / "logs"
-
-
-@pytest.mark.parametrize(
-    ("words", "columns"),
-    [
-        (["report", "session"], 30),
-        (["report", "session"], 80),
-        (["report"], 50),
-        (["report", "model"], 30),
-        (["report", "tool"], 120),
-    ],
-)
-def test_a_table_fits_the_terminal_and_names_what_it_leaves_out(wide_log: Path, words: list[str], columns: int) -> None:
-    """LOG-94: with and without rich."""
-    for hidden in ([], ["rich"]):
-        code = f"import sys; sys.modules.update(dict.fromkeys({hidden!r}))\n"
-        code += "import importlib.util as u; find = u.find_spec\n"
-        code += f"u.find_spec = lambda name, *more: None if name in {hidden!r} else find(name, *more)\n"
-        code += f"from cc_convert.cli import main; sys.exit(main({[*words, str(wide_log)]!r}))"
-        spawn = f"import pty; raise SystemExit(pty.spawn({[sys.executable, '-c', code]!r}) >> 8)"
-        environment = {**os.environ, "COLUMNS": str(columns), "TERM": "dumb"}
-        done = subprocess.run(
-            [sys.executable, "-c", spawn], capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
-            env=environment, text=True,
-        )  # fmt: skip
-
-        shown = [line for line in done.stdout.splitlines() if not line.startswith("note: ")]
-        assert max(len(line.rstrip()) for line in shown) <= columns
-        if words == ["report", "session"]:
-            assert "$1,975.31*" in done.stdout
-            assert ("Not shown, for lack of room: Hits" in " ".join(done.stdout.split())) == (columns < 120)
 
 
 def test_no_cell_is_cut_at_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,16 +40,6 @@ def test_no_cell_is_cut_at_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
         write_table(terminal, table)
         assert {"Requests", "2026-11-24", "$0.15"} <= {*terminal.getvalue().split()}, columns
-
-
-def test_columns_are_left_out_in_order_until_the_rest_fits() -> None:
-    """LOG-94: a column that is not there is not named."""
-    table = [["Day", "Input", "Output", "Cost"], ["2026-11-20", "1,000", "20", "$1.00"]]
-    assert fit_table(table, ("Models", "Output", "Input"), 24) == (
-        [["Day", "Input", "Cost"], ["2026-11-20", "1,000", "$1.00"]],
-        ["Output"],
-    )
-    assert fit_table(table, ("Output",), None) == (table, [])
 
 
 def test_columns_are_aligned_below_wide_characters(run: Run, maker: Maker, tmp_path: Path) -> None:
@@ -155,33 +96,6 @@ def test_a_missing_file_is_named_with_the_most_similar_one(run: Run, short_log: 
     done = run(*words, short_log.parent / "lgo.jsonl")
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(f"lgo.jsonl; did you mean {short_log}?\n")
-
-
-@pytest.mark.parametrize(
-    ("option", "part", "hint"),
-    [
-        ("--model", "sonet", "; did you mean sonnet?"),
-        ("--project", "webiste", "; did you mean website?"),
-        ("--branch", "mian", "; did you mean main?"),
-        ("--session", "0123", ""),
-    ],
-)
-@pytest.mark.parametrize("words", [["report"], ["report", "--last", "1h"], ["convert"]])
-def test_a_filter_that_nothing_passes_is_named_with_a_similar_text(
-    run: Run, log: Any, words: list[str], option: str, part: str, hint: str
-) -> None:
-    """LOG-95"""
-    log.project = "/home/user/website"
-    log.answer("msg_1", timestamp=now(), gitBranch="main")
-
-    done = run(*words, log.write(), option, part)
-
-    assert (done.code, done.err) == (0, f"note: no request has the {option[2:]} {part!r}{hint}\n")
-
-
-def test_a_search_without_a_text_names_the_text_alone(run: Run) -> None:
-    """LOG-95"""
-    assert "required: TEXT\n" in run("search").err
 
 
 def test_a_report_without_requests_says_where_it_looked(run: Run, tmp_path: Path) -> None:
@@ -264,40 +178,3 @@ def test_watch_has_headings_marks_and_fits(log: Any, columns: int | None) -> Non
     assert "* without 1,420 tokens that have no price" in text
     if columns:
         assert all(len(line) <= max(columns, 44) for line in text.splitlines())
-
-
-def test_the_rate_of_the_first_minutes_is_no_rate_per_hour(log: Any) -> None:
-    """LOG-97: 1,420 tokens in two minutes are not 42,600 per hour."""
-    log.answer(timestamp=now(120))
-    early = picture_of(log.write())
-    assert "1,420 tokens and $0.0015 in the first 2 min of this block" in early
-    assert "per hour" not in early
-
-
-def test_a_small_terminal_keeps_the_heading_of_watch(log: Any) -> None:
-    """LOG-97: lines are cut to the terminal's size."""
-    for number in range(9):
-        log.answer(timestamp=now(), model=f"claude-of-{2030 + number}-with-a-long-name")
-    code = "import os, pty, sys; os.environ.update(COLUMNS='40', LINES='8'); pty.spawn(sys.argv[1:])"
-    command = [sys.executable, "-c", code, *COMMAND, "watch", str(log.write()), "--interval", "0.2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
-        assert process.stdout
-        try:
-            first = b""
-            while b"\x1b[J" not in first:
-                first += os.read(process.stdout.fileno(), 4096)
-        finally:
-            process.kill()
-    shown = re.sub(r"\x1b\[\w", "", first.decode()).replace("\r", "").split("\n")
-    assert shown[0].startswith("Claude Code, ")
-    assert len(shown) <= 8
-    assert max(map(len, shown)) <= 40
-
-
-def test_a_report_by_agent_has_the_kinds_of_sub_agents(run: Run, log: Any) -> None:
-    """LOG-40"""
-    log.answer()
-    log.answer(agentId="a1", attributionAgent="Explore")
-    lines = run("report", "agent", log.write(), "--format", "json").json["lines"]
-    assert {line["key"]: line["requests"] for line in lines} == {"main": 1, "Explore": 1}
-    assert json.dumps(lines)

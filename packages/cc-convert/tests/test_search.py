@@ -62,22 +62,6 @@ def test_a_match_tells_where_it_stands_and_how_to_go_on(run: Run, session: Path)
     ]
 
 
-def test_lines_around_a_match_are_shown_when_asked_for(run: Run, log: Any) -> None:
-    """LOG-81"""
-    log.user(
-        "\n".join(["one", "two", "needle", "four", "five", "six", "needle", "eight", "x" * 300 + "needle", "needle"])
-    )
-    path = log.write()
-
-    def excerpt(*words: str) -> list[str]:
-        return run("search", "needle", path, "--format", "json", *words).json[0]["excerpt"]
-
-    assert excerpt()[:2] == ["needle", "needle"]
-    assert excerpt()[2].startswith("…xxx") and excerpt()[2].endswith("xxxneedle")
-    assert excerpt()[3] == "(1 more lines)"
-    assert excerpt("-C", "1")[:7] == ["two", "needle", "four", "--", "six", "needle", "eight"]
-
-
 @pytest.mark.parametrize(
     ("words", "number"),
     [
@@ -170,17 +154,6 @@ def test_what_a_fork_repeats_is_found_once(run: Run, maker: Maker, tmp_path: Pat
     assert roles(run, "needle", tmp_path / "logs") == ["answer", "answer", "prompt"]
 
 
-def test_a_stream_has_the_folder_and_the_version_of_its_start(run: Run, log: Any) -> None:
-    """LOG-82"""
-    start = {"type": "system", "subtype": "init", "session_id": "s1", "cwd": "/work", "claude_code_version": "2.1.329"}
-    log.lines.append(start)
-    log.stream("msg_1")
-
-    [match] = run("search", "hello", log.write(), "--format", "json").json
-
-    assert (match["folder"], match["version"]) == ("/work", "2.1.329")
-
-
 def test_the_folder_to_resume_in_is_that_of_the_start(run: Run, log: Any) -> None:
     """LOG-81: a session may go on in other folders."""
     log.user("Hi")
@@ -205,17 +178,6 @@ def test_no_log_gives_a_command_of_its_own(run: Run, maker: Maker, name: str) ->
     commands = [line.partition("resume: ")[2] for line in done.out.splitlines() if "resume: " in line]
     assert [shlex.split(command) for command in commands] == [["cd", "/x'; id #", "&&", "claude", "--resume", SESSION]]
     assert "\x1b" not in done.out and "\x07" not in done.out
-
-
-def test_a_match_in_a_workflow_has_the_title_of_its_session(run: Run, session: Path, maker: Maker) -> None:
-    """LOG-81: a workflow's agents are two folders deeper than other sub-agents."""
-    agent = maker(SESSION, project="/home/user/my project")
-    agent.user("Look for chaff", agentId="a2", isSidechain=True)
-    agent.write(session / SESSION / "subagents" / "workflows" / "wf_1" / "agent-a2.jsonl")
-
-    [match] = run("search", "chaff", session, "--format", "json").json
-
-    assert match["title"] == "Pool repair"
 
 
 @pytest.mark.parametrize(

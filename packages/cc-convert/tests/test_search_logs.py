@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 from cc_convert.log_files.cache import Cache
 from cc_convert.search.find import Query, SearchResult, find_passages, passage_of
 
-Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]
 
 
@@ -113,16 +111,6 @@ def test_a_damaged_cache_is_made_anew(run: Run, session: Path, damage: bytes) ->
     assert len(run("search", "needle", session, "--format", "json").json) == 3
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(
-    run: Run, session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LOG-84"""
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("CC_CONVERT_CACHE", str(tmp_path / "file"))
-
-    assert len(run("search", "needle", session, "--format", "json").json) == 3
-
-
 # --- logs with any content
 
 
@@ -171,17 +159,6 @@ def test_a_log_that_cannot_be_opened_is_said(session: Path, tmp_path: Path) -> N
     assert [reason.partition(": ")[2] for reason in result.failed] == ["Is a directory", "No such file or directory"]
 
 
-def test_a_log_that_went_away_meanwhile_is_no_failure(log: Any) -> None:
-    """LOG-85"""
-    log.user("needle")
-    path = log.write()
-    [match] = search(path, "needle").matches
-    path.write_bytes(b"{}\n")
-    assert passage_of(match) is None
-    path.unlink()
-    assert passage_of(match) is None
-
-
 @given(st.lists(st.binary(max_size=300), max_size=6), st.text(min_size=1, max_size=3))
 def test_any_bytes_can_be_searched(lines: list[bytes], text: str) -> None:
     """LOG-85"""
@@ -204,29 +181,6 @@ def test_any_part_of_a_prompt_is_found(prompt: str, data: st.DataObject) -> None
         path.write_text(json.dumps(line), encoding="utf-8")
 
         assert search(path, part).total == 1
-
-
-# --- processes
-
-
-def test_several_processes_find_the_same(maker: Maker, tmp_path: Path) -> None:
-    """LOG-84: and no process is left behind."""
-    for number in range(6):
-        log = maker(f"s{number}")
-        log.user("needle " + "x" * 2_000_000)
-        log.write(tmp_path / "logs" / f"{number}.jsonl")
-    code = (
-        "import sys, os; from cc_convert.cli import main; code = main(sys.argv[1:]); sys.stdout.flush()\n"
-        "try: os.waitpid(-1, os.WNOHANG)\n"
-        "except ChildProcessError: sys.exit(code)\n"
-        "sys.exit(9)"
-    )
-    words = ["search", "needle", str(tmp_path / "logs"), "--format", "json", "--jobs", "3"]
-
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=40)
-
-    assert (done.returncode, len(json.loads(done.stdout))) == (0, 6)
-    assert len(list(Path(Cache().folder).glob("*.text"))) == 6
 
 
 # --- speed

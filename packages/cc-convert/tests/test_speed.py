@@ -1,18 +1,13 @@
 """The cost of a conversion and of reading a log, counted in calls, which do not depend on the machine."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from io import BytesIO
 from types import FrameType
 from typing import Any, TypeAlias
 
-import pytest
-
 from cc_convert import convert_sdk_messages_to_cli_response
-from cc_convert.log_files.rows import FileScan
 from cc_convert.log_files.scan import scan_stream
-from cc_convert.logs import merge
 
 Frame: TypeAlias = dict[str, Any]
 
@@ -65,52 +60,3 @@ def test_only_the_first_line_of_each_answer_is_decoded(log: Any) -> None:
     scan_stream(BytesIO(content), "log.jsonl")  # created once
 
     assert calls_of(lambda: scan_stream(BytesIO(content), "log.jsonl"), "validate_json") == answers
-
-
-def test_logs_are_decoded_without_importing_the_builders_of_schemas() -> None:
-    """LOG-54: they take longer than a small log. A later import of pydantic's core uses the same validator."""
-    program = """if True:
-        import sys
-        from cc_convert.log_files.fields import fast_decoder
-        from cc_convert.log_files.fields import validator_class
-
-        assert fast_decoder()(b'{"type": "assistant", "other": 1}') == {"type": "assistant"}
-        assert "pydantic_core" not in sys.modules
-        import pydantic_core
-        assert validator_class() is pydantic_core.SchemaValidator
-    """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-
-
-class ComparedId(str):
-    """An id whose comparisons are calls, so that they are counted."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return str(self) == other
-
-    def __ne__(self, other: object) -> bool:
-        return str(self) != other
-
-    __hash__ = str.__hash__
-
-
-@pytest.mark.parametrize("start", [{}, {"startTime": 1_795_168_800_000}], ids=["without", "with"])
-def test_the_steps_for_sums_grow_with_the_number_of_sessions(maker: Any, start: Frame) -> None:
-    """LOG-54: also if the totals do not name the start of a lineage."""
-
-    def scans(sessions: int) -> list[FileScan]:
-        results: list[FileScan] = []
-        for number in range(sessions):
-            log = maker(ComparedId(f"s{number}"))
-            log.answer()
-            log.state({"claude-sonnet-5": (200, 40, 2000, 400, 200, 0.0)}, **{k: v + number for k, v in start.items()})
-            scan = scan_stream(BytesIO(log.text()), f"{number}.jsonl")
-            ledgers = [ledger._replace(session=log.session) for ledger in scan.ledgers]
-            results.append(scan._replace(ledgers=ledgers))
-        return results
-
-    few, many = scans(20), scans(200)
-
-    assert calls_of(lambda: merge(many)) <= 11 * calls_of(lambda: merge(few))

@@ -134,27 +134,6 @@ def test_a_first_report_is_printed_before_the_cache_is_written(
     assert len({*outputs}) == 1
 
 
-def test_a_cache_asks_for_no_file_twice(maker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LOG-61: a first report looks at each log as often as the report without a cache."""
-    for number in range(50):
-        maker(f"s{number}").write(tmp_path / "logs" / f"{number}.jsonl")
-    looks: list[str] = []
-
-    def stat_and_note(path: Any, **options: Any) -> os.stat_result:
-        looks.append(str(path))
-        return stat_of(path, **options)
-
-    stat_of = os.stat
-    monkeypatch.setattr(os, "stat", stat_and_note)
-    counts: list[int] = []
-    for option in (["--no-cache"], []):
-        looks.clear()
-        assert main(["report", str(tmp_path / "logs"), *option]) == 0
-        counts.append(len([path for path in looks if path.endswith(".jsonl")]))
-
-    assert counts == [50, 50]
-
-
 @pytest.mark.parametrize(
     ("platform", "variables", "folder"),
     [

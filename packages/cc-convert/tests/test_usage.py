@@ -3,7 +3,7 @@ from types import MappingProxyType
 import pytest
 
 from cc_convert import convert_sdk_messages_to_cli_response, convert_usage_dict_to_cli_usage
-from cc_types import CacheCreation, CLIUsage, ModelUsage, OutputTokensDetails, ServerToolUse
+from cc_types import CacheCreation, CLIUsage, OutputTokensDetails, ServerToolUse
 
 RESULT: dict[str, object] = {"type": "result", "subtype": "success", "is_error": False}
 FULL: dict[str, object] = {
@@ -95,20 +95,3 @@ def test_a_usage_that_is_no_object_is_no_usage(caplog: pytest.LogCaptureFixture)
     """SDK-EC-1"""
     assert convert_sdk_messages_to_cli_response([RESULT | {"usage": [1, 2]}]).usage == CLIUsage()
     assert warned(caplog) == [("WARNING", "usage is of type list; using 0 for all of it")]
-
-
-@pytest.mark.parametrize("field", ["modelUsage", "model_usage_since_last_result"])
-def test_counts_by_model_are_converted_alike(field: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-ADD-06: detail that is not reported is not zero."""
-    models = {
-        "m": {"inputTokens": "12", "outputTokens": True, "thinkingTokens": 2.0, "provider": "firstParty"},
-        "n": {"inputTokens": 1, "thinkingTokens": None},
-    }
-
-    response = convert_sdk_messages_to_cli_response([RESULT | {field: models}])
-
-    assert (response.model_usage or response.model_usage_since_last_result) == {
-        "m": ModelUsage(input_tokens=0, output_tokens=1, thinking_tokens=2, provider="firstParty"),
-        "n": ModelUsage(input_tokens=1),
-    }
-    assert warned(caplog) == [("WARNING", f"{field}.m.inputTokens is not a count but of type str; using 0")]

@@ -16,8 +16,6 @@ from statistics import median
 import psutil
 import pytest
 
-from cc_demo.offline import respond
-from cc_loopback import LoopbackServer
 from prepared_python import python
 
 _DEMO = ["-m", "cc_demo"]
@@ -152,35 +150,6 @@ def test_without_a_login_the_demo_runs_offline_and_says_why(box: Box) -> None:
     assert "[bold]please[/bold]" in text
     assert "your question is not in it" in text
     assert "The scripted model writes slowly here" in text
-
-
-@pytest.mark.slow
-def test_an_api_key_is_used(box: Box) -> None:
-    """ARCH-34."""
-    with LoopbackServer(respond) as server:
-        run = box.run("--model", "haiku", ANTHROPIC_API_KEY="made-up", ANTHROPIC_BASE_URL=server.url)
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "Claude, with the API key in ANTHROPIC_API_KEY" in run.stdout
-    assert "through 127.0.0.1, as ANTHROPIC_BASE_URL says" in run.stdout
-    assert "not Claude" not in run.stdout
-    assert "Both contain the API's own time." in " ".join(run.stdout.split())
-    assert {call.headers["x-api-key"] for call in server.calls} == {"made-up"}
-    assert "haiku" in server.requests[0]["model"]
-    assert server.errors == []
-
-
-@pytest.mark.slow
-def test_a_refused_key_ends_with_advice(box: Box) -> None:
-    with LoopbackServer() as server:
-        server.fail_next(status=401, times=9)
-        run = box.run(ANTHROPIC_API_KEY="wrong", ANTHROPIC_BASE_URL=server.url)
-    assert run.returncode == 1
-    error = " ".join(run.stderr.split())
-    assert error.startswith("cc-demo failed. The API answered with status 401")
-    assert "The key in ANTHROPIC_API_KEY was refused" in error
-    assert "`cc-demo --offline` needs no login." in error
-    assert "Traceback" not in error
-    assert list(box.tmp.iterdir()) == []
 
 
 def interrupt(process: subprocess.Popen[str]) -> None:

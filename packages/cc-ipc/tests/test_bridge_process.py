@@ -18,7 +18,7 @@ import cc_ipc_bridge
 from cc_ipc import IPCSession
 from cc_ipc.files import LockedFile
 from cc_ipc_bridge import main as main_module
-from cc_ipc_bridge.main import claim_stdout, main
+from cc_ipc_bridge.main import main
 
 from .conftest import StartBridge, StartOwner, Tools, happens, mcp, mcp_call, raising
 
@@ -105,16 +105,6 @@ def test_modules_in_the_hosts_folder_are_not_imported(tools: Tools, folder: Path
 # Exit:
 
 
-def test_the_bridge_answers_requests_and_exits_when_the_input_ends(folder: Path, bridge_process: StartBridge) -> None:
-    """IPC-P-36: when the CLI ends."""
-    bridge = bridge_process(command(folder))
-    bridge.send(mcp_call(1, "echo"))
-    bridge.stdin.close()
-    assert bridge.read()["error"]["data"] == {"type": "IPCConnectionError"}
-    assert bridge.wait(END) == 0
-    assert bridge.stderr() == ""
-
-
 async def test_a_cancellation_and_the_end_of_input_cancel_the_running_tool(
     session: IPCSession, bridge_process: StartBridge, tools: Tools
 ) -> None:
@@ -132,20 +122,6 @@ async def test_a_cancellation_and_the_end_of_input_cancel_the_running_tool(
     bridge.stdin.close()
     assert await asyncio.to_thread(bridge.wait, END) == 0
     await happens(tools.cancelled)
-
-
-async def test_the_end_of_the_session_answers_running_calls_and_ends_the_bridge(
-    session: IPCSession, bridge_process: StartBridge, tools: Tools
-) -> None:
-    """IPC-P-36: when the parent ends; during a call, after a call, or without any."""
-    bridges = [bridge_process(session.command) for _ in range(3)]
-    await bridges[0].call("echo")
-    await asyncio.to_thread(bridges[1].request, "tools/list")
-    answer = asyncio.ensure_future(bridges[2].call("wait"))
-    await happens(tools.started)
-    await session.stop()
-    assert (await answer)["result"]["content"][0]["text"].startswith("CancelledError: the server was stopped")
-    assert [await asyncio.to_thread(bridge.wait, END) for bridge in bridges] == [0, 0, 0]
 
 
 def test_a_killed_parent_ends_the_bridge_which_answers_its_calls(
@@ -168,24 +144,6 @@ def test_a_killed_parent_ends_the_bridge_which_answers_its_calls(
 
 
 # Startup errors:
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        ([], 2, "usage"),
-        (["one"], 2, "usage"),
-        (["socket", "/nowhere/schema.json"], 1, "the schema file /nowhere/schema.json cannot be used"),
-    ],
-    ids=["none", "one", "no file"],
-)
-def test_invalid_arguments_are_reported_on_stderr(
-    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments, lambda status: None) == status
-    out, err = capsys.readouterr()
-    assert message in err
-    assert out == ""
 
 
 @pytest.mark.parametrize("content", ["", "{}", '[{"name": "a"}]', None], ids=["empty", "object", "no schema", "link"])
@@ -220,17 +178,6 @@ def standard_streams() -> Generator[tuple[FileIO, FileIO]]:
             for fd, before in enumerate(originals):
                 os.dup2(before, fd)
                 os.close(before)
-
-
-def test_stdout_is_reserved_for_the_protocol() -> None:
-    """IPC-P-35."""
-    with standard_streams() as (_, stdout):
-        protocol = claim_stdout()
-        os.write(1, b"noise\n")
-        os.write(protocol, b"line\n")
-        os.close(protocol)
-        line = stdout.read(1000)
-    assert line == b"line\n"
 
 
 def test_main_exits_when_the_owner_of_the_schema_file_releases_it(folder: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-from importlib import metadata
 from typing import Any
 
 import pytest
@@ -34,32 +33,6 @@ def receive(message: object) -> Any:
 
 def request(method: str, params: object = None, **fields: object) -> Any:
     return receive({"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}, **fields})
-
-
-COMPLETE: dict[str, object] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-INFO = {"_meta": {"io.modelcontextprotocol/serverInfo": protocol.SERVER_INFO}}
-DISCOVERED: dict[str, object] = {
-    "supportedVersions": ["2026-07-28"],
-    "capabilities": {"tools": {}},
-    **COMPLETE,
-    **INFO,
-}
-
-
-@pytest.mark.parametrize(
-    ("method", "handshake", "modern"),
-    [
-        ("server/discover", DISCOVERED, DISCOVERED),
-        ("ping", {}, {"resultType": "complete", **INFO}),
-        ("tools/list", {"tools": TOOLS}, {"tools": TOOLS, **COMPLETE, **INFO}),
-    ],
-)
-def test_discover_ping_and_list_are_answered_without_the_parent_in_both_forms(
-    method: str, handshake: object, modern: dict[str, object]
-) -> None:
-    """IPC-D-14, IPC-P-32: with and without the fields that the current version adds."""
-    assert request(method)["result"] == handshake
-    assert request(method, {"_meta": MODERN})["result"] == modern
 
 
 @pytest.mark.parametrize(
@@ -98,13 +71,6 @@ def test_a_call_without_an_id_or_arguments_is_a_call(meta: object) -> None:
     call = request("tools/call", {"name": "echo", "_meta": meta})
     assert call.params == {"name": "echo", "arguments": {}}
     assert request("tools/call", {"name": "echo", "_meta": MODERN}).modern
-
-
-def test_a_cancellation_names_a_request() -> None:
-    """IPC-P-32."""
-    cancel = receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}})
-    assert isinstance(cancel, protocol.CancelFrame)
-    assert cancel.request_id == 7
 
 
 @pytest.mark.parametrize(
@@ -157,10 +123,6 @@ def test_invalid_messages_invalid_calls_and_unknown_methods_are_refused(
     assert (reply["error"]["code"], reply["id"]) == (code, request_id)
 
 
-def test_the_server_reports_the_version_of_the_package() -> None:
-    assert protocol.SERVER_INFO == {"name": "cc-ipc", "version": metadata.version("cc-ipc")}
-
-
 def test_random_lines_raise_nothing() -> None:
     """IPC-P-09, for the client's side."""
     chance = random.Random(2)
@@ -174,33 +136,6 @@ def test_random_lines_raise_nothing() -> None:
 
 
 # The schema file:
-
-
-def test_schemas_become_tools_with_all_their_fields_and_a_type() -> None:
-    """IPC-D-18, IPC-D-13."""
-    schema = {
-        "name": "weather",
-        "description": "Of a city.",
-        "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
-        "title": "Weather",
-        "output_schema": {"type": "object"},
-        "annotations": {"readOnlyHint": True},
-        "_meta": {"a": 1},
-        "later": 2,
-    }
-    assert mcp_tools(json.dumps([schema]).encode()) == [
-        {
-            "name": "weather",
-            "description": "Of a city.",
-            "inputSchema": schema["input_schema"],
-            "title": "Weather",
-            "outputSchema": {"type": "object"},
-            "annotations": {"readOnlyHint": True},
-            "_meta": {"a": 1},
-        }
-    ]
-    untyped = mcp_tools(b'[{"name": "a", "description": "", "input_schema": {}}]')
-    assert untyped == [{"name": "a", "description": "", "inputSchema": {"type": "object"}}]
 
 
 @pytest.mark.parametrize(
@@ -222,35 +157,6 @@ def test_a_file_without_schemas_is_refused(content: bytes) -> None:
 # Responses from the parent:
 
 CALL = protocol.CallFrame(7, {"name": "echo", "arguments": {}}, modern=False)
-MODERN_CALL = protocol.CallFrame("seven", {"name": "echo", "arguments": {}}, modern=True)
-RESULT = {"content": [{"type": "text", "text": "Zürich"}], "isError": True, "structuredContent": {"a": 1}}
-
-
-@pytest.mark.parametrize("indent", [None, 0, 2])
-@pytest.mark.parametrize("before", [{}, {"later": 1}], ids=["alone", "with more"])
-def test_a_result_reaches_the_client_whole_in_any_formatting(indent: int | None, before: object) -> None:
-    """IPC-D-17, IPC-P-20: compact or not, with unknown fields."""
-    payload = json.dumps({**dict(before), "result": RESULT}, indent=indent).encode()  # type: ignore[call-overload]
-    line = response_line(CALL, payload)
-    assert line.count(b"\n") == 1
-    assert json.loads(line) == {"jsonrpc": "2.0", "id": 7, "result": RESULT}
-    modern = json.loads(response_line(MODERN_CALL, payload))
-    assert modern == {"jsonrpc": "2.0", "id": "seven", "result": {"resultType": "complete", **RESULT}}
-
-
-def test_a_result_with_a_result_type_keeps_it() -> None:
-    payload = json.dumps({"result": {**RESULT, "resultType": "partial"}}, separators=(",", ":")).encode()
-    assert json.loads(response_line(MODERN_CALL, payload))["result"]["resultType"] == "partial"
-
-
-def test_an_error_of_a_tool_becomes_a_result_for_the_model() -> None:
-    """IPC-P-E06, IPC-P-21: class and message."""
-    line = response_line(CALL, b'{"error":{"message":"no such city","type":"ValueError"}}')
-    assert json.loads(line)["result"] == {
-        "content": [{"type": "text", "text": "ValueError: no such city"}],
-        "isError": True,
-    }
-    assert json.loads(response_line(MODERN_CALL, b'{"error":"broken"}'))["result"]["resultType"] == "complete"
 
 
 def test_an_unknown_tool_is_an_mcp_error() -> None:

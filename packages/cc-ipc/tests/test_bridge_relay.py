@@ -23,20 +23,6 @@ from .conftest import LIMIT, RESULT, StartParent, frame, full_queue, is_never_ow
 PARAMS: dict[str, Any] = {"name": "a", "arguments": {}}
 
 
-def test_a_connection_is_opened_for_the_first_call_and_reused(
-    fake_parent: StartParent,
-) -> None:
-    """IPC-P-04, IPC-R-07, IPC-P-10."""
-    path, parent = fake_parent(frame(RESULT))
-    relay = Relay(str(path))
-    assert parent.connections == 0
-    params: dict[str, Any] = {"name": "a", "arguments": {"x": "é"}, "tool_use_id": "toolu_1"}
-    assert [relay.call(PendingCall(), params) for _ in range(3)] == [RESULT] * 3
-    assert parent.connections == 1
-    assert list(map(json.loads, parent.requests)) == [{"method": "call_tool", "params": params}] * 3
-    relay.close()
-
-
 def test_a_connection_that_ended_while_idle_is_replaced(fake_parent: StartParent) -> None:
     path, parent = fake_parent(frame(RESULT))
     relay = Relay(str(path))
@@ -96,34 +82,6 @@ def test_a_missing_parent_and_unencodable_arguments_are_a_fault(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
-def test_a_call_waits_for_a_place_in_the_parents_queue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """IPC-P-42."""
-    waits: list[float] = []
-
-    def serve() -> None:
-        for _ in range(2):
-            listener.accept()[0].close()
-        connection = listener.accept()[0]
-        with connection, connection.makefile("rb") as stream:
-            stream.read(int.from_bytes(stream.read(4), "big"))
-            connection.sendall(frame(RESULT))
-
-    def wait_and_begin(seconds: float) -> None:
-        if not waits:
-            serving.start()
-        waits.append(seconds)
-
-    serving = threading.Thread(target=serve, daemon=True)
-    monkeypatch.setattr("cc_ipc_bridge.relay.sleep", wait_and_begin)
-    with full_queue(folder / "s") as listener:
-        relay = Relay(str(folder / "s"))
-        assert relay.call(PendingCall(), PARAMS) == RESULT
-        assert waits
-        serving.join(LIMIT)
-        relay.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
 def test_a_queue_that_stays_full_is_a_fault(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-P-42."""
     monkeypatch.setattr(relay_module, "_CONNECT_TIMEOUT", 0.05)
@@ -139,23 +97,6 @@ def test_a_call_cancelled_before_it_was_sent_is_not_sent(fake_parent: StartParen
         relay.call(pending, PARAMS)
     assert parent.requests == []
     relay.close()
-
-
-def test_a_call_cancelled_while_it_runs_ends_its_connection(fake_parent: StartParent) -> None:
-    """IPC-P-32."""
-    ended = threading.Event()
-    pending = PendingCall()
-
-    def cancel_and_hold(payload: bytes) -> None:
-        pending.cancel()
-        assert ended.wait(LIMIT)
-
-    path, _ = fake_parent(cancel_and_hold)
-    with pytest.raises(CallCancelled):
-        Relay(str(path)).call(pending, PARAMS)
-    ended.set()
-    assert pending.is_cancelled
-    pending.cancel()
 
 
 def test_a_call_cancelled_after_its_response_closes_its_connection(
@@ -319,11 +260,3 @@ def test_a_failed_thread_start_is_an_mcp_error(
     monkeypatch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
     client.say(mcp_call(7, "a"))
     assert "Too many calls" in client.read()["error"]["message"]
-
-
-def test_a_client_that_does_not_read_is_reported_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    end, fd = os.pipe()
-    os.close(end)
-    Output(fd).write(b"line\n")
-    os.close(fd)
-    assert "cannot write to the client" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """The client, against the server and against parents that break the protocol."""
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from cc_ipc.errors import (
     UnencodableMessageError,
 )
 
-from .conftest import LIMIT, RESULT, StartParent, Tools, frame, full_queue, happens, is_never_own, text
+from .conftest import LIMIT, RESULT, StartParent, Tools, frame, full_queue, happens, is_never_own
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -28,35 +27,6 @@ if sys.platform == "win32":
 async def client(session: cc_ipc.IPCSession) -> AsyncIterator[cc_ipc.IPCClient]:
     async with cc_ipc.IPCClient(session.socket_path) as client:
         yield client
-
-
-async def test_calls_one_after_another_return_their_results_and_share_a_connection(
-    client: cc_ipc.IPCClient, tools: Tools
-) -> None:
-    """IPC-P-04: it is opened for the first call and reused."""
-    assert "0 connections" in repr(client)
-    for _ in range(3):
-        result = await client.call_tool("echo", {"city": "Zürich"}, tool_use_id="toolu_1")
-        assert result == {"content": [{"type": "text", "text": json.dumps({"city": "Zürich"})}], "isError": False}
-    assert tools.calls == [{"city": "Zürich"}] * 3
-    assert "open, 1 connections, 1 of them idle" in repr(client)
-
-
-async def test_parallel_calls_use_several_connections(client: cc_ipc.IPCClient) -> None:
-    """IPC-P-06."""
-    async with asyncio.timeout(LIMIT):
-        results = await asyncio.gather(*(client.call_tool("meet", {"parties": 5}) for _ in range(5)))
-    assert len(results) == 5
-    assert "5 connections, 5 of them idle" in repr(client)
-
-
-async def test_an_error_response_is_raised_with_class_and_message(client: cc_ipc.IPCClient) -> None:
-    """IPC-D-42, IPC-P-E06."""
-    with pytest.raises(cc_ipc.IPCToolExecutionError) as caught:
-        await client.call_tool("fail", {})
-    assert vars(caught.value) == {"tool": "fail", "error_type": "ValueError", "message": "no such city"}
-    await client.call_tool("echo", {})
-    assert "1 connections" in repr(client)
 
 
 async def test_cancelling_a_call_cancels_the_tool(client: cc_ipc.IPCClient, tools: Tools) -> None:
@@ -88,15 +58,6 @@ async def test_no_server_is_a_connection_error(folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
-async def test_more_calls_at_once_than_the_server_queues_connections_are_all_answered(
-    client: cc_ipc.IPCClient,
-) -> None:
-    """IPC-P-42: a connection waits for its place."""
-    results = await asyncio.gather(*(client.call_tool("echo", {"n": number}) for number in range(200)))
-    assert [result["content"] for result in results] == [text(json.dumps({"n": n}))["content"] for n in range(200)]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
 async def test_a_queue_that_stays_full_is_a_connection_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-P-42: and no other user is suspected."""
     monkeypatch.setattr(client_module, "_CONNECT_TIMEOUT", 0.05)
@@ -119,17 +80,6 @@ async def test_the_servers_end_is_a_connection_error_without_a_retry(
     with pytest.raises(cc_ipc.IPCConnectionError, match="which may have run"):
         await call
     assert (await client.call_tool("echo", {}))["content"]
-
-
-async def test_a_connection_that_ended_while_idle_is_replaced(
-    session: cc_ipc.IPCSession, client: cc_ipc.IPCClient, tools: Tools, folder: Path
-) -> None:
-    await client.call_tool("echo", {})
-    await session.stop()
-    with pytest.raises(cc_ipc.IPCConnectionError):
-        await client.call_tool("echo", {})
-    async with cc_ipc.IPCServer(session.socket_path, tools.handlers):
-        assert (await client.call_tool("echo", {}))["content"]
 
 
 @pytest.mark.parametrize(

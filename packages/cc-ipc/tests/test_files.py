@@ -1,6 +1,5 @@
 """Files and their owners: locks, leftovers, and forked children."""
 
-import fcntl
 import os
 import socket
 import stat
@@ -10,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cc_ipc import files, sockets
+from cc_ipc import sockets
 from cc_ipc.errors import SocketPathError
-from cc_ipc.files import LockedFile, OwnedPath, remove_leftovers, schema_file_name, socket_file_name
+from cc_ipc.files import LockedFile, remove_leftovers, schema_file_name, socket_file_name
 from cc_ipc.sockets import MAX_SOCKET_PATH, is_dead_socket, listen_privately
 from cc_ipc_bridge import lock
 
@@ -60,20 +59,6 @@ def test_a_locked_file_has_an_owner_until_it_is_released(folder: Path) -> None:
     os.close(fd)
 
 
-def test_only_the_created_file_is_removed(folder: Path) -> None:
-    (folder / "g").touch()
-    owned, file = OwnedPath.at(folder / "g"), LockedFile(folder / "f", b"")
-    (folder / "f").unlink()
-    (folder / "other").touch()
-    (folder / "f").write_text("foreign", encoding="utf-8")
-    file.unlink()
-    assert (folder / "f").exists()
-    file.release()
-    for _ in range(2):
-        owned.remove()
-    assert not (folder / "g").exists()
-
-
 @pytest.mark.parametrize("step", ["cc_ipc.files.open", "cc_ipc_bridge.lock.acquire"])
 def test_a_file_that_cannot_be_written_or_locked_is_removed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -82,24 +67,6 @@ def test_a_file_that_cannot_be_written_or_locked_is_removed(
     with pytest.raises(OSError, match="not here"):
         LockedFile(folder / "f", b"content")
     assert not (folder / "f").exists()
-
-
-def test_a_file_removed_before_it_is_locked_is_created_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """IPC-D-30: until it is locked, a new file looks like a leftover."""
-    path, acquire = folder / schema_file_name("a"), lock.acquire
-    cleaned: list[list[Path]] = []
-
-    def slow_acquire(fd: int) -> None:
-        if len(cleaned) < 3:
-            cleaned.append(remove_leftovers([folder]))
-        acquire(fd)
-
-    monkeypatch.setattr(lock, "acquire", slow_acquire)
-    file = LockedFile(path, b"content")
-    assert cleaned == [[path]] * 3
-    assert path.read_bytes() == b"content"
-    assert remove_leftovers([folder]) == []
-    file.release()
 
 
 def test_a_file_removed_at_each_attempt_and_an_existing_path_are_errors(
@@ -190,21 +157,6 @@ def test_a_server_with_a_full_queue_counts_as_alive(folder: Path) -> None:
         assert not is_dead_socket(path)
 
 
-def test_leftovers_of_dead_owners_are_removed(folder: Path) -> None:
-    """IPC-D-30, IPC-D-34, IPC-D-35, IPC-D-36: sockets with and without schema files."""
-    expected = {
-        dead_socket(folder / socket_file_name("a")),
-        folder / schema_file_name("a"),
-        dead_socket(folder / socket_file_name("b")),
-        folder / schema_file_name("c"),
-        folder / socket_file_name("d"),
-    }
-    for name in (schema_file_name("a"), schema_file_name("c"), socket_file_name("d")):
-        (folder / name).touch()
-    assert set(remove_leftovers([folder, folder])) == expected
-    assert list(folder.iterdir()) == []
-
-
 def test_files_of_living_owners_and_of_other_users_are_kept(folder: Path) -> None:
     """IPC-D-30: an owner with a lock, or with a socket that accepts, is alive."""
     locked = LockedFile(folder / schema_file_name("a"), b"")
@@ -270,14 +222,3 @@ def test_a_forked_child_does_not_keep_files_of_its_dead_parent_alive(folder: Pat
     os.close(fd)
     process.stdin.close()
     assert process.stdout.read() == b""  # the child has ended
-
-
-def test_the_steps_after_a_fork_release_locks_and_close_sockets(folder: Path) -> None:
-    """The same steps in this process, where they can be observed."""
-    file, listener = LockedFile(folder / "f", b""), listen_privately(folder / "s")
-    vars(files)["_release_in_child"]()
-    vars(sockets)["_close_in_child"]()
-    with open(folder / "f", "rb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert listener.fileno() == -1
-    file.release()

@@ -15,7 +15,6 @@ import pytest
 from cc_ipc import MAX_MESSAGE_SIZE, SOCKET_PERMISSIONS, IPCServer, ToolHandler
 from cc_ipc import server as server_module
 from cc_ipc.errors import SessionStateError, SocketPathError
-from cc_ipc.server import Connection, ServerState
 
 from .conftest import Connect, RawPeer, Tools, call, happens, text
 
@@ -187,35 +186,6 @@ async def test_a_stopping_server_starts_no_calls(folder: Path, raw_peer: Connect
     assert len(tools.calls) == 2
 
 
-async def test_a_connection_accepted_before_the_stop_and_reported_after_it_is_aborted(
-    server: IPCServer,
-) -> None:
-    ended = asyncio.Event()
-
-    class Transport(asyncio.Transport):
-        def abort(self) -> None:
-            ended.set()
-
-    state: ServerState = vars(server)["_state"]
-    late = Connection(state)
-    await server.stop()
-    late.connection_made(Transport())
-    assert ended.is_set()
-    late.connection_lost(None)
-    assert state.connections == set()
-
-
-async def test_a_tool_may_stop_its_own_server(serve: Serve) -> None:
-    async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        await server.stop()
-        return {"content": []}
-
-    server, peer = await serve(handler)
-    peer.send(call("tool"))
-    assert await peer.is_ended()
-    assert not server.socket_path.exists()
-
-
 async def test_the_connection_of_a_peer_that_does_not_read_is_aborted(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,18 +204,6 @@ async def test_the_connection_of_a_peer_that_does_not_read_is_aborted(
     assert not server.socket_path.exists()
 
 
-async def test_an_existing_file_at_the_path_of_the_socket_is_refused(folder: Path) -> None:
-    """IPC-D-29: also a symbolic link, dangling or not."""
-    (folder / "file").touch()
-    (folder / "link").symlink_to(folder / "file")
-    (folder / "dangling").symlink_to(folder / "nowhere")
-    for name in ("file", "link", "dangling"):
-        with pytest.raises(SocketPathError, match="exists already"):
-            await IPCServer(folder / name, {}).start()
-        assert (folder / name).is_symlink() == (name != "file")
-    assert not (folder / "nowhere").exists()
-
-
 async def test_a_running_server_does_not_start_again_or_lose_the_socket(server: IPCServer, peer: RawPeer) -> None:
     """IPC-D-30."""
     with pytest.raises(SessionStateError):
@@ -253,19 +211,3 @@ async def test_a_running_server_does_not_start_again_or_lose_the_socket(server: 
     with pytest.raises(SocketPathError):
         await IPCServer(server.socket_path, {}).start()
     assert "result" in await peer.request(call("echo"))
-
-
-async def test_a_start_that_is_cancelled_leaves_no_socket(folder: Path) -> None:
-    server = IPCServer(folder / "s", {})
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
-            await server.start()
-    assert not server.socket_path.exists()
-    assert not server.is_serving
-
-
-async def test_another_file_at_the_path_is_not_removed(server: IPCServer) -> None:
-    server.socket_path.unlink()
-    server.socket_path.write_text("foreign", encoding="utf-8")
-    await server.stop()
-    assert server.socket_path.exists()

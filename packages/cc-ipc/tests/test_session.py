@@ -16,7 +16,7 @@ from cc_ipc.errors import SessionStateError, SocketPathError, UnencodableMessage
 from cc_ipc.session import IPCSessionState
 from cc_ipc_bridge.constants import SCHEMA_FILE_PREFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
 
-from .conftest import Tools, happens
+from .conftest import Tools
 
 
 def new_session(tools: Tools, folder: Path) -> cc_ipc.IPCSession:
@@ -64,22 +64,6 @@ async def test_a_start_that_is_cancelled_and_an_exception_stop_the_session(
         async with asyncio.timeout(seconds), session:
             raise ZeroDivisionError
     assert session.state is IPCSessionState.STOPPED
-    assert contents(folder) == set()
-
-
-async def test_a_cancellation_stops_the_session_and_its_calls(tools: Tools, folder: Path) -> None:
-    session = new_session(tools, folder)
-
-    async def use() -> None:
-        async with session, cc_ipc.IPCClient(session.socket_path) as client:
-            await client.call_tool("wait", {})
-
-    task = asyncio.ensure_future(use())
-    await happens(tools.started)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert tools.cancelled.is_set()
     assert contents(folder) == set()
 
 

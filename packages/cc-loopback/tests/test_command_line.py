@@ -1,6 +1,5 @@
 """The command `python -m cc_loopback`, in this process and in another."""
 
-import logging
 import os
 import re
 import shlex
@@ -8,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,34 +50,6 @@ def read_exports(process: subprocess.Popen[str], last: str) -> dict[str, str]:
     return variables
 
 
-@pytest.fixture
-def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """End `main` in this process as soon as it serves, and undo the changes."""
-
-    def interrupt(seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("time.sleep", interrupt)
-    monkeypatch.setattr("signal.signal", leave_signals)
-    logger = logging.getLogger("cc_loopback")
-    handlers, level = list(logger.handlers), logger.level
-    yield
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
-
-
-@pytest.mark.parametrize(("options", "last"), [([], "API_KEY"), (["--print-env", "--verbose"], "IS_SANDBOX")])
-@pytest.mark.usefixtures("interrupted")
-def test_an_interrupt_is_a_normal_exit(
-    options: list[str], last: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert main(options) == 0
-    output = capsys.readouterr().out
-    assert output.splitlines()[-1].startswith("export ")
-    assert last in output.splitlines()[-1]
-
-
 def test_port_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signal.signal", leave_signals)
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -96,15 +67,6 @@ def test_a_port_that_cannot_be_is_refused(port: str, capsys: pytest.CaptureFixtu
     assert ended.value.code == 2
     error = capsys.readouterr().err
     assert "argument --port" in error and "_port" not in error
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_an_environment_that_cannot_be_printed_is_no_problem_of_the_port() -> None:
-    with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "cc_loopback"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=40)
-    assert done.returncode != 0
-    assert done.stderr.startswith("cc-loopback: [Errno 28] No space left on device\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -133,27 +95,6 @@ def test_the_full_environment_can_be_sourced_and_its_folder_is_removed(tmp_path:
         process.communicate(timeout=10)
     assert run.stdout.strip() == variables["ANTHROPIC_BASE_URL"]
     assert not Path(variables["HOME"]).parent.exists()
-
-
-def test_verbose_server_logs_one_line_per_request() -> None:
-    with running("--verbose", "--event-delay", "0.001") as process:
-        variables = read_exports(process, "ANTHROPIC_API_KEY")
-        httpx2.post(f"{variables['ANTHROPIC_BASE_URL']}/v1/messages?beta=true", json={**BODY, "tools": [{"name": "x"}]})
-        httpx2.head(variables["ANTHROPIC_BASE_URL"])
-        process.terminate()
-        _, errors = process.communicate(timeout=10)
-    first, second = errors.splitlines()
-    assert first.endswith(" POST /v1/messages model=m messages=1 tools=1 -> 200")
-    assert second.endswith(" HEAD / model=- messages=0 tools=0 -> 404")
-
-
-def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    output = capsys.readouterr().out
-    assert ended.value.code == 0
-    for option in ("--port", "--print-env", "--event-delay", "--verbose"):
-        assert option in output
 
 
 ASK = """if True:

@@ -1,8 +1,5 @@
 """The `loopback` fixture, used here and in separate pytest runs."""
 
-import subprocess
-import sys
-
 import httpx2
 import pytest
 
@@ -86,14 +83,3 @@ def test_an_error_of_a_responder_is_the_only_failure(pytester: pytest.Pytester) 
     )
     run.stdout.fnmatch_lines(["*ERROR at teardown of test_fixture*"])
     assert "Traceback" not in run.stdout.str()
-
-
-def test_plugin_alone_imports_no_server_and_a_scripted_server_no_schemas() -> None:
-    script = """if True:
-        import sys, cc_loopback.pytest_plugin
-        print(sorted({'uvicorn', 'starlette'} & set(sys.modules)))
-        import cc_loopback.server
-        print(sorted({'uvicorn', 'jsonschema', 'referencing'} & set(sys.modules)))
-    """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True)
-    assert run.stdout.split("\n") == ["[]", "['uvicorn']", ""]

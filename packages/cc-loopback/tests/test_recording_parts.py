@@ -1,6 +1,5 @@
 """Parts that need no server: events, the file, scrubbing, the difference."""
 
-import json
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from cc_loopback import CassetteError, JsonObject
 from cc_loopback.recording.episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
-from cc_loopback.recording.events import Event, encode_event_or_text, event_blocks, parse_event, parse_json
+from cc_loopback.recording.events import Event, encode_event_or_text, event_blocks, parse_event
 from cc_loopback.recording.replay import lines_of, not_recorded
 from cc_loopback.recording.scrub import Scrubber
 
@@ -43,10 +42,6 @@ def test_events_come_out_as_they_went_in() -> None:
     assert [encode_event_or_text(event) for event in events] == [PING, DELTA, *UNUSUAL]
     padded = PING.replace(b'{"type":"ping"}', b'{"type": "ping" }   ')
     assert encode_event_or_text(parse_event(padded)) == PING
-
-
-def test_text_that_is_not_json_stays_text() -> None:
-    assert [parse_json(text) for text in ("<html>", '"\\ud800"', "[1.5]")] == ["<html>", '"\\ud800"', [1.5]]
 
 
 def test_a_file_has_one_line_for_each_event_and_is_read_back(tmp_path: Path) -> None:
@@ -86,15 +81,6 @@ def delta(index: int, field: str, text: str) -> Event:
     return {"type": "content_block_delta", "index": index, "delta": {"type": f"{field}_delta", field: text}}
 
 
-def test_ids_of_messages_and_dates_and_ordinary_short_headers_stay() -> None:
-    """LOOP-55: later requests refer to tool call ids; short test keys may be words in the prompt."""
-    scrubber = Scrubber({}, {"/tmp/private": "<private>"})
-    scrubber.learn({"x-api-key": "loopback", "anthropic-beta": "a-beta-with-a-long-name-2026"}, {"messages": []})
-    text = "toolu_01A09q90qw90lq917835lq9 loopback a-beta-with-a-long-name-2026 0b1c2d3e-0000-4724-a7af-111260ba8285"
-    assert scrubber.text(text) == text
-    assert scrubber.text("/tmp/private/memory") == "<private>/memory"
-
-
 def test_the_difference_of_long_texts_shows_the_changed_part_only() -> None:
     """LOOP-56."""
     image = "A" * 50_000
@@ -112,8 +98,3 @@ def test_the_difference_of_long_texts_shows_the_changed_part_only() -> None:
     )
     assert long.splitlines()[-2].startswith("... and ")
     assert len(long.splitlines()) < 70
-
-
-def test_a_loaded_cassette_is_ordinary_json(tmp_path: Path) -> None:
-    save(tmp_path / "one.json", Episodes())
-    assert json.loads((tmp_path / "one.json").read_text("utf-8")) == {"format": 1, "login": "api-key", "episodes": []}

@@ -1,6 +1,5 @@
 """The default responder, request by request, as seen by an agent."""
 
-import json
 from typing import Any
 
 import httpx2
@@ -61,15 +60,6 @@ def test_without_tools_and_schema_the_prompt_is_quoted(messages: Any, fields: di
     assert respond(messages, **fields) == f'You said: "{quoted}".'
 
 
-def test_all_tools_are_called_in_one_message_with_text_and_valid_arguments() -> None:
-    """LOOP-21."""
-    assert respond([user("Hi")], WEATHER, CLOCK) == [
-        {"type": "text", "text": "I will call weather and clock."},
-        {"type": "tool_use", "name": "weather", "input": {"city": "Paris"}},
-        {"type": "tool_use", "name": "clock", "input": {}},
-    ]
-
-
 def test_same_body_gets_the_same_content_from_any_server(serve: Serve) -> None:
     """LOOP-24: also for formats whose examples could be a time or a random number."""
     formats = ("date-time", "uuid", "email", "ipv4", "uri")
@@ -80,13 +70,6 @@ def test_same_body_gets_the_same_content_from_any_server(serve: Serve) -> None:
     first, second = ([block | {"id": ""} for block in answer["content"]] for answer in answers)
     assert first == second
     assert {*first[-1]["input"]} == {*formats}
-
-
-def test_summary_contains_the_result_of_each_tool() -> None:
-    """LOOP-21."""
-    results = user(result("weather", [{"type": "text", "text": "sunny"}]), result("clock", "x" * 100))
-    reply = respond([user("Hi"), called("weather", "clock"), results], WEATHER, CLOCK)
-    assert reply == f'You said: "Hi".\nweather returned: sunny\nclock returned: {"x" * 80}…'
 
 
 HI, WEATHER_DONE = user("Hi"), [called("weather"), user(result("weather"))]
@@ -140,26 +123,8 @@ def test_tools_are_called_next(messages: list[Any], tools: list[Any], choice: di
     assert names_in(respond(messages, *tools, **fields)) == names
 
 
-@pytest.mark.parametrize("failure", [BOOM, RETRIED], ids=["error", "retry"])
-def test_tool_that_failed_three_times_is_told(failure: list[dict[str, Any]]) -> None:
-    assert respond([HI, *failure * 3], WEATHER).startswith('You said: "Hi".\nweather failed with: ')
-
-
-@pytest.mark.parametrize("extra", ["More about it.", "<system-reminder>Be brief.</system-reminder>"])
-def test_text_beside_results_continues_the_turn(extra: str) -> None:
-    reply = respond([user("Hi"), called("weather"), user(result("weather"), extra)], WEATHER)
-    assert reply == 'You said: "Hi".\nweather returned: fine'
-
-
 def test_call_without_a_result_counts_as_made() -> None:
     assert "weather returned: nothing yet" in respond([user("Hi"), called("weather"), user(FEEDBACK)], WEATHER)
-
-
-def test_forced_tool_is_called_alone_and_without_text() -> None:
-    choice = {"type": "tool", "name": "clock"}
-    assert respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice) == [
-        {"type": "tool_use", "name": "clock", "input": {}}
-    ]
 
 
 @pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "any"}])
@@ -180,26 +145,6 @@ def test_output_tool_comes_last_and_alone(choice: dict[str, str], output: dict[s
     history = [user("Hi"), called("weather"), user(result("weather"))]
     last = respond(history, output, WEATHER, tool_choice=choice)
     assert last == [{"type": "tool_use", "name": output["name"], "input": {"city": "Paris"}}]
-
-
-def test_json_format_is_answered_with_valid_json_after_the_tools() -> None:
-    """LOOP-22."""
-    config = {"format": {"type": "json_schema", "schema": CITY}}
-    assert names_in(respond([user("Hi")], WEATHER, output_config=config)) == ["weather"]
-    history = [user("Hi"), called("weather"), user(result("weather"))]
-    assert json.loads(respond(history, WEATHER, output_config=config)) == {"city": "Paris"}
-
-
-@pytest.mark.parametrize("place", ["system text", "system blocks", "user"])
-def test_schema_in_the_prompt_is_answered_with_valid_json(place: str) -> None:
-    """LOOP-22."""
-    instruction = f"\n{MARKER}\n\n{json.dumps(CITY)}\n\nDon't include any text or Markdown fencing before or after.\n"
-    if place == "user":
-        reply = respond([user("Hi"), user(instruction)])
-    else:
-        system = instruction if place == "system text" else [{"type": "text", "text": instruction}]
-        reply = respond([user("Hi")], system=system)
-    assert json.loads(reply) == {"city": "Paris"}
 
 
 def test_schema_without_an_example_names_the_tool() -> None:

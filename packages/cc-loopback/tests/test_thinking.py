@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -158,32 +157,6 @@ def test_thinking_with_another_prefix_is_refused(
     assert not api.errors
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("stream", [False, True])
-def test_thinking_is_dropped_if_the_request_asks_for_it(
-    change: Any, stream: bool, conversation: Body, client: Anthropic, api: LoopbackServer
-) -> None:
-    """LOOP-26: and thinking since the change remains valid."""
-    seen: list[Body] = []
-
-    def respond(body: Body) -> list[Body]:
-        seen.append(deepcopy(body))
-        return thinks(body)
-
-    api.respond = respond
-    change(conversation)
-    message = ask(client, {**conversation, **DROP}, stream=stream)
-    paths = [f"messages.{index}.content.0" for index in CHANGES[change]]
-    entry = {"type": "thinking_dropped", "reason": "prefix_binding_mismatch"}
-    assert message["input_transformations"] == [entry | {"path": path} for path in paths]
-    remaining = [index for index in (1, 3) if "thinking" in seen[0]["messages"][index]["content"][0]["type"]]
-    assert remaining == [index for index in (1, 3) if index not in CHANGES[change]]
-
-    conversation["messages"] += [said("assistant", *message["content"]), said("user", text("Go on."))]
-    again = ask(client, {**conversation, **DROP}, stream=stream)
-    assert again["input_transformations"] == message["input_transformations"]
-
-
 def test_thinking_of_another_model_is_dropped_without_an_error(conversation: Body, client: Anthropic) -> None:
     """LOOP-26"""
     message = ask(client, {**conversation, "model": "claude-sonnet-5-5", "system": "Another."})
@@ -198,39 +171,6 @@ def test_a_signature_of_another_server_is_refused(index: int, conversation: Body
     block |= {name: "c2lnbmVk" for name in ("signature", "data") if name in block}
     with pytest.raises(BadRequestError, match=rf"messages\.{index}\.content\.0: Invalid"):
         ask(client, conversation | DROP)
-
-
-@pytest.mark.parametrize("is_flanked", [True, False])
-def test_a_fallback_block_must_stay_between_thinking(is_flanked: bool, client: Anthropic, api: LoopbackServer) -> None:
-    """LOOP-26"""
-    models = {"from": {"model": "claude-opus-5-5"}, "to": {"model": "claude-opus-5"}}
-    hop = {"type": "fallback", **models, "trigger": {"type": "refusal", "category": "cyber"}}
-    thought = {"type": "thinking", "thinking": "Hm."}
-    answer = [thought, hop, thought, text("Yes.")] if is_flanked else [text("I"), hop, thought]
-
-    def respond(_: Body) -> list[Body]:
-        return deepcopy(answer)
-
-    api.respond = respond
-    body: Body = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [said("user", text("Hello."))]}
-    content = ask(client, body)["content"]
-    body["messages"] += [said("assistant", *content), said("user", text("Go on."))]
-    assert ask(client, body)["content"]
-    content.remove(next(block for block in content if block["type"] == "fallback"))
-    body["messages"][1] = said("assistant", *content)
-    if is_flanked:
-        with pytest.raises(BadRequestError, match="bound to a different conversation"):
-            ask(client, body)
-    else:
-        assert ask(client, body)["content"]
-
-
-def test_without_the_option_any_signature_is_accepted(stack: ExitStack, connect: Connect) -> None:
-    """LOOP-26"""
-    plain = stack.enter_context(LoopbackServer(thinks))
-    forged = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
-    messages = [said("user", text("Hello.")), said("assistant", forged), said("user", text("Go on."))]
-    assert ask(connect(plain), {"model": "claude-opus-5-5", "max_tokens": 9, "messages": messages})
 
 
 def test_a_cassette_signs_nothing() -> None:

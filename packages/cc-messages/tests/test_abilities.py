@@ -38,16 +38,6 @@ async def probe(abilities: Abilities, session: PretendedSession) -> None:
     await abilities.probe(cast(Session, session))
 
 
-async def test_a_cli_is_probed_once() -> None:
-    """MSG-79"""
-    abilities, first, second = Abilities(), PretendedSession(), PretendedSession()
-    await probe(abilities, first)
-    await probe(abilities, second)
-    assert first.requests == ["set_env", "get_settings", "rewind"]
-    assert not second.requests
-    assert abilities.can_rewind
-
-
 async def test_a_cli_without_a_rewind_is_used_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     """MSG-79"""
     abilities = Abilities()

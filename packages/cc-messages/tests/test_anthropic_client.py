@@ -6,13 +6,8 @@ from typing import Any, cast
 import pytest
 from anthropic import (
     APIConnectionError,
-    APIStatusError,
     AsyncAnthropic,
-    AuthenticationError,
-    BadRequestError,
-    InternalServerError,
     NotFoundError,
-    RateLimitError,
 )
 from anthropic.types import Message
 
@@ -75,23 +70,6 @@ async def test_stream_gives_the_same_message_in_pieces(shared_api: LoopbackServe
     assert {**whole.to_dict(), "stop_details": None} == streamed.to_dict()
 
 
-async def test_errors_are_of_the_classes_of_the_client(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-30"""
-    classes: dict[int, type[APIStatusError]] = {
-        400: BadRequestError,
-        401: AuthenticationError,
-        429: RateLimitError,
-        529: InternalServerError,
-        # The last case: the CLI may ask again by itself, and would get another case's failure.
-        404: NotFoundError,
-    }
-    for status, error in classes.items():
-        shared_api.fail_next(status)
-        with pytest.raises(error) as caught:
-            await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
-        assert caught.value.status_code == status
-
-
 async def test_a_broken_connection_is_a_connection_error_and_the_client_tries_again(
     shared_api: LoopbackServer, claude: AsyncAnthropic
 ) -> None:
@@ -103,23 +81,6 @@ async def test_a_broken_connection_is_a_connection_error_and_the_client_tries_ag
     message = await claude.with_options(max_retries=1).messages.create(model=MODEL, max_tokens=9, messages=HELLO)
     assert message.content[0].to_dict() == {"type": "text", "text": "Hi."}
     assert len(shared_api.requests) == 3
-
-
-async def test_what_is_not_served_is_not_found(claude: AsyncAnthropic) -> None:
-    for call in (claude.messages.batches.retrieve("b"), claude.beta.files.retrieve_metadata("f")):
-        with pytest.raises(NotFoundError) as caught:
-            await call
-        body: Any = caught.value.body
-        assert body["error"]["type"] == "not_found_error"
-        assert "/v1/" in body["error"]["message"]
-
-
-async def test_models_are_listed(claude: AsyncAnthropic) -> None:
-    """MSG-28: by Claude Code's names, and by ids."""
-    listed = {model.id async for model in claude.models.list(limit=2)}
-    assert {"default", "opus", "sonnet", "haiku"} < listed
-    assert [model for model in listed if model.startswith("claude-sonnet-")]
-    assert (await claude.models.retrieve("sonnet")).display_name == "Sonnet"
 
 
 async def test_the_api_gets_little_more_than_it_would_get_directly(

@@ -3,18 +3,14 @@
 import asyncio
 import gc
 import re
-import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import httpx2
-import psutil
 import pytest
 
-from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 from warm_clients.api_data import BODY, always
@@ -102,13 +98,6 @@ async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: 
     assert (await client.ask("two")).status == 200
 
 
-async def test_nothing_is_started_before_the_first_request(shared_api: LoopbackServer, processes: Processes) -> None:
-    async with ClaudeCodeTransport(env=shared_api.env()) as transport:
-        assert repr(transport) == "<ClaudeCodeTransport idle=0 busy=0 resetting=0 starting=0 waiting=0 size=8>"
-        assert not transport.pids
-    assert not processes()
-
-
 async def test_answers_leave_no_file_and_no_text_on_disk(
     connect: Connect, make_api: MakeAPI, private_temp_folder: Path
 ) -> None:
@@ -136,34 +125,3 @@ async def test_answers_leave_no_file_and_no_text_on_disk(
     # Each start writes these files, without an answer too: configuration, backup, and built-in plugins.
     names = {path.relative_to(configuration).parts[0] for path in files(configuration)}
     assert names <= {".claude.json", "backups", "plugins"}
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_pool_of_no_processes_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match="size is"):
-        ClaudeCodeTransport(pool=size)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["await anext(response.aiter_raw())", "sys.exit(3)"])
-async def test_a_program_that_ends_leaves_nothing(ending: str, shared_api: LoopbackServer) -> None:
-    """MODEL-63: with an open stream, garbage-collected during the interpreter's exit."""
-    program = f"""
-import asyncio, sys, httpx2
-from cc_messages import ClaudeCodeTransport
-
-async def main():
-    global client, response
-    transport = ClaudeCodeTransport(env={shared_api.env()!r})
-    client = httpx2.AsyncClient(transport=transport, timeout=20)
-    body = {{"model": "m", "max_tokens": 9, "stream": True, "messages": [{{"role": "user", "content": "Hello."}}]}}
-    response = await client.send(client.build_request("POST", "http://claude/v1/messages", json=body), stream=True)
-    print(*transport.pids, flush=True)
-    {ending}
-
-asyncio.run(main())
-"""
-    command = [sys.executable, "-W", "error", "-c", program]
-    process = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=100)
-    assert (process.returncode, process.stderr) == (3 if "exit" in ending else 0, "")
-    await eventually(lambda: not psutil.pid_exists(int(process.stdout)))

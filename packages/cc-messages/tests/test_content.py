@@ -9,7 +9,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_loopback import Login, LoopbackServer
 from warm_clients.api_data import CALL, IMAGE, THINKING, plain, text
 from warm_clients.client import Client
 from warm_clients.fixtures import Connect
@@ -170,23 +169,6 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
     assert not client.starts
 
 
-@pytest.mark.worlds
-@pytest.mark.parametrize("login", ["api-key", "vertex", "bedrock", "foundry"])
-async def test_a_request_without_betas_or_breakpoints_has_none(
-    login: Login, connect: Connect, shared_api: LoopbackServer
-) -> None:
-    """MSG-71, MSG-73: also after a request that names betas; the API refuses an empty header."""
-    model = "us.anthropic.claude-sonnet-5-v1:0" if login == "bedrock" else "claude-sonnet-5"
-    client = connect(size=1, env=shared_api.env(login))
-    for headers, betas in ({}, []), ({"anthropic-beta": "x-2026-01-01"}, ["x-2026-01-01"]), ({}, []):
-        await client.ask("Hello.", model=model, system="Be brief.", headers=headers)
-        call = client.api.calls[-1]
-        body, header = call.body or {}, call.headers.get("anthropic-beta")
-        assert [*body.get("anthropic_beta", []), *([] if header is None else [header])] == betas
-        assert b"cache_control" not in call.raw
-    assert client.starts == 1
-
-
 async def test_breakpoints_are_added_if_asked_for(connect: Connect) -> None:
     """MSG-71: after the system prompt and after the last user message."""
     client = connect(size=1, cache_breakpoints=True)
@@ -218,10 +200,3 @@ async def test_remote_mcp_servers_are_refused_before_a_call(client: Client) -> N
     client.answers([call])
     with pytest.raises(httpx2.ReadError):
         await client.ask("Hello.", mcp_servers=[])
-
-
-async def test_a_body_without_a_required_field_does_not_reach_a_process(client: Client) -> None:
-    """MSG-09"""
-    for reply in (await client.ask("Hello.", max_tokens=None), await client.ask(messages=None)):
-        assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
-    assert not client.api.requests

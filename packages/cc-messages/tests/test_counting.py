@@ -61,15 +61,6 @@ async def test_a_message_of_a_loop_is_counted_as_it_is_sent(client: Client) -> N
     assert counted[1:4] == sent[1:4]
 
 
-async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client) -> None:
-    """MSG-28"""
-    client.answers("x")
-    await client.ask("a")
-    assert (await client.http.post(COUNT, json=BODY)).status_code == 200
-    await client.ask("a", "x", "b")
-    assert not client.starts
-
-
 async def test_a_name_of_claude_codes_is_counted_for_its_model(connect: Connect) -> None:
     """Without a process, counting starts one, which reports the model."""
     client = connect()

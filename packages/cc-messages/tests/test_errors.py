@@ -11,7 +11,6 @@ import httpx2
 import psutil
 import pytest
 
-from cc_loopback import Login, LoopbackServer
 from cc_messages import ClaudeCodeTools, ClaudeCodeTransport
 from cc_messages.api.response import Answer, Event
 from cc_messages.process.request_process import RequestProcess
@@ -96,27 +95,6 @@ async def test_response_headers_arrive_in_any_bytes(client: Client) -> None:
         assert reply.headers["anthropic-organization-id"] == "r\xe9q"
 
 
-@pytest.mark.worlds
-@pytest.mark.parametrize("login", ["vertex", "bedrock", "foundry"])
-async def test_a_clouds_refusal_is_one_call_with_the_clouds_request_id(
-    login: Login, connect: Connect, shared_api: LoopbackServer
-) -> None:
-    """MSG-23, MSG-30, MSG-96: only a 404, and Bedrock's 403 while the CLI renews its login, are repeated."""
-    model = "us.anthropic.claude-sonnet-5-v1:0" if login == "bedrock" else "claude-sonnet-5"
-    name = "x-amzn-requestid" if login == "bedrock" else "request-id"
-    client = connect(size=1, env=shared_api.env(login))
-    for status in (None, 400, 422, 413, 429, 500, 529):
-        client.api.calls.clear()
-        if status is not None:
-            client.api.fail_next(status, headers={name: "req_of_the_cloud"})
-        reply = await client.ask("Hello.", model=model)
-        assert reply.status == (status or 200)
-        calls = [call for call in client.api.calls if call.body and "max_tokens" in call.body]
-        assert len(calls) == 1, status
-        if status is not None:
-            assert reply.headers["request-id"] == "req_of_the_cloud"
-
-
 async def test_an_error_of_this_package_is_logged_with_its_traceback(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -130,24 +108,6 @@ async def test_an_error_of_this_package_is_logged_with_its_traceback(
         await client.ask("a")
     assert "in feed" in caplog.text
     await client.answers_exactly("a")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [0, 1])
-async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Client) -> None:
-    """MSG-E07: each place with each history, some whole and some streamed."""
-    # After 15 events only `message_stop` is missing, so the answer is complete.
-    for number, (events, history) in enumerate(product(range(15), HISTORIES), first):
-        stream = number % 2 == 0
-        client.answers(BLOCKS)
-        await client.settled()  # or a request by the CLI itself could get the fault
-        client.api.fail_next(after_events=events)
-        error = await fails(client, *prompts(history), stream=stream)
-        assert isinstance(error, CLIConnectionError)
-        assert "can be reached, and try again" in str(error)
-        if events % 7 == 0:
-            await client.answers_exactly(*prompts(history))
-    assert not client.starts
 
 
 async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client) -> None:
@@ -325,22 +285,6 @@ async def test_a_request_that_takes_too_long_is_not_repeated(timeouts: Timeouts,
     assert (reply.status, reply.error["type"]) == (504, "timeout_error")
     assert "within 2 seconds" in reply.error["message"]
     assert reply.headers["x-should-retry"] == "false"
-    await client.answers_exactly("b")
-
-
-@pytest.mark.deaths
-async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MSG-E08"""
-
-    async def fail(*_: object) -> None:
-        raise CLIConnectionError(reason="No way")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RequestProcess, "take", fail)
-        assert "No way" in str(await fails(client, "b"))
-    assert client.starts == 1
     await client.answers_exactly("b")
 
 

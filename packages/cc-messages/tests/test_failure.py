@@ -59,23 +59,6 @@ def test_an_api_status_arrives_with_type_and_message(
     assert error_body(error) == {"type": "error", "error": {"type": error_type, "message": message}}
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"),
-    [
-        ("billing_error", 402),
-        ("oauth_org_not_allowed", 403),
-        ("model_not_found", 404),
-        ("rate_limit", 429),
-        ("invalid_request", 400),
-        ("overloaded", 529),
-    ],
-)
-def test_a_kind_without_a_status_has_the_status_of_the_api(kind: str, status: int) -> None:
-    error = turn_error(result("Something."), apology(kind, "Something."), "http://here:1")
-    assert isinstance(error, APIError)
-    assert (error.status, error.message) == (status, "Something.")
-
-
 def test_no_login_says_how_to_log_in() -> None:
     """MSG-E01"""
     error = turn_error(result("Not logged in · Please run /login"), apology("authentication_failed"), "http://here:1")
@@ -118,11 +101,6 @@ def test_an_apology_counts_whatever_the_cli_did_afterwards(message: ResultMessag
     error = turn_error(message, apology("invalid_request", REMOVED), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.message) == (400, REMOVED.removeprefix("API Error: "))
-
-
-def test_an_error_body_has_the_request_id_if_there_is_one() -> None:
-    error = APIError(status=500, message="Oh.", request_id="req_1")
-    assert error_body(error)["request_id"] == "req_1"
 
 
 @pytest.mark.parametrize(

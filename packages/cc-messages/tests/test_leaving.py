@@ -115,18 +115,6 @@ async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, c
     assert not client.starts
 
 
-async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect) -> None:
-    """Return delays from the first await on, through start, preparation, prompt and answer."""
-    client = connect(size=1, timeouts=QUICK)
-    client.answers("word " * 10)
-    history: list[Any] = ["a", [CALL], [result()], "x", "b"]
-    for step in range(15):
-        with anyio.move_on_after(step * 0.004):
-            await client.ask(*history[: 1 + 2 * (step % 3)], stream=step % 2 == 0)
-    await client.answers_exactly(*history)
-    assert len(client.api.requests) == 1
-
-
 async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(slow_client: Client) -> None:
     slow_client.answers(LONG)
     async with slow_client.stream("Take your time.") as response:

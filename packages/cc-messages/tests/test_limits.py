@@ -70,14 +70,6 @@ async def test_the_limits_of_the_last_response_are_known(client: Client, stream:
     assert client.transport.limits is limits
 
 
-async def test_before_the_first_response_nothing_is_known_and_no_request_is_made(connect: Connect) -> None:
-    """MSG-90"""
-    client = connect()
-    assert (await client.http.get("/v1/limits")).json() == {"rate_limits": None, "age_seconds": None}
-    assert client.transport.limits is None
-    assert (client.api.calls, client.transport.pids) == ([], [])
-
-
 async def test_a_plan_that_is_used_up_is_not_asked_again_within_seconds(client: Client) -> None:
     """MSG-91: also if the API asks for a retry."""
     headers = {**plan(1.01, status="rejected"), "x-should-retry": "true", "retry-after": "7200"}
@@ -164,21 +156,6 @@ async def test_each_threshold_counts_once_per_window_and_anew_after_a_reset() ->
     assert calls == ["w 0.81", "w 0.9"]
 
 
-async def test_several_thresholds_at_once_are_one_call_and_a_refusal_passes_all() -> None:
-    """MSG-92"""
-    watch, calls = watched(0.5, 0.9)
-    for limits in (limits_of(0.95), limits_of(None, "rejected", days=1)):
-        watch.note(limits, asyncio.get_running_loop())
-    await asyncio.sleep(0)
-    assert calls == ["w 0.95", "w None"]
-
-
-@pytest.mark.parametrize("threshold", [0, -0.1, 1.5, 80, float("nan")])
-def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
-    with pytest.raises(ValueError, match=r"above 0 and at most 1, such as 0.8, not"):
-        LimitWatch(None, [threshold])
-
-
 @pytest.mark.worlds
 async def test_a_report_has_the_start_and_the_wait_for_a_process(connect: Connect) -> None:
     """MSG-93"""
@@ -192,15 +169,6 @@ async def test_a_report_has_the_start_and_the_wait_for_a_process(connect: Connec
     assert first.wait_seconds > second.wait_seconds >= 0
     assert (first.queue_length, second.queue_length) == (0, 0)
     assert [used_shares(report.rate_limits)["five_hour"] for report in reports] == [0.6, 0.6]
-
-
-async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) -> None:
-    """MSG-93"""
-    client = connect(size=1)
-    reports = await asyncio.gather(*(reported(client) for _ in range(3)))
-    assert [report.queue_length for report in reports] == [0, 1, 2]
-    assert [report.process_started for report in reports] == [True, False, False]
-    assert 0 < reports[0].wait_seconds < reports[1].wait_seconds < reports[2].wait_seconds
 
 
 async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Client) -> None:

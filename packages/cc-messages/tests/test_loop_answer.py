@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from cc_messages.api.conversation import HistoryMessage
 from cc_messages.api.folding import unfolded
 from cc_messages.api.response import Answer, Event
-from cc_messages.context import CLAUDE_CODE_SERVER
 from cc_messages.loop.answer import LoopAnswer
 
 DONE: dict[str, Any] = {"type": "text", "text": "Done."}
@@ -81,24 +80,6 @@ def test_a_folded_loop_unfolds_to_the_same_conversation(steps: list[list[tuple[s
     ]
 
 
-@given(st.lists(NAMES, min_size=1, max_size=4), st.data())
-def test_indices_of_blocks_are_told_in_order_and_once(names: list[str], data: st.DataObject) -> None:
-    """Results may come before the answer that calls the tools has ended."""
-    answer = loop("add", "sub")
-    output: list[Event] = []
-    waiting: list[int] = []
-    for event in events([call(index, name) for index, name in enumerate(names)], "tool_use"):
-        output += answer.feed(event)
-        if event["type"] == "content_block_stop":
-            waiting.append(event["index"])
-        if waiting and data.draw(st.booleans()):
-            output += answer.feed_results([result(waiting.pop(0))])
-    for number in waiting:
-        output += answer.feed_results([result(number)])
-    started = [event["index"] for event in output if event["type"] == "content_block_start"]
-    assert started == [*range(2 * len(names))]
-
-
 def test_an_answer_with_a_callers_call_waits_for_the_other_results() -> None:
     answer = LoopAnswer(Answer(), "tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
     output = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
@@ -132,49 +113,6 @@ def test_calls_that_may_wait_for_one_that_ends_the_answer_are_known(
     assert (answer.is_held_up, answer.calls_api) == (is_held_up, calls_api)
 
 
-@pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "end_turn"])
-def test_only_a_call_goes_on(stop_reason: str) -> None:
-    """A single answer keeps the API's usage, and nothing follows the end."""
-    answer = loop("add")
-    output = feed(answer, events([DONE], stop_reason, input_tokens=3))
-    assert answer.message.is_complete
-    assert answer.message.stop_reason == stop_reason
-    assert output[-2]["usage"] == {"input_tokens": 3}
-    assert not answer.feed_results([result(1)])
-
-
-def test_an_answer_that_the_cli_has_closed_has_stopped_early() -> None:
-    answer = loop("add")
-    feed(answer, events([{"type": "text", "text": "Hel"}], None))
-    step = answer.last_step
-    assert step is not None and step.has_ended and not step.answer.is_complete
-    assert not answer.message.is_complete
-
-
-def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:
-    answer = loop("add")
-    one: dict[str, Any] = {"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 2}, "service_tier": "a"}
-    other: dict[str, Any] = {"input_tokens": 4, "cache_creation": {"ephemeral_5m_input_tokens": 5}, "service_tier": "b"}
-    feed(answer, events([call(1, "mcp__tools__add")], "tool_use", **one))
-    answer.feed_results([result(1)])
-    output = feed(answer, events([DONE], "end_turn", **other))
-    usage = output[-2]["usage"]
-    assert usage["input_tokens"] == 5
-    assert usage["cache_creation"] == {"ephemeral_5m_input_tokens": 7}
-    assert usage["service_tier"] == "b"
-    assert len(usage["iterations"]) == 2
-
-
-def test_tools_of_the_cli_stand_under_a_server_of_its_own() -> None:
-    answer = loop("add")
-    output = feed(answer, events([call(1, "Bash"), call(2, "mcp__files__read__all")], "tool_use"))
-    blocks = [event["content_block"] for event in output if event["type"] == "content_block_start"]
-    assert [(block["server_name"], block["name"]) for block in blocks] == [
-        (CLAUDE_CODE_SERVER, "Bash"),
-        ("files", "read__all"),
-    ]
-
-
 def test_a_picture_in_a_result_travels_as_text_and_comes_back() -> None:
     answer = loop("add")
     feed(answer, events([call(1, "mcp__tools__add")], "tool_use"))
@@ -187,21 +125,3 @@ def test_a_picture_in_a_result_travels_as_text_and_comes_back() -> None:
     assert isinstance(result_block["content"][0], dict)
     assert result_block["content"][0]["type"] == "text"
     assert unfolded(HistoryMessage("assistant", tuple(answer.message.content)))[1] == HistoryMessage("user", (shown,))
-
-
-USED: dict[str, Any] = {"type": "mcp_tool_use", "id": "toolu_1", "name": "n", "server_name": "s", "input": {}}
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        HistoryMessage(
-            "assistant",
-            ({**USED, "id": "mcptoolu_1"}, {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": []}),
-        ),
-        HistoryMessage("user", (USED,)),
-    ],
-    ids=["of the API's own MCP servers", "of the user"],
-)
-def test_other_blocks_are_never_unfolded(message: HistoryMessage) -> None:
-    assert unfolded(message) == [message]

@@ -172,17 +172,6 @@ def test_a_message_that_is_none_is_refused_by_its_place(messages: list[Any], pla
         parse_messages(messages)
 
 
-def test_neighbours_of_one_role_are_one_message() -> None:
-    messages: list[Any] = [
-        {"role": "user", "content": "a"},
-        {"role": "user", "content": [text("b")]},
-        {"role": "assistant", "content": "x"},
-        {"role": "user", "content": "c"},
-    ]
-    read = parse_messages(messages).messages
-    assert [[block["text"] for block in message.blocks()] for message in read] == [["a", "b"], ["x"], ["c"]]
-
-
 def test_cache_breakpoints_are_the_clis_to_place_but_data_stays() -> None:
     """MSG-76"""
     data = {"cache_control": "a field of the tool's"}

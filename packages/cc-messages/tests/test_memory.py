@@ -3,7 +3,6 @@
 import psutil
 import pytest
 
-from cc_loopback import LoopbackServer
 from warm_clients.client import Client
 from warm_clients.fixtures import Connect
 
@@ -16,16 +15,6 @@ def values(client: Client) -> list[str | None]:
     [pid] = client.transport.pids
     environment = psutil.Process(pid).environ()
     return [environment.get(name) for name in NAMES]
-
-
-@pytest.mark.parametrize("own", [["67108864", "0"], ["0", "1"]], ids=["default", "turned off"])
-async def test_a_process_saves_memory_unless_the_caller_says_otherwise(
-    own: list[str], connect: Connect, shared_api: LoopbackServer
-) -> None:
-    """MSG-117"""
-    client = connect(size=1, env={**shared_api.env(), **(dict(zip(NAMES, own, strict=True)) if own[1] == "1" else {})})
-    assert (await client.ask("Hello.")).status == 200
-    assert values(client) == own
 
 
 @pytest.mark.worlds

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api.models import catalogue, find, page, resolve
+from cc_messages.api.models import catalogue, page, resolve
 from cc_types import APIError
-from warm_clients.client import Client
-from warm_clients.fixtures import Connect, Processes
 
 LISTED: list[Any] = [
     {"value": "default", "resolvedModel": "claude-b-1", "displayName": "Default"},
@@ -32,13 +30,6 @@ def test_aliases_and_ids_are_listed_once() -> None:
         ("claude-a-1", "claude-a-1"),
     ]
     assert catalogue(None) == []
-
-
-def test_a_model_is_found_by_its_name() -> None:
-    assert find(MODELS, "a")["type"] == "model"
-    with pytest.raises(APIError) as caught:
-        find(MODELS, "z")
-    assert (caught.value.status, caught.value.error_type) == (404, "not_found_error")
 
 
 def test_an_alias_stands_for_an_id() -> None:
@@ -75,26 +66,3 @@ def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(APIError, match=next(iter(query))) as caught:
         page(MODELS, query)
     assert caught.value.status == 400
-
-
-async def test_a_process_is_asked_once_and_stays_warm(connect: Connect, processes: Processes) -> None:
-    """MSG-28"""
-    client = connect()
-    for _ in range(2):
-        response = await client.http.get("/v1/models")
-        assert response.status_code == 200
-        assert "request-id" not in response.headers  # no API has answered
-    assert not client.api.calls
-    assert client.starts == len(processes()) == 1
-    response = await client.http.get("/v1/models/sonnet")
-    assert response.json()["id"] == "sonnet"
-    missing = await client.http.get("/v1/models/nobody")
-    assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")
-
-
-async def test_a_process_that_runs_has_told_already(client: Client) -> None:
-    """MSG-28: the process continues its work."""
-    await client.ask("a")
-    pids = client.transport.pids
-    assert (await client.http.get("/v1/models")).status_code == 200
-    assert client.transport.pids == pids

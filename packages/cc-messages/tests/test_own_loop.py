@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import anyio
@@ -102,15 +101,6 @@ async def test_claude_code_s_note_after_an_answer_of_thinking_reaches_no_other_r
     assert plain(several.api.requests[-1]["messages"]) == [{"role": "user", "content": [says("Add.")]}]
 
 
-async def test_the_model_gets_the_tools_as_the_request_describes_them(several: Client, transport: Transport) -> None:
-    described = [tool("add", strict=True), tool("sub", eager_input_streaming=True)]
-    with request_context(tools=tools(add, transport, "add", "sub")):
-        await several.ask("Add.", tools=described, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
-    sent = several.api.requests[0]
-    assert sent["tools"] == [{**tool, "name": f"mcp__tools__{tool['name']}"} for tool in described]
-    assert sent["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
-
-
 async def test_a_stream_tells_of_calls_and_results_as_they_come(several: Client, transport: Transport) -> None:
     """MSG-61"""
     may_answer = asyncio.Event()
@@ -131,19 +121,6 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(several: Client,
     started = [line for line in rest if "content_block_start" in line and line.startswith("data")]
     assert ["mcp_tool_result" in line for line in started] == [True, False]
     assert sum("message_stop" in line for line in rest if line.startswith("data")) == 1
-
-
-async def test_a_call_without_arguments_has_them_as_an_empty_object(several: Client) -> None:
-    several.script([{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
-    nothing: dict[str, Any] = {"type": "object", "properties": {}}
-
-    async def now(_call: CLICall) -> dict[str, object]:
-        return text("noon")
-
-    with request_context(tools=tools(now, "sdk", "now")):
-        answered = await several.ask("When?", stream=True, tools=[tool("now", input_schema=nothing)])
-    deltas = [event["delta"] for event in answered.events if event["type"] == "content_block_delta"]
-    assert "".join(delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta") == "{}"
 
 
 @pytest.mark.worlds
@@ -193,31 +170,6 @@ async def test_tools_run_in_the_callers_loop_and_context(several: Client, transp
     owner.set("the caller's")
     await ask(several, look, transport)
     assert contexts == [(True, "the caller's")]
-
-
-async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(several: Client, transport: Transport) -> None:
-    all_are_there = asyncio.Barrier(8)
-    running = 0
-    most = 0
-
-    async def together(call: CLICall) -> dict[str, object]:
-        nonlocal running, most
-        if call.name == "alone":
-            running += 1
-            most = max(most, running)
-            await asyncio.sleep(0.02)
-            running -= 1
-        else:
-            await all_are_there.wait()
-        return text("ok")
-
-    names = [f"t{number}" for number in range(8)]
-    several.script([*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
-    offer = tools(together, transport, *names, "alone", sequential=frozenset({"alone"}))
-    with request_context(tools=offer), anyio.fail_after(30):
-        answered = await several.ask("All.", tools=[tool(name) for name in [*names, "alone"]])
-    assert [content[0]["text"] for content, _ in results(answered)] == ["ok"] * 11
-    assert most == 1
 
 
 class Panic(BaseException):
@@ -385,17 +337,3 @@ async def test_eight_loops_at_once_do_not_mix(several: Client, transport: Transp
     async with asyncio.TaskGroup() as group:
         for number in range(8):
             group.create_task(one(number))
-
-
-@pytest.mark.deaths
-async def test_closing_ends_servers_and_bridges(
-    connect: Connect, private_temp_folder: Path, transport: Transport
-) -> None:
-    """IPC-P-53: sockets and files go with the process."""
-    several = connect(size=1)
-    before = {*os.listdir(private_temp_folder)}
-    await ask(several, add, transport)
-    made = sorted(os.path.splitext(name)[1] for name in {*os.listdir(private_temp_folder)} - before)
-    assert made == ([""] if transport == "sdk" else ["", ".json", ".sock"])
-    await several.transport.aclose()
-    assert not {*os.listdir(private_temp_folder)} - before

@@ -97,45 +97,12 @@ async def test_a_policy_holds_for_named_tools_and_asks_in_the_requests_loop(seve
 
 
 @pytest.mark.worlds
-async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(several: Client, folder: Path) -> None:
-    several.script([call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
-    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
-        first = await several.ask("Read and say.", tools=[SAY])
-        assert [kind for kind, _ in parts(first)] == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
-        assert first.stop_reason == "tool_use"
-        block = first.body["content"][1]
-        assert (block["name"], block["input"]) == ("say", {"text": "hi"})
-        result = {"type": "tool_result", "tool_use_id": block["id"], "content": "ok"}
-        second = await several.ask(
-            "Read and say.", first.body["content"], {"role": "user", "content": [result]}, tools=[SAY]
-        )
-    assert second.text == "Said."
-    assert offered(several) == ["Read", "say"]
-    described = next(tool for tool in several.api.requests[0]["tools"] if tool["name"] == "say")
-    assert (described["description"], described["input_schema"]) == ("Say something.", TEXT)
-
-
-@pytest.mark.worlds
 async def test_other_requests_get_no_such_process(several: Client, folder: Path) -> None:
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         several.script("Hello.", "Hello.")
         await several.ask("Hi.")
     await several.ask("Hi.")
     assert "tools" not in several.api.requests[1] or not several.api.requests[1]["tools"]
-
-
-@pytest.mark.worlds
-@pytest.mark.parametrize("tools", [[], ["Grep"]])
-async def test_an_mcp_server_of_the_callers_is_connected(tools: list[str], several: Client, folder: Path) -> None:
-    """ARCH-27: with its instructions, if Claude Code sends text of its own."""
-    own = ClaudeCodeTools(tools=tools, mcp_servers={"echo": StdioServer(sys.executable, ["-c", ECHO])}, cwd=folder)
-    several.script([call("mcp__echo__repeat", text="hello")], "Done.")
-    with request_context(claude_code_tools=own):
-        answered = await several.ask("Repeat.")
-    block = answered.body["content"][0]
-    assert (block["server_name"], block["name"]) == ("echo", "repeat")
-    assert "hello" in results(answered)[0]
-    assert ("Repeat nothing twice." in str(several.api.requests[0])) == bool(tools)
 
 
 @pytest.mark.worlds

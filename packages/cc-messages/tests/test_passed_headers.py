@@ -6,7 +6,7 @@ from string import ascii_letters, digits
 import httpx2
 import pytest
 
-from cc_loopback import Login, LoopbackServer
+from cc_loopback import LoopbackServer
 from warm_clients.api_data import BODY, MESSAGES
 from warm_clients.client import Client
 from warm_clients.fixtures import Connect
@@ -108,25 +108,6 @@ async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> No
     for name in (*(name.encode() for name in before), *logins):
         if name not in (b"anthropic-beta", b"anthropic-version", b"content-length", b"transfer-encoding"):
             assert await arrived(client, (name, b"stolen"), (name.title(), b"stolen")) == before
-
-
-@pytest.mark.worlds
-@pytest.mark.parametrize("login", ["oauth", "vertex", "bedrock"])
-async def test_the_version_of_the_api_is_that_of_the_request(
-    login: Login, connect: Connect, shared_api: LoopbackServer
-) -> None:
-    """MSG-67: on the same process, for each request alone."""
-    client = connect(size=1, env=shared_api.env(login))
-
-    async def version(*headers: Header) -> str | None:
-        assert (await send(client, *headers)).status_code == 200
-        return client.api.calls[-1].headers.get("anthropic-version")
-
-    usual = await version()
-    for wanted in ("2026-10-21", "1999-01-01", "2026-10-21"):
-        assert await version((b"anthropic-version", wanted.encode())) == wanted
-    assert await version() == usual
-    assert client.starts == 1
 
 
 @pytest.mark.worlds

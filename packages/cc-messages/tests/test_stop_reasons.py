@@ -138,15 +138,6 @@ async def test_a_mark_is_sent_again_if_a_cancel_came_while_it_was_sent() -> None
     assert not outcomes
 
 
-async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
-    """MSG-22, MSG-31"""
-    details = {"type": "refusal", "category": "cyber", "explanation": "Because."}
-    message: dict[str, Any] = {"content": [], "stop_reason": "refusal", "stop_details": details}
-    reply = await answer(client, FIRST, message, stream=False)
-    assert reply.body["stop_details"] == details
-    assert reply.body["content"] == []
-
-
 async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -> None:
     """MSG-21: otherwise such a rest would let the CLI make second calls."""
     await client.answers_exactly("Go.")

@@ -1,16 +1,12 @@
 """The synchronous client over the transport, in a thread with or without an event loop."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import httpx2
-import pytest
-from anthropic import Anthropic, APITimeoutError, RateLimitError
+from anthropic import Anthropic
 from anthropic.types import Message
 
-from cc_loopback import LoopbackServer
-from cc_messages import ClaudeCodeTransport
 from warm_clients.client import Client
 
 ASK: Any = {"model": "claude-sonnet-5", "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
@@ -36,26 +32,6 @@ async def test_an_answer_and_a_stream_of_it(several: Client) -> None:
     assert len(pieces) > 1
 
 
-async def test_many_threads_at_once(several: Client) -> None:
-    """MSG-94"""
-    several.answers("Good day.")
-    claude = sync(several)
-    with ThreadPoolExecutor(3) as threads:
-        assert {*threads.map(text, [claude] * 9)} == {"Good day."}
-    assert len(several.api.requests) == 9
-
-
-async def test_errors_and_timeouts_are_those_of_the_client(several: Client) -> None:
-    """MSG-30, MSG-94"""
-    claude = sync(several)
-    several.api.fail_next(429, message="made-up")
-    with pytest.raises(RateLimitError, match="made-up"):
-        text(claude)
-    several.api.fail_next(delay=5)
-    with pytest.raises(APITimeoutError):
-        text(claude.with_options(timeout=0.2))
-
-
 async def test_leaving_a_stream_frees_its_process(slow_client: Client) -> None:
     """MSG-27, MSG-94: the rest of the answer would take many seconds."""
     slow_client.answers("word " * 1000)
@@ -66,13 +42,3 @@ async def test_leaving_a_stream_frees_its_process(slow_client: Client) -> None:
         await slow_client.settled()
     slow_client.answers("Good day.")
     assert text(claude) == "Good day."
-
-
-@pytest.mark.deaths
-def test_closing_the_client_ends_the_processes(shared_api: LoopbackServer) -> None:
-    """MSG-94"""
-    transport = ClaudeCodeTransport(pool=1, env=shared_api.env())
-    with Anthropic(api_key="not used", http_client=httpx2.Client(transport=transport)) as claude:
-        assert text(claude)
-        assert transport.pids
-    assert not transport.pids

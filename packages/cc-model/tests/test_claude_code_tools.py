@@ -1,7 +1,6 @@
 """Claude Code's own tools in an agent: enabled by the capability, in addition to the agent's own."""
 
 import asyncio
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 from claude_agent_sdk import AgentDefinition, PermissionResultAllow, PermissionResultDeny
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, PartStartEvent, RunContext, ToolDenied
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, PartStartEvent, ToolDenied
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
@@ -82,29 +81,6 @@ async def test_calls_of_claude_codes_tools_are_native_parts(
     messages = shared_api.requests[-1]["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user"]
     assert "the secret is 42" in str(messages[2])
-
-
-@pytest.mark.worlds
-async def test_tools_of_both_run_each_in_its_place(shared_api: LoopbackServer, folder: Path) -> None:
-    say = {"type": "tool_use", "name": "say", "input": {"text": "hi"}}
-    script(shared_api, [say, run("echo first")], [run("echo done")], "Said.")
-    texts: list[str] = []
-    tools = claude_code(tools=["Bash(echo *)"], cwd=folder)
-    agent = Agent(deps_type=str, capabilities=[tools])
-
-    @agent.tool(name="say")
-    def _say(ctx: RunContext[str], text: str) -> str:
-        texts.append(f"{ctx.deps}: {text}")
-        return "ok"
-
-    async with ClaudeCodeProvider(env=shared_api.env(), pool=1, max_retries=0) as provider:
-        result = await agent.run("Say and echo.", deps="Ada", model=ClaudeCodeModel(provider=provider))
-        assert provider.transport.stats().recycled == {"tools": 2}
-    assert result.output == "Said."
-    assert texts == ["Ada: hi"]
-    first, second = (message.parts for message in result.all_messages() if message.kind == "response")
-    assert [type(part) for part in first] == [ToolCallPart, NativeToolCallPart, NativeToolReturnPart]
-    assert ("first" in str(first[2]), "done" in str(second)) == (True, True)
 
 
 @pytest.mark.worlds
@@ -190,18 +166,6 @@ async def test_a_denied_call_does_not_run(
     assert not (folder / "denied").exists()
 
 
-async def test_a_call_that_the_policy_allows_runs_without_a_question(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
-) -> None:
-    script(shared_api, [run("touch allowed")], "Done.")
-    removal = Rule("Bash", "ask", when=lambda input: "rm" in str(input["command"]))
-    tools = claude_code(tools=["Bash"], policy=Policy([removal]), approvals=True, cwd=folder)
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
-    result = await agent.run("Make it.")
-    assert result.output == "Done."
-    assert (folder / "allowed").exists()
-
-
 def test_a_policy_without_tools_is_refused() -> None:
     with pytest.raises(ValueError, match="tools="):
         claude_code(policy=Policy())
@@ -212,52 +176,6 @@ def test_what_would_have_no_effect_is_refused() -> None:
         claude_code(agents={"a": AgentDefinition(description="d", prompt="p", effort="low")})
     with pytest.raises(ValueError, match="approvals need a policy"):
         claude_code(tools=["Bash"], approvals=True)
-
-
-@pytest.mark.worlds
-async def test_all_named_tools_are_offered(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
-) -> None:
-    names = ["Read", "Grep", "Glob", "Write", "Edit", "Bash", "WebFetch", "NotebookEdit"]
-    script(
-        shared_api, [{"type": "tool_use", "name": "Grep", "input": {"pattern": "secret", "path": str(folder)}}], "Ok."
-    )
-    tools = claude_code(tools=names, cwd=folder)
-    result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Search.")
-    assert result.output == "Ok."
-    assert {tool["name"] for tool in shared_api.requests[0]["tools"]} == {*names}
-    assert "note.txt" in str(shared_api.requests[-1]["messages"][-1])
-
-
-@pytest.mark.worlds
-async def test_a_sub_agent_works_with_its_tools(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
-) -> None:
-    """MODEL-82"""
-
-    def respond(body: dict[str, Any]) -> Any:
-        messages = str(body["messages"])
-        is_helper = "Read the note, helper." in str(body["messages"][0])
-        if is_helper:
-            return "The helper says 42." if "the secret is 42" in messages else [read(folder)]
-        input = {"subagent_type": "helper", "description": "reads", "prompt": "Read the note, helper."}
-        return "Done." if "The helper says 42." in messages else [{"type": "tool_use", "name": "Agent", "input": input}]
-
-    shared_api.respond = respond
-    tool_names: list[str] = []
-
-    def ask(tool: str, _input: dict[str, Any], _context: object) -> PermissionResultAllow:
-        tool_names.append(tool)
-        return PermissionResultAllow()
-
-    helper = AgentDefinition(description="reads", prompt="You read.", tools=["Read"])
-    policy = Policy([Rule("Read", "ask")], ask=ask)
-    tools = claude_code(tools=["Read"], agents={"helper": helper}, cwd=folder, policy=policy)
-    result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Have the note read.")
-    assert result.output == "Done."
-    assert tool_names == ["Read"]
-    answers = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
-    assert "The helper says 42." in str(answers[0].content)
 
 
 @pytest.mark.worlds
@@ -357,35 +275,6 @@ async def test_a_call_of_an_mcp_tool_can_wait_for_an_approval(rule: Rule | None)
     third = await agent.run("Thanks.", message_history=second.all_messages())
     assert third.output == Nothing()
     assert offers == [["mine"]] * 4
-
-
-@pytest.mark.worlds
-async def test_in_a_stream_a_call_after_a_text_waits_for_an_approval(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider, asks: ClaudeCode[object]
-) -> None:
-    script(shared_api, [{"type": "text", "text": "Now."}, run("touch streamed")])
-    agent: Agent[object, Any] = Agent(
-        ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests]
-    )
-    async with agent.run_stream("Make it.") as result:
-        assert isinstance(await result.get_output(), DeferredToolRequests)
-
-
-@pytest.mark.worlds
-@pytest.mark.skipif(shutil.which("bwrap") is None or shutil.which("socat") is None, reason="bubblewrap is missing")
-async def test_commands_of_an_agent_run_in_the_sandbox(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider, tmp_path: Path
-) -> None:
-    """MODEL-185."""
-    work, other = tmp_path / "work", tmp_path / "other"
-    work.mkdir()
-    script(shared_api, [run(f"echo inside > file; echo outside > {other}; cat file")], "Done.")
-    tools = claude_code(provider=provider, tools=["Bash"], cwd=work, sandbox=True)
-    result = await Agent("claude-code:sonnet", capabilities=[tools]).run("Try.")
-    [answer] = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
-    assert "inside" in str(answer.content)
-    assert (work / "file").read_text("utf-8") == "inside\n"
-    assert not other.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another sandbox")

@@ -57,28 +57,6 @@ async def test_prompts_written_during_a_turn_and_notes_are_read(tmp_path: Path) 
     assert read.left_out == ("1 × API error message", "1 × entry local_command")
 
 
-async def test_a_result_between_the_blocks_of_an_answer_follows_it(tmp_path: Path) -> None:
-    """MODEL-131"""
-
-    def call(number: int) -> list[dict[str, Any]]:
-        return [{"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {}}]
-
-    def result(number: int) -> list[dict[str, Any]]:
-        return [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"file {number}"}]
-
-    path = write_transcript(
-        tmp_path / "session.jsonl",
-        user_entry(0, "Hello."),
-        answer_entry(call(1)),
-        user_entry(2, result(1)),
-        {**answer_entry(call(2)), "uuid": "3", "parentUuid": "2"},
-        user_entry(4, result(2)),
-    )
-    read = await from_claude_code(path)
-    kinds = [[part.part_kind for part in message.parts] for message in read.messages]
-    assert kinds == [["user-prompt"], ["tool-call", "tool-call"], ["tool-return", "tool-return"]]
-
-
 async def test_links_files_and_tool_references_are_read(tmp_path: Path) -> None:
     """MODEL-131"""
     blocks = [
@@ -93,22 +71,6 @@ async def test_links_files_and_tool_references_are_read(tmp_path: Path) -> None:
     assert isinstance(link, DocumentUrl) and link.url == "https://example.org/a.pdf"
     assert isinstance(file, UploadedFile) and file.file_id == "file_1"
     assert note == "[WebSearch is available]"
-
-
-async def test_attachments_after_the_last_message_and_gaps_are_named(tmp_path: Path) -> None:
-    """MODEL-131"""
-    file = {"type": "attachment", "uuid": "6", "parentUuid": "5", "attachment": {"type": "file"}}
-    read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", user_entry(5, "See @file."), file))
-    assert read.left_out == ("1 × attachment file", "1 × gap in the transcript, with all before it")
-
-
-async def test_messages_of_a_sub_agent_in_the_session_s_file_are_named(tmp_path: Path) -> None:
-    """MODEL-131, MODEL-136"""
-    own, other = user_entry(0, "Hello."), user_entry(0, "Look there.", uuid="9", isSidechain=True)
-    read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", own, other))
-    assert read.left_out == ("1 × message of a sub-agent in the session's file",)
-    with pytest.raises(HandOverError, match="has no messages: it is a sub-agent's"):
-        await from_claude_code(write_transcript(tmp_path / "agent-1.jsonl", other))
 
 
 CALLED_TWICE: list[dict[str, Any]] = [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}]
@@ -277,12 +239,6 @@ async def test_blanks_and_files_that_claude_code_does_not_send_are_named(tmp_pat
     )
 
 
-async def test_instructions_of_an_unanswered_request_come_once(tmp_path: Path) -> None:
-    """MODEL-130"""
-    request = ModelRequest(parts=[UserPromptPart("How?")], instructions="Be brief.")
-    assert (await to_claude_code([request], tmp_path, config_dir=tmp_path)).system_prompt == "Be brief."
-
-
 async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
     """MODEL-136"""
     history = [question("How?"), DONE]
@@ -303,10 +259,3 @@ async def test_an_id_in_a_form_that_the_cli_refuses_is_refused(form: str, tmp_pa
         await to_claude_code(
             [question("Hello."), DONE], tmp_path, session_id=form.format(uuid4()), config_dir=tmp_path / "config"
         )
-
-
-async def test_half_of_a_character_is_refused(tmp_path: Path) -> None:
-    """MODEL-200: before a file is written."""
-    with pytest.raises(HandOverError, match="half of a character"):
-        await to_claude_code([question("a\ud83d"), DONE], tmp_path, config_dir=tmp_path / "config")
-    assert not (tmp_path / "config").exists()

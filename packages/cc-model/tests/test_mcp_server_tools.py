@@ -5,7 +5,6 @@ import base64
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -90,10 +89,6 @@ def calling(tool: str, **arguments: Any) -> Any:
     return respond
 
 
-def files_in(folder: str) -> list[bytes]:
-    return [path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()]
-
-
 def again(tool: str, arguments: dict[str, Any]) -> Any:
     """Repeat an approved call, and then say that it is done."""
     replies: list[Any] = [[{"type": "tool_use", "name": tool, "input": arguments}], "Gone."]
@@ -127,19 +122,6 @@ async def test_claude_code_connects_to_the_server_and_calls_it(loopback: Loopbac
     assert all("mcp_servers" not in body for body in loopback.requests)
     kinds = [block["type"] for message in loopback.requests[-1]["messages"] for block in message["content"]]
     assert kinds == ["text", "tool_use", "tool_result", "text", "text"]
-
-
-@pytest.mark.worlds
-async def test_a_sound_of_the_server_is_in_no_file(loopback: LoopbackServer, wiki: Wiki) -> None:
-    """MODEL-83: the model is told so."""
-    loopback.respond = calling("mcp__wiki__listen")
-    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
-        agent = Agent(
-            ClaudeCodeModel(provider=provider), capabilities=[NativeTool(MCPServerTool(id="wiki", url=wiki.url))]
-        )
-        assert "could not be saved to disk" in (await agent.run("Listen.")).output
-        texts = files_in(loopback.env()["CLAUDE_CONFIG_DIR"])
-    assert texts and not any(SOUND in text for text in texts)
 
 
 @pytest.mark.worlds

@@ -1,11 +1,9 @@
 """Names, profiles and processes. The comparison with `AnthropicModel` is elsewhere."""
 
-import asyncio
 import copy
 import inspect
 from typing import Any
 
-import psutil
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -64,14 +62,6 @@ def test_names_are_claude_codes_and_signatures_anthropics() -> None:
     assert isinstance(model, AnthropicModel)
 
 
-def test_messages_are_mapped_by_anthropic_model() -> None:
-    """ARCH-02"""
-    mappers = [name for name in dir(AnthropicModel) if name.startswith(("_map", "_process", "_build", "_get_tools"))]
-    assert {"_map_message", "_map_tool_definition", "_process_response"} <= {*mappers}
-    for name in mappers:
-        assert inspect.getattr_static(ClaudeCodeModel, name) is inspect.getattr_static(AnthropicModel, name), name
-
-
 def test_signatures_are_as_promised() -> None:
     """ARCH-29, ARCH-30"""
     own = inspect.signature(ClaudeCodeModel).parameters
@@ -121,25 +111,6 @@ async def test_processes_live_until_the_last_one_leaves(shared_api: LoopbackServ
     async with agent:
         assert (await agent.run("Hello again.")).output
         assert provider.transport.pids
-    assert not provider.transport.pids
-
-
-async def test_models_without_a_provider_share_one() -> None:
-    assert ClaudeCodeModel().provider is ClaudeCodeModel("opus").provider
-
-
-@pytest.mark.worlds
-def test_a_provider_serves_agents_on_loops_that_come_and_go(shared_api: LoopbackServer) -> None:
-    """MODEL-64, ARCH-17"""
-    provider = ClaudeCodeProvider(env=shared_api.env())
-
-    async def run() -> str:
-        return (await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")).output
-
-    assert [asyncio.run(run()) for _ in range(3)]
-    [pid] = provider.transport.pids
-    assert psutil.pid_exists(pid)
-    asyncio.run(provider.aclose())
     assert not provider.transport.pids
 
 

@@ -75,17 +75,6 @@ async def test_an_agent_from_a_file_takes_an_id(
     assert model_names(shared_api) == [resolve_alias("sonnet")]
 
 
-def test_a_capability_in_a_file_has_the_arguments_for_files() -> None:
-    """MODEL-97"""
-    made = ClaudeCode[object].from_spec(tools=["Read"], cwd="/tmp", max_turns=3)
-    assert made.tools is not None
-    assert (made.tools.tools, made.tools.cwd, made.tools.max_turns) == (("Read",), "/tmp", 3)
-    with pytest.raises(ValueError, match="'Raed' is not a tool"):
-        ClaudeCode[object].from_spec(tools=["Raed"])
-    with pytest.raises(TypeError, match="approvals"):
-        ClaudeCode[object].from_spec(tools=["Read"], approvals=True)  # pyright: ignore[reportCallIssue]
-
-
 async def test_the_model_takes_an_id_where_pydantic_ai_needs_a_model(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, RequestLog, claude_code
 from cc_session import PoolLimits, Timeouts
 from cc_types import CLIConnectionError, CLINotFoundError
@@ -18,16 +17,6 @@ def test_another_provider_is_refused(create: Callable[..., object], provider: ob
     """MODEL-100"""
     with pytest.raises(TypeError, match="must be a ClaudeCodeProvider, not"):
         create(provider=provider)
-
-
-def test_names_of_tools_and_skills_are_checked() -> None:
-    """MODEL-100"""
-    with pytest.raises(ValueError, match=r"write tools=\['Read'\]"):
-        claude_code(tools="Read")
-    with pytest.raises(ValueError, match=r"write skills=\['pdf'\]"):
-        claude_code(skills="pdf")
-    with pytest.raises(ValueError, match="did you mean 'Read'"):
-        claude_code(tools=["Raed"])
 
 
 def test_paths_are_checked(tmp_path: Path) -> None:
@@ -113,12 +102,6 @@ def test_no_text_of_a_variable_is_in_an_error() -> None:
     with pytest.raises(TypeError, match=r"env\['ANTHROPIC_API_KEY'\] is of type bytes") as raised:
         ClaudeCodeProvider(env=env)
     assert "secret" not in str(raised.value)
-
-
-def test_a_provider_over_a_transport_checks_its_arguments() -> None:
-    """MODEL-170"""
-    with pytest.raises(ValueError, match="max_retries=-1"):
-        ClaudeCodeProvider.over(ClaudeCodeTransport(), max_retries=-1)
 
 
 @pytest.mark.parametrize(

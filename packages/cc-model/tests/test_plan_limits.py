@@ -18,7 +18,7 @@ from pydantic_ai.models.test import TestModel
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, ModelPlanLimitError
-from cc_types import LimitWindow, RateLimits
+from cc_types import RateLimits
 
 PREFIX = "anthropic-ratelimit-unified"
 RESETS_AT = int(time.time()) + 7200
@@ -86,27 +86,6 @@ async def test_a_response_has_the_limits_and_the_report(
     assert ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages)) == messages
 
 
-async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> None:
-    """MODEL-92."""
-    windows: list[LimitWindow] = []
-    provider = ClaudeCodeProvider(
-        env=loopback.env(), on_limit=lambda window, limits: windows.append(window), limit_thresholds=[0.4]
-    )
-    async with provider:
-        assert provider.limits is None
-        loopback.fail_next(headers=ALLOWED, delay=0)
-        await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
-    assert provider.limits is not None
-    assert provider.limits.window("seven_day") == LimitWindow(
-        kind="seven_day",
-        utilization=0.3,
-        status="allowed",
-        resets_at=datetime.fromtimestamp(RESETS_AT + 400_000, UTC),
-    )
-    assert 0 < provider.limits.age < 60
-    assert [window.kind for window in windows] == ["five_hour"]
-
-
 @pytest.mark.parametrize("streamed", [False, pytest.param(True, marks=pytest.mark.worlds)])
 async def test_a_used_up_plan_has_its_own_error_with_the_reset(loopback: LoopbackServer, streamed: bool) -> None:
     """MODEL-94: the client does not repeat the request, and `ModelRateLimitError` catches it."""
@@ -140,35 +119,6 @@ async def test_another_model_takes_over_when_the_plan_is_used_up(
     shared_api.fail_next(429, headers=USED_UP)
     result = await Agent(FallbackModel(model, TestModel(custom_output_text="From elsewhere."))).run("Hello.")
     assert result.output == "From elsewhere."
-
-
-@pytest.mark.parametrize("streamed", [False, pytest.param(True, marks=pytest.mark.worlds)])
-async def test_a_span_has_the_report_of_its_request(loopback: LoopbackServer, streamed: bool) -> None:
-    """MODEL-93: the span around it has no such attributes."""
-    usage = {"input_tokens": 5, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 30}
-
-    def answer(_: dict[str, Any]) -> dict[str, Any]:
-        return {"content": [{"type": "text", "text": "Fine."}], "usage": usage}
-
-    loopback.respond = answer
-    async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
-        spans = Spans(ClaudeCodeModel(provider=provider))
-        with spans.tracer.start_as_current_span("outer"):
-            for _ in range(2):
-                loopback.fail_next(headers=ALLOWED, delay=0)
-                await run_agent(Agent(spans.model), streamed)
-    cold, warm = spans.named("chat ")
-    assert (cold["claude_code.process.started"], warm["claude_code.process.started"]) == (True, False)
-    assert float(str(cold["claude_code.process.wait_ms"])) > float(str(warm["claude_code.process.wait_ms"])) >= 0
-    for attributes in (cold, warm):
-        assert attributes["claude_code.queue.length"] == 0
-        assert attributes["claude_code.rate_limit.status"] == "allowed"
-        assert attributes["claude_code.rate_limit.five_hour.utilization"] == 0.42
-        assert attributes["claude_code.rate_limit.seven_day.utilization"] == 0.3
-        # pydantic-ai's attributes.
-        assert attributes["gen_ai.usage.cache_read.input_tokens"] == 400
-        assert attributes["gen_ai.usage.cache_creation.input_tokens"] == 30
-    assert not [name for name in spans.named("outer")[0] if name.startswith("claude_code")]
 
 
 async def test_the_span_of_a_failed_request_has_the_report(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:

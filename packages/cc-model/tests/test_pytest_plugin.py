@@ -1,4 +1,4 @@
-"""The fixture `claude_code_model`, used here and in separate pytest runs."""
+"""The fixture `claude_code_model`."""
 
 import subprocess
 import sys
@@ -11,7 +11,6 @@ from cc_model import ClaudeCodeModel
 
 pytestmark = pytest.mark.worlds
 
-pytest_plugins = ["pytester"]
 
 agent = Agent()
 
@@ -22,27 +21,6 @@ def stock(article: str) -> str:
     return {"kettle": "3"}[article]
 
 
-AGENT = """
-from pydantic_ai import Agent
-from cc_loopback import call
-
-agent = Agent()
-
-@agent.tool_plain
-def stock(article: str) -> str:
-    return {"kettle": "3"}[article]
-"""
-ONE_STEP = (
-    AGENT
-    + """
-def test_answer(claude_code_model, loopback):
-    loopback.script([call("stock", article="kettle")])
-    agent.run_sync("How many kettles?", model=claude_code_model)
-"""
-)
-PLAIN = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:langsmith_plugin")
-
-
 async def test_scripted_agent_calls_its_tool_and_answers(
     claude_code_model: ClaudeCodeModel, loopback: LoopbackServer
 ) -> None:
@@ -50,36 +28,6 @@ async def test_scripted_agent_calls_its_tool_and_answers(
     loopback.script([call("stock", article="kettle"), "3 left"])
     assert (await agent.run("How many kettles?", model=claude_code_model)).output == "3 left"
     assert len(loopback.requests) == 2
-
-
-async def test_fixture_serves_an_async_test(claude_code_model: ClaudeCodeModel, loopback: LoopbackServer) -> None:
-    """MODEL-180."""
-    loopback.script(["Hello."])
-    async with agent.run_stream("Hello?", model=claude_code_model) as result:
-        assert await result.get_output() == "Hello."
-
-
-def test_script_that_is_too_short_shows_steps_and_request(pytester: pytest.Pytester) -> None:
-    """MODEL-180, LOOP-80: as the only failure, in place of the model's error."""
-    pytester.makepyfile(test_shop=ONE_STEP)
-    run = pytester.runpytest_subprocess(*PLAIN)
-    run.assert_outcomes(failed=1)
-    run.stdout.fnmatch_lines(
-        [
-            "request 2 came after the last step of the script at test_shop.py:*",
-            "  step 1: call stock(article='kettle')",
-            '  request 2: message 3 (user): result "3"; tools: stock',
-            "The test then ended with ModelHTTPError at test_shop.py:*.",
-        ]
-    )
-
-
-def test_fixture_without_cc_loopback_names_the_extra(pytester: pytest.Pytester) -> None:
-    """MODEL-180."""
-    pytester.makepyfile("def test_hello(claude_code_model): pass")
-    run = pytester.runpytest_subprocess(*PLAIN, "-p", "no:cc-loopback")
-    run.assert_outcomes(errors=1)
-    run.stdout.fnmatch_lines(["*pip install 'cc-model?pytest?'*"])
 
 
 def test_plugin_alone_imports_neither_model_nor_framework() -> None:

@@ -15,7 +15,7 @@ from pydantic_ai.messages import NativeToolReturnPart
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
-from cc_session import Policy, Question, Questions, Rule, StdioServer, Timeouts
+from cc_session import Policy, Question, Questions, Rule, StdioServer
 from cc_types import JsonValue
 
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
@@ -57,32 +57,6 @@ def returned(result: Any) -> str:
     return json.dumps([part.content for part in parts])
 
 
-async def test_the_agent_s_program_answers_claude_in_its_own_loop(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-150: with its context variables; streamed or not; the agent sees one request."""
-    user = ContextVar("user", default="nobody")
-    users: list[str] = []
-    mine = asyncio.get_running_loop()
-
-    async def answer(question: Question) -> JsonValue:
-        assert asyncio.get_running_loop() is mine
-        users.append(user.get())
-        return {question.text: "Blue"}
-
-    shared_api.respond = calling(ASK)
-    tools = claude_code(tools=["AskUserQuestion"], questions=Questions(answer))
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools])
-    user.set("Ada")
-    result = await agent.run("Paint it.")
-    assert "Which colour?" in returned(result)
-    assert "Blue" in returned(result)
-    assert (result.output, result.usage.requests, users) == ("Done.", 2, ["Ada"])
-    async with agent.run_stream("Paint it.") as stream:
-        assert await stream.get_output() == "Done."
-    assert users == ["Ada", "Ada"]
-
-
 @pytest.mark.worlds
 async def test_a_form_of_an_mcp_server_gets_its_fields(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, tmp_path: Path
@@ -120,21 +94,6 @@ async def test_runs_at_once_get_their_own_answers(shared_api: LoopbackServer, pr
 
     for number, text in enumerate(await asyncio.gather(*map(run, range(4)))):
         assert f"for {number}" in text
-
-
-@pytest.mark.worlds
-async def test_a_late_answer_is_a_refusal_in_words(shared_api: LoopbackServer) -> None:
-    """MODEL-150"""
-
-    async def answer(_question: Question) -> JsonValue:
-        await asyncio.Event().wait()
-
-    shared_api.respond = calling(ASK)
-    tools = claude_code(tools=["AskUserQuestion"], questions=Questions(answer))
-    timeouts = Timeouts(question=0.5)
-    async with ClaudeCodeProvider(env=shared_api.env(), max_retries=0, timeouts=timeouts) as provider:
-        result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")
-    assert "The user has not answered: no answer within 0.5 seconds." in returned(result)
 
 
 @pytest.mark.worlds

@@ -59,27 +59,6 @@ async def test_each_request_has_a_line_with_agent_model_tokens_and_cost(
     assert "ecret" not in content and "21 degrees" not in content
 
 
-@pytest.mark.worlds
-async def test_a_run_in_the_clis_loop_is_logged_with_all_calls(provider: ClaudeCodeProvider, tmp_path: Path) -> None:
-    """MODEL-110: the tool names included."""
-    path = tmp_path / "runs.jsonl"
-    model = logged(provider, path)
-    agent = Agent(model, name="weather")
-
-    @agent.tool_plain
-    def temperature(city: str) -> str:
-        return "21 degrees"
-
-    model.set_agent_toolsets(agent.toolsets)
-    usage = (await agent.run("How warm is it?")).usage
-
-    rows = read_logs(path).rows
-    assert sum(row.output for row in rows) == usage.output_tokens
-    assert sum(row.tokens - row.output for row in rows) == usage.input_tokens
-    assert [tool.rpartition("__")[2] for row in rows for tool in row.tools] == ["temperature"]
-    assert {row.agent_type for row in rows} == {"weather"}
-
-
 async def test_a_report_by_agent_is_what_each_agent_costs(
     provider: ClaudeCodeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

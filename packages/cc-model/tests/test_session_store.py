@@ -57,14 +57,6 @@ async def test_the_sdk_s_suite_passes(tmp_path: Path) -> None:
         store.close()
 
 
-async def test_an_entry_that_comes_again_is_stored_once(store: SQLiteSessionStore) -> None:
-    """MODEL-134"""
-    entries = [entry(uuid="a"), entry(uuid="b"), entry(title="no uuid")]
-    await store.append(KEY, entries)
-    await store.append(KEY, [entry(uuid="b"), entry(uuid="c"), entry(title="no uuid")])
-    assert await store.load(KEY) == [*entries, entry(uuid="c"), entry(title="no uuid")]
-
-
 async def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     """MODEL-134"""
     stores = [SQLiteSessionStore(tmp_path / "sessions.sqlite") for _ in range(4)]

@@ -1,14 +1,13 @@
 """Conversations handed over: begun in a program or in the terminal, continued on the other side, equal at the API."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from claude_agent_sdk import InMemorySessionStore
-from pydantic_ai import Agent, ModelRetry
+from pydantic_ai import Agent
 from pydantic_ai.messages import (
     BinaryContent,
     ImageUrl,
@@ -17,17 +16,14 @@ from pydantic_ai.messages import (
     ModelResponse,
     NativeToolCallPart,
     NativeToolReturnPart,
-    SystemPromptPart,
     TextPart,
     ThinkingPart,
     ToolReturnPart,
-    UserPromptPart,
 )
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
 from cc_model.sessions import from_claude_code, to_claude_code
-from cc_session import Session, sealed_options
 
 from .handed_over import (
     CALL,
@@ -48,7 +44,6 @@ from .handed_over import (
     run_tool,
     text_message,
     transcript_of,
-    weather,
     with_parallel_tools,
     with_sub_agent,
     with_tool,
@@ -126,55 +121,6 @@ async def test_begun_in_a_program_and_continued_in_the_terminal(
     await agent.run("Why?", message_history=back.messages)
     expected = [*in_terminal, text_message("assistant", "Answered."), text_message("user", "Why?")]
     assert conversation(shared_api.requests[-1]) == expected
-
-
-@pytest.mark.worlds
-async def test_retries_of_an_output_go_along(
-    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
-) -> None:
-    """MODEL-132: also after an answer with nothing but thinking, which Claude Code does not send again."""
-    agent = Agent(model, retries=3)
-
-    @agent.output_validator
-    def check(output: str) -> str:
-        if output == "Wrong.":
-            raise ModelRetry("Not this.")
-        return output
-
-    shared_api.script(
-        [
-            [{"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}],
-            "Wrong.",
-            "Right.",
-            "Answered.",
-            "Answered.",
-        ]
-    )
-    run = await agent.run("How is it?")
-    session = await to_claude_code(run.all_messages(), tmp_path, config_dir=config_of(shared_api))
-    assert session.left_out == ("1 × answer with nothing but thinking or blanks",)
-    ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
-    await agent.run("And then?", message_history=run.all_messages())
-    in_terminal, in_program = map(conversation, shared_api.requests[-2:])
-    question_and_retry = in_program[0]["content"] + in_program[2]["content"]
-    assert in_program[1]["content"][0]["type"] == "thinking"
-    assert in_terminal == [{"role": "user", "content": question_and_retry}, *in_program[3:]]
-
-
-@pytest.mark.worlds
-async def test_a_system_prompt_in_mid_conversation_goes_along(
-    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
-) -> None:
-    """MODEL-132: in its place, as the program sends it."""
-    shared_api.respond = answer
-    later = ModelRequest(parts=[SystemPromptPart("Be kind."), UserPromptPart("And now?")])
-    history = [question("How is it?"), DONE, later, DONE]
-    session = await to_claude_code(history, tmp_path, config_dir=config_of(shared_api))
-    ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
-    await Agent(model).run("And then?", message_history=history)
-    in_terminal, in_program = map(conversation, shared_api.requests)
-    assert in_terminal == in_program
-    assert "Be kind." in str(in_terminal)
 
 
 @pytest.mark.worlds
@@ -263,31 +209,6 @@ async def test_begun_in_the_terminal_and_continued_in_a_program(
 
 
 @pytest.mark.worlds
-async def test_one_conversation_on_both_sides_in_turn(
-    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
-) -> None:
-    """MODEL-132: program, terminal, program, terminal."""
-    agent = Agent(model, system_prompt="Know Paris.", instructions="Be brief.", tools=[weather])
-    config = config_of(shared_api)
-    first = await agent.run("How is it in Paris?")
-    session = await to_claude_code(first.all_messages(), tmp_path, config_dir=config)
-    assert session.system_prompt == "Know Paris.\n\nBe brief."
-    assert session.left_out == ("the system prompt (22 characters)",)
-    shared_api.respond = answer
-    ask_claude(shared_api, tmp_path, "And then?", "--resume", session.session_id)
-    second = await from_claude_code(session.session_id, config_dir=config)
-    third = await agent.run("Why?", message_history=second.messages)
-    last = await to_claude_code(third.all_messages(), tmp_path, config_dir=config)
-    ask_claude(shared_api, tmp_path, "Who?", "--resume", last.session_id, "--append-system-prompt", last.system_prompt)
-    body = shared_api.requests[-1]
-    prompts = [block["text"] for message in conversation(body) for block in message["content"] if "text" in block]
-    assert [text for text in prompts if text.endswith("?")] == ["How is it in Paris?", "And then?", "Why?", "Who?"]
-    calls = [block for message in conversation(body) for block in message["content"] if block["type"] == "tool_use"]
-    assert [call["name"] for call in calls] == ["weather"]
-    assert "Be brief." in json.dumps(body["system"])
-
-
-@pytest.mark.worlds
 async def test_sub_agents_have_conversations_of_their_own(shared_api: LoopbackServer, tmp_path: Path) -> None:
     """MODEL-131"""
     read = await from_claude_code(with_sub_agent(shared_api, tmp_path), config_dir=config_of(shared_api))
@@ -330,28 +251,6 @@ async def test_a_killed_session_has_claude_code_s_results_for_open_calls(
     in_program, in_terminal = map(conversation, shared_api.requests[-2:])
     assert in_terminal == [*in_program[:-1], result_message(in_program), *CLOSED, text_message("user", "And then?")]
     assert "Tool call interrupted" in str(in_program)
-
-
-@pytest.mark.worlds
-async def test_after_a_rewind_the_last_branch_counts(
-    model: ClaudeCodeModel, shared_api: LoopbackServer, tmp_path: Path
-) -> None:
-    """MODEL-131, MODEL-132"""
-    shared_api.respond = answer
-    options = sealed_options(cwd=tmp_path, env=shared_api.env())
-    del options.extra_args["no-session-persistence"]
-    async with await Session.open(options) as session:
-        await session.run("Begin.")
-        await session.run("The wrong way.")
-        assert session.last_user_uuid is not None
-        assert await session.rewind(session.last_user_uuid)
-        turn = await session.run("The right way.")
-    read = await from_claude_code(turn.session_id, config_dir=config_of(shared_api))
-    ask_claude(shared_api, tmp_path, "And then?", "--resume", turn.session_id)
-    await Agent(model).run("And then?", message_history=read.messages)
-    in_terminal, in_program = map(conversation, shared_api.requests[-2:])
-    assert in_program == in_terminal
-    assert "The wrong way." not in str(in_program)
 
 
 async def test_other_tasks_go_on_while_a_long_session_is_read(tmp_path: Path) -> None:

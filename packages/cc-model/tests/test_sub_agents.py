@@ -121,20 +121,3 @@ async def test_a_search_has_neither_format_nor_thinking(
     sent = [{"output_config", "thinking"} & body.keys() for body in shared_api.requests]
     assert sent == [{"output_config", "thinking"}, set(), {"output_config", "thinking"}]
     assert shared_api.requests[1]["tool_choice"] == {"type": "tool", "name": "web_search"}
-
-
-@pytest.mark.worlds
-async def test_a_sub_agent_with_another_model_has_its_parameters(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-186: the API would refuse some of the agent's."""
-    shared_api.script(
-        [[call("Agent", description="d", prompt="p", subagent_type="helper")], "The helper says 42.", "42"]
-    )
-    helper = AgentDefinition(description="thinks", prompt="You think.", tools=["Read"], model="claude-haiku-4-5")
-    tools = claude_code(tools=["Read"], agents={"helper": helper})
-    agent = Agent(ClaudeCodeModel("claude-sonnet-5", provider=provider), capabilities=[tools])
-    await agent.run("Ask.", model_settings={"thinking": "low"})
-    sent = [(body["model"], body.get("thinking"), body["max_tokens"]) for body in shared_api.requests]
-    mine = ("claude-sonnet-5", {"type": "adaptive"}, 128_000)
-    assert sent == [mine, ("claude-haiku-4-5", None, 32_000), mine]

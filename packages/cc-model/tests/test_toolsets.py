@@ -134,29 +134,6 @@ async def test_the_model_retries_a_call_and_retries_are_counted(model: ClaudeCod
     assert "not yet" in returned[0]
 
 
-async def test_arguments_are_validated(model: ClaudeCodeModel, shared_api: LoopbackServer) -> None:
-    """IPC-D-06"""
-    ran: list[int] = []
-
-    def half(x: int) -> float:
-        ran.append(x)
-        return x / 2
-
-    call = {"type": "tool_use", "name": "mcp__pydantic_tools__half", "input": {"x": "many"}}
-    replies: list[Any] = [[call], "Sorry."]
-
-    def respond(_body: dict[str, Any]) -> Any:
-        return replies.pop(0)
-
-    shared_api.respond = respond
-    agent = Agent(model, tools=[half])
-    model.set_agent_toolsets(agent.toolsets)
-    result = await agent.run("Halve it.")
-    assert result.output == "Sorry."
-    assert not ran
-    assert "valid integer" in str(result.response.parts)
-
-
 async def test_a_tool_that_needs_an_approval_does_not_run(model: ClaudeCodeModel, transport: Transport) -> None:
     ran: list[int] = []
     agent = Agent(model)
@@ -206,16 +183,6 @@ async def test_messages_with_tools_need_toolsets_that_run_them(model: ClaudeCode
     assert isinstance(caught.value, ClaudeCodeError)
 
 
-async def test_the_agent_gets_its_loop_back(model: ClaudeCodeModel, shared_api: LoopbackServer) -> None:
-    agent = Agent(model, tools=[double])
-    model.set_agent_toolsets(agent.toolsets)
-    model.set_agent_toolsets(None)
-    assert model.get_mcp_servers() == {}
-    result = await agent.run("Double it.")
-    assert [tool["name"] for tool in shared_api.requests[0]["tools"]] == ["double"]
-    assert result.usage.requests == 2
-
-
 async def test_a_request_with_metadata_has_the_clis_report(model: ClaudeCodeModel, transport: Transport) -> None:
     """IPC-P-53: a call to the agent's own tools is not an error."""
     response, cli = await model.request_with_metadata([HELLO], None, parameters("double"))
@@ -230,14 +197,6 @@ async def test_a_request_with_metadata_has_the_clis_report(model: ClaudeCodeMode
     assert cli.total_cost_usd
 
 
-async def test_metadata_of_a_request_counts_that_request_alone(model: ClaudeCodeModel) -> None:
-    reports = [(await model.request_with_metadata([HELLO], None, parameters()))[1] for _ in range(3)]
-    costs = [report.total_cost_usd for report in reports]
-    sums = [sum(usage.cost_usd for usage in (report.model_usage or {}).values()) for report in reports]
-    assert sums == pytest.approx(costs)
-    assert costs[0] == costs[1] == costs[2]
-
-
 async def test_messages_are_streamed_up_to_the_result(model: ClaudeCodeModel, transport: Transport) -> None:
     """IPC-P-53"""
     model.set_agent_toolsets(FunctionToolset([double]), transport=transport)
@@ -246,14 +205,6 @@ async def test_messages_are_streamed_up_to_the_result(model: ClaudeCodeModel, tr
     assert isinstance(messages[-1], ResultMessage)
     assert names.count("ResultMessage") == 1
     assert "UserMessage" in names
-
-
-async def test_a_failed_request_ends_the_stream_of_messages_with_its_error(
-    model: ClaudeCodeModel, shared_api: LoopbackServer
-) -> None:
-    shared_api.fail_next(status=400, message="No.")
-    with pytest.raises(Exception, match=r"No\."):
-        _ = [message async for message in model.stream_messages([HELLO], None, parameters())]
 
 
 async def test_leaving_a_stream_of_messages_cancels_its_request(model: ClaudeCodeModel, transport: Transport) -> None:
@@ -299,19 +250,6 @@ async def test_an_in_process_server_serves_a_client_of_the_callers(
         await client.query("Double it.")
         answer = str([message async for message in client.receive_response()])
     assert "mcp__mine__double returned: 2" in answer
-
-
-async def test_the_configuration_of_a_bridge_starts_its_module(model: ClaudeCodeModel) -> None:
-    model.set_agent_toolsets([], transport="stdio")
-    (server,) = model.get_mcp_servers().values()
-    assert server.get("type") == "stdio"
-    assert "cc_ipc_bridge" in str(server.get("args"))
-
-
-async def test_an_invalid_server_name_is_refused_at_once(model: ClaudeCodeModel) -> None:
-    for name in ("", "my tools", "a__b"):
-        with pytest.raises(ValueError, match="MCP server"):
-            model.set_agent_toolsets([], server_name=name)
 
 
 async def test_a_missing_transport_is_refused_at_once(model: ClaudeCodeModel, monkeypatch: pytest.MonkeyPatch) -> None:

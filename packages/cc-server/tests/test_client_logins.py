@@ -98,24 +98,6 @@ async def test_each_request_has_its_clients_key_and_no_process_is_shared(
         before += 1
 
 
-@pytest.mark.worlds
-async def test_clients_of_a_group_share_processes_in_one_pool(path: Path, connect: Connect, serve: Serve) -> None:
-    """MSG-160: a login takes the place of another's idle process when the pool is full."""
-    client = connect(size=1)
-    served = serve(client, clients=path)
-    for name, starts in (("alice", 1), ("bert", 1), ("carol", 2), ("alice", 3)):
-        assert (await served.post(token=name)).status_code == 200
-        assert (client.transport.stats().starts, len(client.transport.pids)) == (starts, 1)
-    for name, usage in (("alice", 2), ("carol", 1)):
-        async with served.http(token=name) as http:
-            report = (await http.get("/v1/usage")).json()
-            assert report["requests"]["used"] == usage
-            assert len((await http.get("/v1/models")).json()["data"]) > 1
-            count = await http.post("/v1/messages/count_tokens", json=client.body("Hello."))
-            assert count.status_code == 200
-            assert keys(client)[-1] == KEYS[name]
-
-
 async def test_a_client_without_a_login_is_refused(path: Path, connect: Connect, serve: Serve) -> None:
     """MSG-161"""
     client = connect(size=1)

@@ -13,7 +13,6 @@ import pytest
 from cc_messages import ClaudeCodeTransport
 from cc_server import create_app
 from cc_server.clients import Client, ClientFile
-from warm_clients.waiting import eventually
 
 KEY = {"ANTHROPIC_API_KEY": "sk-fake"}
 TWO = f"""
@@ -140,20 +139,6 @@ def test_a_changed_file_holds_at_once_and_a_broken_one_never(path: Path, caplog:
     path.chmod(0o644)
     assert client_of(file, "token-of-alice")
     assert "mode 644" in caplog.records[-1].getMessage()
-
-
-async def test_a_broken_file_is_logged_without_a_request(
-    clients_file: Callable[[str], Path],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """MSG-101"""
-    monkeypatch.setattr("cc_server.clients._POLL_SECONDS", 0.01)
-    app = create_app(ClaudeCodeTransport(env=KEY), clients=clients_file(TWO))
-    async with app.router.lifespan_context(app):
-        clients_file("broken")
-        await eventually(lambda: bool(caplog.records))
-    assert "clients stay as they were" in caplog.text
 
 
 def test_a_subscription_serves_its_owner_alone(path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-from anthropic import Anthropic, APIError, AuthenticationError, RateLimitError
+from anthropic import Anthropic, APIError, AuthenticationError
 
 from cc_loopback import LoopbackServer
 from cc_server import command_line
@@ -115,17 +115,6 @@ def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, mak
         assert not [child for child in family if child.is_running()]
 
 
-def test_an_access_log_can_be_had_alone(shared_api: LoopbackServer) -> None:
-    """MSG-122"""
-    with serving({**shared_api.env(), "CC_SERVER_TOKEN": "t"}, "--access-log") as command:
-        with command.client("t") as claude:
-            answered(claude)
-        command.process.terminate()
-        code, _, errors = command.ends()
-    assert (code, errors.count("\n")) == (0, 1)
-    assert f" INFO cc_server.access: default POST /v1/messages {MODEL} 200 input=" in errors
-
-
 def test_a_missing_login_is_warned_of(
     serve: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -163,22 +152,6 @@ def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer,
             assert answered(claude)
         command.process.terminate()
         assert command.ends() == (0, "", "")
-
-
-def test_clients_of_a_file_are_served_and_none_is_printed(
-    shared_api: LoopbackServer, clients_file: Callable[[str], Path]
-) -> None:
-    """MSG-100, MSG-104"""
-    path = clients_file('[clients.alice]\ntoken = "of-alice"\n[clients.bob]\ntoken = "of-bob"\ntokens_per_day = 1\n')
-    with serving({**shared_api.env(), "CC_SERVER_TOKEN": "ignored"}, "--clients", str(path)) as command:
-        for token in ("of-alice", "of-bob"):
-            with command.client(token) as claude:
-                assert answered(claude)
-        with command.client("of-bob") as claude, pytest.raises(RateLimitError, match="client bob"):
-            answered(claude)
-        command.process.terminate()
-        assert command.ends() == (0, "", "")
-    assert path.with_name("clients.usage.sqlite").exists()
 
 
 Serve = Callable[..., tuple[int, str, str]]
@@ -289,23 +262,6 @@ def test_a_running_answer_is_cut_by_a_deadline_or_second_signal(
     assert [record.getMessage() for record in caplog.records] == ["The server ends, and cuts off 1 connection(s)"]
 
 
-def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command_line.main(["--help"])
-    printed = capsys.readouterr()
-    assert (ended.value.code, printed.err) == (0, "")
-    for word in (
-        "ANTHROPIC_BASE_URL",
-        "CC_SERVER_TOKEN",
-        "--token-file",
-        "--clients",
-        "--usage-store",
-        "--port",
-        "Ctrl-C",
-    ):
-        assert word in printed.out
-
-
 @pytest.mark.parametrize("place", ["cc:secret@db/usage", "cc@db/usage?password=secret", "cc:secret@[db/usage"])
 def test_a_password_on_the_command_line_is_refused_and_not_printed(
     place: str, capsys: pytest.CaptureFixture[str]
@@ -367,12 +323,3 @@ def test_a_server_does_not_become_its_own_client(serve: Serve, monkeypatch: pyte
         monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
         ended, _, errors = serve("--port", port)
         assert (ended, "this server itself" in errors) == (code, code == 1)
-
-
-@pytest.mark.parametrize("option", ["--cwd", "--cli-path"])
-def test_a_path_that_does_not_exist_is_refused_at_the_start(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """MSG-126"""
-    assert command_line.main(["--port", "0", option, str(tmp_path / "nowhere")]) == 1
-    assert str(tmp_path / "nowhere") in capsys.readouterr().err

@@ -6,41 +6,13 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cc_messages.loop.request import parse_request
-from cc_server.http_server import MAX_VALUES, check_values
-from cc_types import APIError
+from cc_server.http_server import MAX_VALUES
 from warm_clients.api_data import BODY, MESSAGES
 from warm_clients.client import Client
 
 from .served import Served
-
-TEXT = st.text(st.sampled_from('a"\\,[{é\n'), max_size=5)
-VALUES = st.recursive(
-    st.none() | st.integers() | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=20,
-)
-
-
-def number_of(value: Any) -> int:
-    """Count the values, an empty array or object twice."""
-    if not isinstance(value, list | dict):
-        return 1
-    items: list[Any] = [*(value.values() if isinstance(value, dict) else value)]
-    return 1 + (sum(map(number_of, items)) or 1)
-
-
-@given(VALUES, st.booleans())
-def test_exactly_the_values_are_counted(value: Any, is_ascii: bool) -> None:
-    """MSG-43"""
-    body, number = json.dumps(value, ensure_ascii=is_ascii).encode(), number_of(value)
-    check_values(body, number)
-    if number > 1:
-        with pytest.raises(APIError, match=rf"which is {number - 1}\."):
-            check_values(body, number - 1)
 
 
 @pytest.mark.worlds

@@ -15,7 +15,6 @@ from typing import Any, cast
 import openai
 import pytest
 from openai import AsyncOpenAI
-from pydantic import BaseModel
 
 from cc_server import openai as translation
 from warm_clients.api_data import BODY, MODEL, PNG, THINKING, text
@@ -45,13 +44,6 @@ RESULTS = [
     {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": weather}
     for number, weather in enumerate(("sunny", "rain"))
 ]
-
-
-class City(BaseModel):
-    """A typed answer."""
-
-    name: str
-    people: int
 
 
 def connected(server: Served, api_key: str = "") -> AsyncOpenAI:
@@ -173,24 +165,6 @@ async def test_each_event_of_a_response_has_its_type_as_name(client: Client, ser
     response = await served.post({"model": MODEL, "input": "Hello.", "tools": [TOOL], "stream": True}, "/v1/responses")
     events = [event.removeprefix("event: ").split("\ndata: ") for event in response.text.strip().split("\n\n")]
     assert [name for name, _ in events] == [json.loads(data)["type"] for _, data in events]
-
-
-async def test_a_typed_answer_and_an_effort_reach_the_api(client: Client, chatting: AsyncOpenAI) -> None:
-    """MSG-171."""
-    client.answers(lambda _: json.dumps({"name": "Paris", "people": 2}))
-    paris = City(name="Paris", people=2)
-    completion = await chatting.chat.completions.parse(
-        model=MODEL, messages=HELLO, response_format=City, reasoning_effort="low"
-    )
-    assert completion.choices[0].message.parsed == paris
-    response = await chatting.responses.parse(
-        model=MODEL, input="Hello.", text_format=City, reasoning={"effort": "low"}
-    )
-    assert response.output_parsed == paris
-    for request in client.api.requests[-2:]:
-        assert request["output_config"]["format"]["schema"]["required"] == ["name", "people"]
-        assert request["output_config"]["effort"] == "low"
-        assert request["thinking"]["type"] == "adaptive"
 
 
 @pytest.mark.parametrize(

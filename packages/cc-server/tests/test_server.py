@@ -12,7 +12,6 @@ from typing import Any
 import httpx2
 import pytest
 
-import cc_messages
 from cc_loopback import LoopbackServer
 from cc_server import create_app
 from warm_clients.api_data import BODY, MESSAGES, always
@@ -110,18 +109,6 @@ async def test_whether_it_is_up_can_be_seen_without_the_token(served: Served, cl
     assert not client.starts
 
 
-async def test_an_unknown_path_is_not_found_in_the_apis_form(served: Served, client: Client) -> None:
-    async with served.http() as http:
-        for method, path in (
-            ("POST", "/v1/else"),
-            ("GET", "/index.html"),
-            ("POST", "/v1/messages/"),
-            ("GET", "/v1/%2e%2e/x"),
-        ):
-            assert error_of(await http.request(method, path)) == (404, "not_found_error")
-    assert not client.starts
-
-
 async def test_a_wrong_body_is_refused_in_the_form_of_the_api(served: Served, client: Client) -> None:
     """MSG-09"""
     async with served.http() as http:
@@ -152,12 +139,6 @@ async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(
             assert response.status_code == status
         assert error_of(response) == (413, "request_too_large")
         assert "1000000" in response.json()["error"]["message"]
-
-
-async def test_a_long_body_is_carried(served: Served) -> None:
-    body = {**BODY, "messages": [{"role": "user", "content": "x" * 2_000_000}]}
-    assert (await served.post(body)).status_code == 200
-    assert len(served.api.requests[0]["messages"][0]["content"]) == 2_000_000
 
 
 async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, several: Client) -> None:
@@ -272,11 +253,6 @@ async def test_a_slow_request_holds_nobody_up(serve: Serve, client: Client) -> N
         head = f"POST {MESSAGES} HTTP/1.1\r\nhost: x\r\nx-api-key: the token\r\ncontent-length: 99\r\n\r\n"
         slow.sendall(head.encode())
         assert (await served.post()).status_code == 200
-
-
-def test_the_name_in_cc_messages_is_the_same_function() -> None:
-    """MSG-40."""
-    assert cc_messages.create_app is create_app
 
 
 def test_an_application_without_a_token_makes_one_and_tells_it_once(

@@ -1,13 +1,11 @@
 """Chunks and deltas that came together are sent together, and none is lost or late."""
 
 import asyncio
-import copy
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from cc_server.openai import joined
 from cc_server.streams import with_pings
 
 
@@ -42,16 +40,3 @@ async def test_chunks_before_an_error_are_sent() -> None:
     assert await anext(stream) == b"1"
     with pytest.raises(ConnectionError):
         await anext(stream)
-
-
-def test_deltas_of_a_block_that_came_together_are_joined() -> None:
-    """MSG-171: but for the first, and no other events, and none of another block or kind."""
-    texts = [delta(0, "text_delta", text=text) for text in "abcd"]
-    stop = {"type": "content_block_stop", "index": 0}
-    signatures = [delta(1, "signature_delta", signature=text) for text in "efg"]
-    inputs = [delta(2, "input_json_delta", partial_json=text) for text in "{}"]
-    thoughts = [delta(3, "thinking_delta", thinking=text) for text in "hij"]
-    others = [delta(1, "text_delta", text="k"), stop, *signatures, *inputs]
-    assert joined(copy.deepcopy([*texts, *others, *thoughts])) == [
-        texts[0], delta(0, "text_delta", text="bcd"), *others, thoughts[0], delta(3, "thinking_delta", thinking="ij"),
-    ]  # fmt: skip

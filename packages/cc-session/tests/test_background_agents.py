@@ -1,6 +1,5 @@
 """Sub-agents that work in the background, and what they report after their turn has ended."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -125,13 +124,3 @@ async def test_without_background_tasks_the_turn_has_the_report(
         turn = await session.run("Find it.")
         assert (turn.text, team.reported) == ("I have asked the helper.", [])
         assert "It is 42." in json.dumps(server.requests[-1]["messages"])
-
-
-@pytest.mark.worlds
-async def test_closing_ends_a_helper_that_still_works(own_options: ClaudeAgentOptions, team: Team) -> None:
-    """SES-124: the fixture for leftovers finds nothing."""
-    session = await Session.open(own_options)
-    await session.run("Find it.")
-    async with asyncio.timeout(5):
-        await session.close()
-    assert (session.state, team.reported) == ("dead", [])

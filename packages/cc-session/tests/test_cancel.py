@@ -1,9 +1,7 @@
 """Turns that are cancelled or interrupted at any moment: no answer is ever given to another prompt."""
 
 import asyncio
-import os
 import random
-import signal
 import sys
 from typing import Any
 
@@ -12,10 +10,10 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import Session, SessionBusyError, SessionPool, Timeouts, TurnError
+from cc_session import Session, SessionPool, Timeouts, TurnError
 from cc_types import CLIConnectionError
 
-from .conftest import all_raise, cancelled, echo, process_of, until
+from .conftest import cancelled, echo, process_of, until
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -42,30 +40,6 @@ async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
         with anyio.fail_after(10):
             assert (await session.run("And now?")).text == "And now?"
         assert session.state == "idle"
-
-
-async def test_a_run_cancelled_before_it_begins_sends_nothing(
-    server: LoopbackServer, session: Session, slow_api: Any
-) -> None:
-    """SES-10: also while it waits for the end of an earlier turn."""
-    first = await slow_api.during(session.run("First."))
-    assert session.state == "busy"
-    assert session.pid is not None
-    # A stopped process drains nothing.
-    os.kill(session.pid, signal.SIGSTOP)
-    try:
-        await cancelled(first)
-        second = asyncio.ensure_future(session.run("Second."))
-        await asyncio.sleep(0)
-        await cancelled(second)
-        assert session.state == "dirty"
-    finally:
-        os.kill(session.pid, signal.SIGCONT)
-
-    await until(lambda: session.state == "idle")
-    server.respond = echo
-    assert (await session.run("Third.")).text == "Third."
-    assert "Second." not in str(server.requests)
 
 
 @pytest.mark.deaths
@@ -97,16 +71,6 @@ async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, ses
 
             server.respond = echo
             assert (await session.run("And now?")).text == "And now?"
-
-
-async def test_another_thread_interrupts_a_turn_but_a_refused_turn_does_not(session: Session, slow_api: Any) -> None:
-    """SES-75."""
-    running = await slow_api.during(session.run("One"))
-    await asyncio.to_thread(asyncio.run, all_raise(SessionBusyError, session.run("Two")))
-    assert session.state == "busy"
-    await asyncio.to_thread(asyncio.run, session.interrupt())
-    await all_raise(TurnError, running, match="interrupted")
-    assert session.state == "idle"
 
 
 @pytest.mark.deaths

@@ -6,18 +6,16 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import psutil
 import pytest
 
-from cc_loopback import LoopbackServer
 from cc_session import HookResult, Session, command_hook
 from cc_session.hooks.calls import CallbackRunner, for_the_cli
 
-from .conftest import ask, bash, cancelled, is_alive, until, use
+from .conftest import ask, bash, cancelled, is_alive, until
 
 # A sleep time that identifies this worker's processes.
 SLEEP = ["sleep", f"60.{os.getpid()}"]
@@ -97,54 +95,6 @@ async def test_a_failing_program_blocks_the_call_unless_declared_otherwise_and_l
         assert "raised CommandFailedError" in answers[[*FAILING].index(case)], case
     await until(lambda: SLEEP not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])])
     assert await output_of(["/nowhere/program"], on_error="continue") == {}
-
-
-CHANGED = {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch other", "description": "d"}}
-# A program's outputs about a call.
-IN_A_SESSION = {
-    "denied": BLOCKING["a decision"][0],
-    "blocked": "print(json.dumps({'decision': 'block', 'reason': 'Blocked.'}))",
-    "silent": "",
-    "quiet": "print(json.dumps({'suppressOutput': True}))",
-    "changed": f"print('{json.dumps({'hookSpecificOutput': CHANGED})}')",
-    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
-    "stopped": "print(json.dumps({'continue': False, 'stopReason': 'Enough.'}))",
-}
-ANSWERS = """
-event = json.load(sys.stdin)
-case = event["tool_input"]["command"].split()[1]
-with open(f"{sys.argv[1]}/{case}", "w") as file:
-    json.dump([event, os.getcwd(), os.environ["CLAUDE_PROJECT_DIR"], sys.argv[3]], file)
-exec(json.loads(sys.argv[2])[case])
-"""
-
-
-async def test_a_program_gets_the_event_as_json_and_decides(bench: Any, server: LoopbackServer, tmp_path: Path) -> None:
-    """SES-42, SES-43: no shell is between, and the model gets the output with a prompt."""
-    evil = "$(touch evil); `touch evil`"
-    hooks = [
-        command_hook("PreToolUse", [*program(ANSWERS), tmp_path, json.dumps(IN_A_SESSION), evil], matcher="Bash"),
-        # It does not read the input.
-        command_hook("PreToolUse", program("os.close(0); sys.exit(2)"), matcher="Write"),
-        command_hook("UserPromptSubmit", program("print('It is late.')")),
-    ]
-    lines: list[str] = []
-    options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
-    write = use("long", "Write", file_path=f"{bench.folder}/long", content="x" * 500_000)
-    async with await Session.open(options, hooks=hooks) as session, asyncio.timeout(40):
-        for calls in ([*map(touch, [*IN_A_SESSION][:-1]), write], [touch("stopped")]):
-            bench.will_call(*calls)
-            *_, result = cast("list[Any]", await ask(session, "Go."))
-
-    assert lines == []
-    assert bench.files == {"silent", "quiet", "other", "stopped"}
-    assert result.terminal_reason == "hook_stopped"
-    for file, words in (("blocked", "Blocked."), ("killed", "The hook"), ("long", "blocked this")):
-        assert words in bench.results[f"toolu_{file}"]
-    assert "It is late." in str(server.requests[0]["messages"])
-    event, folder, project, argument = json.loads((tmp_path / "silent").read_text())
-    assert (event["hook_event_name"], event["tool_input"]["command"]) == ("PreToolUse", "touch silent")
-    assert (folder, project, argument) == (str(bench.folder), str(bench.folder), evil)
 
 
 @pytest.mark.deaths

@@ -7,13 +7,13 @@ from typing import Any
 
 import anyio
 import pytest
-from claude_agent_sdk import Message, ResultMessage, StreamEvent
+from claude_agent_sdk import Message, ResultMessage
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, SessionBusyError, Timeouts
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
-from .conftest import FakeCLI, all_raise, ask, cancelled, echo, say, until
+from .conftest import FakeCLI, all_raise, ask, echo, say, until
 
 MODEL = "claude-sonnet-5"
 PDF = base64.b64encode(b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n").decode()
@@ -34,22 +34,6 @@ def _plain(content: Any) -> Any:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
-
-
-async def test_a_turn_yields_unchanged_api_events_and_then_the_result(server: LoopbackServer, session: Session) -> None:
-    """SES-15."""
-    server.respond = say("Sunny.")
-
-    messages = await ask(session, "How is the weather?")
-
-    events = [message.event for message in messages if isinstance(message, StreamEvent)]
-    assert [event["type"] for event in events] == [
-        "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
-        "message_stop",
-    ]  # fmt: skip
-    assert result_of(messages).result == "Sunny."
-    assert session.state == "idle"
-    assert len(server.requests) == 1
 
 
 async def test_history_reaches_the_api_unchanged_and_in_order(server: LoopbackServer, session: Session) -> None:
@@ -96,16 +80,6 @@ async def test_text_is_data(server: LoopbackServer, session: Session) -> None:
             ("user", [{"type": "text", "text": f"{text}, then"}]),
         ]
         assert await session.rewind(first)
-
-
-async def test_a_message_of_several_megabytes_passes_both_ways(server: LoopbackServer, session: Session) -> None:
-    """SES-22."""
-    server.respond = say("y" * 2_000_000)
-
-    messages = await ask(session, "x" * 5_000_000)
-
-    assert received(server) == [("user", [{"type": "text", "text": "x" * 5_000_000}])]
-    assert result_of(messages).result == "y" * 2_000_000
 
 
 async def test_messages_turns_and_rewinds_in_any_order_make_one_conversation(
@@ -168,21 +142,6 @@ async def test_a_turn_rewound_at_any_moment_leaves_the_session_idle(
         assert result_of(await abandoned).result != "Fresh."
 
 
-async def test_an_interrupt_shows_in_the_result_and_without_turn_does_nothing(
-    server: LoopbackServer, session: Session, slow_api: Any
-) -> None:
-    """SES-18."""
-    asking = await slow_api.during(ask(session, "Take your time."))
-    with anyio.fail_after(20):
-        await session.interrupt()
-        messages = await asking
-    assert (result_of(messages).subtype, session.state) == ("error_during_execution", "idle")
-
-    await session.interrupt()
-    server.respond = say("Hello.")
-    assert not result_of(await ask(session, "Hello.")).is_error
-
-
 async def test_a_second_question_is_refused_and_the_first_is_answered(server: LoopbackServer, session: Session) -> None:
     """SES-08."""
     server.respond = echo
@@ -241,29 +200,6 @@ async def test_messages_that_are_written_at_once_are_taken_one_after_another(
     [(_, content)] = received(server)
     assert sorted(block["text"].strip() for block in content) == ["Last message", *texts]
     assert content[-1]["text"] == "Last message"
-
-
-async def test_a_cancelled_message_or_reader_is_not_taken_for_the_next_answer(
-    server: LoopbackServer, session: Session, slow_api: Any
-) -> None:
-    """SES-09, SES-10: a message's acknowledgement is a result, too."""
-    server.respond = say("An answer.")
-    for _ in range(5):
-        adding = asyncio.ensure_future(session.add_user("Cancelled."))
-        await asyncio.sleep(0)
-        await cancelled(adding)
-        assert result_of(await ask(session, "And now?")).result == "An answer."
-
-    await session.reset()
-    server.respond = slow_api
-    for _ in range(3):
-        asking = await slow_api.during(ask(session, "Cancelled."))
-        await cancelled(asking)
-        assert session.state in ("dirty", "idle")
-        assert await session.rewind(session.last_user_uuid or "")
-    server.respond = say("An answer.")
-    assert result_of(await ask(session, "And now?")).result == "An answer."
-    assert len(received(server)) == 1
 
 
 async def test_variables_of_a_running_process_hold_for_the_requests_after(

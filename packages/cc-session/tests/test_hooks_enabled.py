@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk import HookMatcher
 
-from cc_loopback import LoopbackServer
-from cc_session import HookResult, HooksDisabledError, Session, hook, sealed_options
+from cc_session import HookResult, HooksDisabledError, Session, hook
 
-from .conftest import FakeCLI, ask, bash, say
+from .conftest import FakeCLI, bash, say
 
 STOP = hook("Stop")(say({}))
 
@@ -27,31 +26,6 @@ async def test_the_sealed_default_takes_bare_back_for_hooks_in_the_options_too(b
     assert "bare" in bench.options.extra_args
     await bench.run(changes={"hooks": {"UserPromptSubmit": [HookMatcher(hooks=[look])]}})
     assert len(inputs) == 1
-
-
-@pytest.mark.worlds
-async def test_without_bare_only_a_message_about_the_machine_is_added(
-    server: LoopbackServer,
-) -> None:
-    """SES-44."""
-    bodies: list[Any] = []
-    for hooks in ([], [STOP]):
-        async with await Session.open(sealed_options(env=server.env(), system_prompt="Hi."), hooks=hooks) as session:
-            await ask(session, "Hello.")
-        bodies.append(server.requests[-1])
-    bare, hooked = bodies
-
-    environment = hooked["messages"].pop()
-    assert (environment["role"], environment["content"][:13]) == ("system", "# Environment")
-    assert len(environment["content"]) < 2000
-    assert hooked | {"metadata": None} == bare | {"metadata": None}
-
-
-@pytest.mark.parametrize("changes", [{"extra_args": {"bare": None}}, {"env": {"CLAUDE_CODE_SIMPLE": "1"}}])
-async def test_bare_and_hooks_are_refused_together(changes: Any) -> None:
-    """SES-44: the CLI would not report it."""
-    with pytest.raises(ValueError, match="in bare mode Claude Code runs no hooks"):
-        await Session.open(ClaudeAgentOptions(**changes), hooks=[STOP])
 
 
 @pytest.mark.worlds

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +24,10 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Session, SessionPool, StdioServer, Timeouts
+from cc_session import Session, SessionPool, Timeouts
 from cc_types import ClaudeCodeError
 
-from .conftest import STDIO_SERVER, bash, calling, echo, folders_in, is_alive, process_of, until
+from .conftest import bash, calling, echo, folders_in, is_alive, process_of, until
 
 pytestmark = pytest.mark.deaths
 
@@ -142,21 +141,6 @@ def test_the_process_ends_with_a_script_that_simply_ends(run: Run) -> None:
     assert script.returncode == 0
 
 
-def test_the_process_ends_with_a_script_that_raises(run: Run) -> None:
-    """SES-77."""
-    script = run("""
-async def main():
-    session = await opened()
-    async with session.stream("Hello.") as messages:
-        async for message in messages:
-            1 / 0
-asyncio.run(main())
-""")
-    _, stderr = script.end()
-    assert "ZeroDivisionError" in stderr
-    assert script.returncode == 1
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
     run: Run, slow_api: Any, number: signal.Signals, temporary: Path
@@ -169,20 +153,6 @@ async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
 
     await asyncio.to_thread(script.end)
     assert folders_in(temporary) == []
-
-
-def test_a_script_ends_while_a_thread_waits_for_an_answer(run: Run, slow_api: Any) -> None:
-    """SES-77."""
-    script = run("""
-import threading
-import time
-session = asyncio.run(opened())
-threading.Thread(target=lambda: asyncio.run(answer(session, "Hello.")), daemon=True).start()
-while session.state != "busy":
-    time.sleep(0.001)
-""")
-    script.end()
-    assert script.returncode == 0
 
 
 def test_a_forked_child_opens_sessions_and_leaves_the_parent_s_alone(run: Run) -> None:
@@ -236,38 +206,6 @@ async def test_a_terminal_s_signals_reach_no_process(shared_pool: SessionPool) -
     async with shared_pool.lease() as session:
         assert session.pid is not None
         assert os.getpgid(session.pid) == session.pid
-
-
-def test_importing_starts_nothing() -> None:
-    program = """
-import os, threading
-import cc_session
-import psutil
-assert threading.active_count() == 1
-assert not psutil.Process().children()
-"""
-    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=20)
-
-
-def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-74, SES-75, SES-76: opened, used and closed in different threads, each time in a new `asyncio.run()`."""
-
-    def opened(_number: int) -> Session:
-        return asyncio.run(Session.open(options))
-
-    def answered(session: Session, text: str) -> str:
-        return asyncio.run(session.run(text)).text
-
-    def close(session: Session) -> None:
-        asyncio.run(session.close())
-
-    server.respond = echo
-    with ThreadPoolExecutor(2) as threads:
-        sessions = [*threads.map(opened, range(2))]
-        for number in range(3):
-            texts = [f"{number} {index}" for index in range(2)]
-            assert [*threads.map(answered, sessions, texts)] == texts
-        assert [*threads.map(close, sessions)] == [None] * 2
 
 
 # --- No CLI, tool or server is left ---
@@ -394,19 +332,6 @@ async def test_a_process_without_parents_and_environment_does_not_outlive_python
     assert await gone([psutil.Process(int(file.read_text()))]) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the system shows no trace of it")
-async def test_a_process_without_parents_and_environment_ends_with_its_session(
-    server: LoopbackServer, session: Session, tmp_path: Path
-) -> None:
-    """SES-23."""
-    file = tmp_path / "pid"
-    server.respond = calling(bash(1, DETACHED.format(file)))
-    await session.run("Go.")
-    await until(file.exists)
-    await session.close()
-    assert not is_alive(int(file.read_text()))
-
-
 async def test_the_watchdog_has_no_secret_of_the_environment(
     options: ClaudeAgentOptions, children: Callable[[], list[psutil.Process]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -470,17 +395,3 @@ async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash:
         await running
     assert await gone(processes) == []
     assert session.state == "dead"
-
-
-async def test_an_mcp_server_that_does_not_end_is_ended(options: ClaudeAgentOptions) -> None:
-    """SES-23, SES-77."""
-    stubborn = StdioServer(sys.executable, ["-S", STDIO_SERVER], {"STUBBORN": "1"})
-    async with await Session.open(options, mcp_servers={"s": stubborn}) as session:
-        cli = psutil.Process(session.pid)
-        processes = process_tree(cli.environ()["CC_SESSION_FOLDER"], cli)
-        assert len(processes) > 1
-
-        with anyio.fail_after(10):
-            await session.close()
-
-        assert names(processes) == []

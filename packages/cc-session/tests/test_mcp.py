@@ -32,7 +32,6 @@ from cc_session import (
     Session,
     SSEServer,
     StdioServer,
-    Timeouts,
 )
 from cc_session.errors import CLIConnectionError
 
@@ -171,50 +170,6 @@ async def test_servers_that_do_not_start_are_an_error(
     for name, (_, words) in failing.items():
         assert words in raised.value.servers[name], name
     assert not [*temporary.glob("cc-session-*")]  # noqa: ASYNC240
-
-
-@pytest.mark.worlds
-async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
-    """SES-56, SES-58: if it requires it; when servers are replaced, the others are set in any case."""
-    servers = {"good": stdio("good"), "bad": StdioServer("/nowhere/program")}
-    async with await Session.open(options, mcp_servers=servers, require_mcp=False) as session:
-        status = {status["name"]: status for status in await session.wait_mcp(require=False)}
-        assert (status["good"]["status"], status["bad"]["status"]) == ("connected", "failed")
-        assert "ENOENT" in status["bad"].get("error", "")
-        with pytest.raises(McpServerFailedError, match=r"bad: .*ENOENT"):
-            await session.wait_mcp()
-        assert [s["name"] for s in await session.wait_mcp(["good"])] == ["good"]
-        with pytest.raises(ValueError, match="no MCP server other"):
-            await session.wait_mcp(["other"])
-        await ask(session, "Hello.")
-        assert tools_of(server) == ["mcp__good__good"]
-
-        again = {"new": stdio("new"), "bad": StdioServer("/nowhere/program")}
-        with pytest.raises(McpServerFailedError, match="bad"):
-            await session.set_mcp_servers(again)
-        await ask(session, "Hello.")
-        assert tools_of(server) == ["mcp__new__new"]
-        statuses = await session.set_mcp_servers(again, require=False)
-        assert {status["name"]: status["status"] for status in statuses} == {"new": "connected", "bad": "failed"}
-
-
-@pytest.mark.worlds
-async def test_a_slow_server_is_awaited_and_a_late_server_is_an_error(
-    options: ClaudeAgentOptions, server: LoopbackServer, tmp_path: Path
-) -> None:
-    """SES-56, SES-57."""
-    slow = stdio("slow", UNTIL=str(tmp_path / "ready"))
-    opening = asyncio.ensure_future(Session.open(options, mcp_servers={"slow": slow}))
-    await until((tmp_path / "ready.waits").exists)
-    assert not opening.done()
-    (tmp_path / "ready").touch()
-    async with await opening as session:
-        await ask(session, "Hello.")
-    assert tools_of(server) == ["mcp__slow__slow"]
-
-    never = stdio(UNTIL=str(tmp_path / "never"))
-    with pytest.raises(McpServerFailedError, match=r"slow: .* timed out after 400ms"):
-        await Session.open(options, mcp_servers={"slow": never}, timeouts=Timeouts(mcp=0.4))
 
 
 @pytest.mark.worlds

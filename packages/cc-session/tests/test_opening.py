@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, SystemMessage, Transport
+from claude_agent_sdk import ClaudeAgentOptions, Transport
 from typing_extensions import override
 
 from cc_session import Session, Timeouts
@@ -42,36 +42,6 @@ async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert raised.value.path == str(missing)
     assert str(missing) in str(raised.value)
     assert f"Leave cli_path out to run {bundled_cli()}" in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "mode", "message"),
-    [
-        (b"#!/bin/sh\n", 0o600, "is neither an executable binary nor a script"),
-        (b"true\n", 0o700, "is neither an executable binary nor a script"),
-        (b"", 0o700, "is neither an executable binary nor a script"),
-        (b"\x7fELF and no more", 0o700, "Failed to start Claude Code: .*Exec format error"),
-    ],
-)
-async def test_a_cli_that_cannot_be_executed_is_a_connection_error(
-    tmp_path: Path, content: bytes, mode: int, message: str
-) -> None:
-    """SES-70, SES-96, SES-132: without the permission, or without being a program."""
-    program = tmp_path / "claude"
-    program.write_bytes(content)
-    program.chmod(mode)
-    with anyio.fail_after(10), pytest.raises(CLIConnectionError, match=message) as raised:
-        await Session.open(ClaudeAgentOptions(cli_path=program))
-
-    assert str(program) in str(raised.value)
-    assert not isinstance(raised.value, CLINotFoundError)
-
-
-@pytest.mark.parametrize(("cwd", "advice"), [("", r"Write '\.'"), ("~", f"Did you mean '{Path.home()}'")])
-async def test_a_folder_that_a_shell_would_take_is_explained(cwd: str, advice: str) -> None:
-    """SES-96"""
-    with pytest.raises(CLIConnectionError, match=f"cwd='{cwd}' is not a folder. {advice}"):
-        await Session.open(ClaudeAgentOptions(cwd=cwd))
 
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
@@ -170,24 +140,6 @@ for frame in frames():
         assert (await session.run("Hello.")).text == "right"
 
 
-@pytest.mark.parametrize("text", ["'\\ud83d'", "[[]]"], ids=["half of a surrogate pair", "deeply nested"])
-async def test_what_javascript_writes_as_json_is_read(fake_cli: FakeCLI, text: str) -> None:
-    options = fake_cli(f"""
-initialize()
-text = {text}
-for _ in range(300 if isinstance(text, list) else 0):
-    text = [text]
-for frame in frames():
-    send(type="system", subtype="text", text=text)
-    result(frame, result="right")
-""")
-    async with await Session.open(options) as session:
-        messages = (await session.run("Hello.")).messages
-
-    value = next(message.data["text"] for message in messages if isinstance(message, SystemMessage))
-    assert json.dumps(value).strip("[]") in ('"\\ud83d"', "")
-
-
 @pytest.mark.deaths
 @pytest.mark.parametrize("count", [8, pytest.param(30, marks=pytest.mark.slow)])
 async def test_cancels_of_opening_at_any_moment_leave_no_process(
@@ -276,23 +228,6 @@ async def test_a_caller_s_transport_replaces_the_process_until_a_write_fails() -
                 await session.run("Hello.")
         assert session.state == "dead"
     assert transport.is_closed
-
-
-@pytest.mark.usefixtures("reason_comes_soon")
-async def test_a_control_request_that_cannot_be_written_fails_in_time_and_alone() -> None:
-    """SES-29."""
-    transport = Scripted()
-    async with await Session.open(transport=transport, timeouts=CLOSED_SOON) as session:
-        transport.breaks = True
-        with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="It broke"):
-            await session.control("anything")
-        transport.breaks = False
-        assert await session.control("anything") == {}
-        transport.hangs_in = "write"
-        with anyio.fail_after(10), pytest.raises(ControlTimeoutError, match=r"'anything' within 0\.05 seconds"):
-            await session.control("anything", timeout=0.05)
-        assert (session.state, transport.is_hanging) == ("idle", True)
-    assert not transport.is_hanging
 
 
 async def test_options_that_cannot_be_written_down_leave_nothing(options: ClaudeAgentOptions) -> None:

@@ -10,7 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, sealed_options
-from cc_session.internals import Launch, Login, api_address, bundled_cli, login_of
+from cc_session.internals import Launch, Login, api_address, bundled_cli
 
 from .conftest import ask
 
@@ -28,18 +28,6 @@ LOGINS: list[tuple[dict[str, str], Login]] = [
     ({"CLAUDE_CODE_USE_MANTLE": "1"}, Login.CLOUD),
     ({"CLAUDE_CODE_USE_BEDROCK": "0"}, Login.SUBSCRIPTION),
 ]
-
-
-@pytest.mark.parametrize(("env", "login"), LOGINS)
-def test_a_login_is_found_where_the_process_will_find_it(
-    env: dict[str, str], login: Login, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-26."""
-    assert login_of(env) is login
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    assert login_of({}) is login
-    assert login_of(dict.fromkeys(env, "")) is Login.SUBSCRIPTION
 
 
 @pytest.mark.parametrize(

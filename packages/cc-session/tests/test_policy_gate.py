@@ -26,7 +26,6 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Policy, Rule, Session, StdioServer, Timeouts, hook
-from cc_session.policy.gate import in_memory_only
 
 from .conftest import STDIO_SERVER, ask, bash, use
 
@@ -159,38 +158,6 @@ def test_the_policy_decides_on_every_kind_of_call_in_every_mode(
     assert all(words in result for result in gate.results_of(case))
 
 
-# Effects of a Bash and a Write call that the policy passes, and the tools for which the callback is asked.
-PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
-    "bypassPermissions": ({"by-bash", "by-write"}, []),
-    "dontAsk": (set(), []),
-    "default": ({"by-write"}, ["Bash", "Write"]),
-}
-
-
-@pytest.mark.worlds
-async def test_a_later_mode_changes_only_calls_that_the_policy_passes(bench: Any) -> None:
-    """SES-50, SES-53, SES-54: the CLI decides the calls that it passes, and asks the callback as usual."""
-
-    def no_shells(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        asked.append(tool)
-        return PermissionResultDeny(message="No shells.") if tool == "Bash" else PermissionResultAllow()
-
-    asked: list[str] = []
-    options = replace(bench.options, extra_args={"allow-dangerously-skip-permissions": None})
-    policy = Policy([Rule("Bash", "deny", when=lambda input: "denied" in input["command"])], ask=no_shells)
-    async with await Session.open(options, policy=policy) as session, asyncio.timeout(40):
-        for number, mode in enumerate(get_args(PermissionMode)):
-            await session.control("set_permission_mode", mode=mode)
-            bench.begin()
-            asked.clear()
-            write = use(f"{number}_1", "Write", file_path=f"{bench.folder}/by-write", content="x")
-            passed = [touch(f"{number}_2", "by-bash"), write] if mode in PASSED else []
-            bench.will_call(touch(f"{number}_3", "denied"), *passed)
-            await ask(session, "Go.")
-            assert (bench.files, sorted(asked)) == PASSED.get(mode, (set(), [])), mode
-            assert "does not allow" in bench.results[f"toolu_{number}_3"]
-
-
 @pytest.mark.worlds
 async def test_ask_uses_the_options_callback_and_without_callback_denies(bench: Any, server: LoopbackServer) -> None:
     """SES-48: and the model is not offered tools that ask the user."""
@@ -282,19 +249,6 @@ async def test_a_failing_or_slow_predicate_denies_within_the_time_limit(bench: A
     assert "The permission callback for Write failed." in bench.results["toolu_3"]
 
 
-@pytest.mark.worlds
-async def test_a_question_can_take_longer_than_a_hook(bench: Any) -> None:
-    """SES-34: a person may have to answer it."""
-
-    async def slowly(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        await asyncio.sleep(1.4)  # a policy's hook has a second more than the verdict
-        return PermissionResultAllow()
-
-    bench.will_call(touch(1, "file"))
-    await bench.run(Policy([Rule("Bash", "ask")], ask=slowly), "bypassPermissions", timeouts=Timeouts(hook=0.1))
-    assert bench.files == {"file"}
-
-
 def settings_files(bench: Any) -> list[Path]:
     config = Path(bench.options.env["CLAUDE_CONFIG_DIR"])
     return [*config.glob("settings*.json"), *bench.folder.glob(".claude")]
@@ -306,14 +260,6 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
         PermissionUpdate("addRules", rules=rules, behavior="allow", destination=destination)
         for destination in ("localSettings", "projectSettings", "userSettings", None)
     ]
-
-
-@pytest.mark.parametrize("kind", [list, tuple, iter])
-def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
-    """SES-52."""
-    answer = in_memory_only(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
-    assert isinstance(answer, PermissionResultAllow)
-    assert [update.destination for update in answer.updated_permissions or []] == ["session"] * 4
 
 
 @pytest.mark.worlds

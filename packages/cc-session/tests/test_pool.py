@@ -1,9 +1,7 @@
 """Leases of real processes: their sessions, threads, and misuse. `pool_core/` tests their assignment."""
 
 import asyncio
-import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import PoolLimits, Session, SessionBusyError, SessionPool, TurnError
+from cc_session import PoolLimits, Session, SessionBusyError, SessionPool
 from cc_types import CLIConnectionError, CLINotFoundError
 
 from .conftest import FakeCLI, all_raise, cancelled, echo, until
@@ -43,16 +41,6 @@ async def test_a_lease_gets_an_empty_conversation_in_a_process_that_runs_already
 
     assert len({*pids}) == 1
     assert [len(body["messages"]) for body in server.requests] == [1, 3, 1] * 3
-
-
-async def test_model_and_mode_are_set_on_a_process_that_runs(server: LoopbackServer, one_process: SessionPool) -> None:
-    """SES-61."""
-    for model in ("claude-opus-5-5", "claude-sonnet-5", "claude-opus-5-5"):
-        async with one_process.lease(model=model, permission_mode="acceptEdits") as session:
-            await session.run("Hello.")
-            assert server.requests[-1]["model"] == model
-    await one_process.run("Hello.")
-    assert server.requests[-1]["model"] == "claude-sonnet-5"
 
 
 # --- Limits of a lease ---
@@ -122,30 +110,6 @@ async def test_what_goes_on_when_a_lease_ends_is_broken_off_and_forgotten(
     assert server.requests[-1]["messages"][0]["content"][0]["text"] == "Quick."
 
 
-async def test_a_failed_turn_or_lease_leaves_the_process_as_it_was(
-    server: LoopbackServer, one_process: SessionPool
-) -> None:
-    """SES-72."""
-    server.fail_next(status=500)
-    await all_raise(TurnError, one_process.run("Hello."), one_process.run("Hello.", model=""))
-    with pytest.raises(ZeroDivisionError):
-        async with one_process.lease():
-            raise ZeroDivisionError
-    assert (await one_process.run("Hello.")).text == "Hello."
-
-
-async def test_a_session_that_its_holder_closes_is_replaced(server: LoopbackServer, lone_pool: SessionPool) -> None:
-    """SES-67."""
-    async with lone_pool.lease() as session:
-        pid = session.pid
-        await session.close()
-        with pytest.raises(CLIConnectionError, match="The session is closed"):
-            await session.run("Hello.")
-    async with lone_pool.lease() as session:
-        assert session.pid != pid
-        assert (await session.run("Hello.")).text == "Hello."
-
-
 async def test_a_lease_cancelled_at_any_moment_is_given_back(one_process: SessionPool) -> None:
     """SES-75."""
     for step in range(0, 40, 2):
@@ -175,25 +139,6 @@ async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> N
 
 
 # --- Threads and event loops ---
-
-
-@pytest.mark.worlds
-def test_many_threads_use_a_pool_at_once_with_and_without_loops(
-    server: LoopbackServer, shared_pool: SessionPool
-) -> None:
-    """SES-74, SES-76: each gets the right answer."""
-
-    async def lease(text: str) -> str:
-        async with shared_pool.lease() as session:
-            return (await session.run(text)).text
-
-    def in_a_loop(text: str) -> str:
-        return asyncio.run(lease(text))
-
-    prompts = [f"Prompt {number}" for number in range(40)]
-    with ThreadPoolExecutor(20) as threads:
-        assert [turn.text for turn in threads.map(shared_pool.run_sync, prompts)] == prompts
-        assert [*threads.map(in_a_loop, prompts[:18])] == prompts[:18]
 
 
 async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, shared_pool: SessionPool) -> None:
@@ -232,47 +177,3 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
     async with await Session.open(tools) as session:
         turn = await session.run("Go.")
     assert turn.text == "The thread that runs Claude Code's hooks and tools cannot wait for it; use `await` Hello."
-
-
-# --- Size and memory of processes ---
-
-
-@pytest.mark.worlds
-async def test_processes_are_measured(
-    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-66, SES-68: on Linux, the program's pages are counted once."""
-    low, high = (0.4, 0.95) if sys.platform == "linux" else (0.95, 1.2)
-    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.1)
-    async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=1)) as pool:
-        async with pool.lease() as first, pool.lease() as second:
-            await asyncio.gather(first.run("Hello."), second.run("Hello."))
-            processes = [psutil.Process(session.pid) for session in (first, second)]
-
-            def measured() -> float:
-                return pool.stats().memory_mb / (sum(process.memory_info().rss for process in processes) / 1e6)
-
-            await until(lambda: low < measured() < high)
-        await until(lambda: pool.stats().recycled == {"memory": 2})
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize("leases", [50, 500])
-async def test_many_leases_stay_within_the_memory_and_leave_nothing(
-    server: LoopbackServer, options: ClaudeAgentOptions, processes: Processes, leases: int
-) -> None:
-    """SES-66."""
-    async with await Session.open(options) as session:
-        limit = psutil.Process(session.pid).memory_info().rss / 1e6 + 70  # hundreds of turns may pass it
-    largest = 0.0
-    async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=limit)) as pool:
-        for _ in range(10):
-            await asyncio.gather(*(pool.run("x" * 1000) for _ in range(leases // 10)))
-            largest = max(largest, *(process.memory_info().rss / 1e6 for process in processes()))
-        stats = pool.stats()
-        assert (stats.leases, stats.busy, stats.waiting) == (leases, 0, 0)
-        # A process in another's place may not have been needed any more.
-        assert 0 <= stats.reuses - (leases - stats.starts) <= 2
-        # The CLI decides the growth per turn before a process is returned; it is some 50 MB at most.
-        assert largest < limit + 60

@@ -20,7 +20,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_session import PoolLimits, SessionPool, Timeouts
+from cc_session import PoolLimits, SessionPool
 from cc_types import CLIConnectionError, ProcessExitedError
 
 from .conftest import FakeCLI, all_raise, echo, folders_in, process_of, until
@@ -110,25 +110,6 @@ for frame in frames():
         assert pool.stats().recycled == {"dead": 1}
 
 
-async def test_a_hanging_process_delays_no_lease(
-    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-67, SES-34: where the reset hangs as well, another process is started meanwhile."""
-    monkeypatch.setattr("cc_session.pool.worker._PING_SECONDS", 1.0)
-    async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0), timeouts=Timeouts(close=1)) as pool:
-        async with pool.lease() as session:
-            await session.run("Hello.")
-            process_of(session).suspend()
-        async with pool.lease() as other:
-            assert (await other.run("Hello.")).text == "Hello."
-            process = process_of(other)
-        await until(lambda: pool.stats().idle == 1)
-        process.suspend()
-        await asyncio.sleep(0.1)  # a process that answered a moment ago is not checked
-        assert (await pool.run("Hello.")).text == "Hello."
-        assert pool.stats().starts == 3
-
-
 # --- The end ---
 
 
@@ -157,14 +138,6 @@ async def test_close_ends_all_and_leaves_nothing(
     assert repr(pool) == "<SessionPool idle=0 busy=0 resetting=0 starting=0 waiting=0 size=3>"
 
 
-async def test_closing_a_pool_that_was_never_used_is_nothing() -> None:
-    pool = SessionPool()
-    await pool.close()
-    pool.close_sync()
-    with pytest.raises(CLIConnectionError, match="The pool is closed"):
-        await pool.run("Hello.")
-
-
 async def test_a_forgotten_pool_ends_its_processes(
     server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, processes: Processes
 ) -> None:
@@ -174,15 +147,6 @@ async def test_a_forgotten_pool_ends_its_processes(
     del pool
     gc.collect()
     await until(lambda: not processes() and not folders_in(temporary))
-
-
-async def test_a_lease_that_is_never_entered_or_left_does_no_harm(one_process: SessionPool) -> None:
-    one_process.lease()
-    leased = one_process.lease()
-    await leased.__aenter__()
-    del leased
-    gc.collect()
-    await until(lambda: one_process.stats().idle == 1)
 
 
 async def test_reprs_show_state_and_no_secret(fake_cli: FakeCLI) -> None:

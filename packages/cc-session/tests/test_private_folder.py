@@ -108,16 +108,6 @@ def private_settings(settings: str | None, folder: Path) -> Any:
         private.remove()
 
 
-def test_a_sandbox_is_added_to_any_settings(tmp_path: Path) -> None:
-    """SES-91."""
-    file = tmp_path / "own.json"
-    file.write_text('{"model": "x"}', encoding="utf-8-sig")
-    both = {"model": "x", "sandbox": {"enabled": True}}
-    assert private_settings("own.json", tmp_path) == private_settings(str(file), tmp_path) == both
-    assert private_settings(None, tmp_path) == {"sandbox": {"enabled": True}}
-    assert json.loads(file.read_text(encoding="utf-8-sig")) == {"model": "x"}
-
-
 @pytest.mark.parametrize("settings", ["missing.json", '{"broken"', "list.json"])
 def test_settings_that_cannot_be_read_are_an_error_and_not_left_out(settings: str, tmp_path: Path) -> None:
     """SES-91: permissions and hooks may be in them."""

@@ -11,7 +11,6 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from cc_session.process.cli_process import memory_of
 from cc_session.process.process_tree import MARK, descendants, end_all, limit_of, set_limit
 
 if sys.platform == "win32":
@@ -42,22 +41,6 @@ def start() -> Iterator[Start]:
 def line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
-
-
-def test_descendants_are_children_and_marked_processes_that_still_run(start: Start) -> None:
-    marked, stranger = start("echo; exec sleep 60"), start("echo; exec sleep 60", FOLDER / "other")
-    ended = start("exit")
-    if sys.platform == "darwin" and sys.version_info < (3, 13):
-        raise pytest.skip.Exception("there is no waitid")
-    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-    cli = start(f"env {MARK}=none sleep 60 & echo $!; wait")
-    child = int(line(cli))
-    assert [line(marked), line(stranger)] == ["", ""]
-    assert {process.pid for process in descendants(cli.pid, FOLDER)} == {child, marked.pid}
-    assert ended.pid not in {process.pid for process in descendants(os.getpid(), FOLDER)}
-    end_all(descendants(cli.pid, FOLDER), 10)
-    assert (cli.wait(10), marked.wait(10), stranger.poll()) == (0, -signal.SIGTERM, None)
-    assert descendants(cli.pid, FOLDER) == descendants(None, FOLDER) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system shows no limits")
@@ -92,13 +75,3 @@ def test_a_reused_process_id_gets_no_signal(start: Start) -> None:
     vars(gone)["_ident"] = (other.pid, 0)  # as it was before
     end_all([gone], 10)
     assert other.poll() is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell what is shared")
-def test_memory_is_told_of_processes_that_there_are(start: Start) -> None:
-    ended = start("exit")
-    ended.wait(10)
-    memories = memory_of([os.getpid(), ended.pid])
-    assert memories.keys() == {os.getpid()}
-    memory = memories[os.getpid()]
-    assert memory.own > 1 < memory.shared

@@ -7,32 +7,12 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import PoolLimits, SessionPool, Timeouts, TurnTimeoutError, query
-from cc_types import CLINotFoundError
-
-from .conftest import all_raise, wait_for_rest
-
-
-async def test_a_query_returns_what_came_of_its_turn(server: LoopbackServer, shared_pool: SessionPool) -> None:
-    """SES-01, SES-02, SES-03."""
-    await shared_pool.warm(1)
-    starts = shared_pool.stats().starts
-    first = await query("Hello.", pool=shared_pool)
-    wait_for_rest(shared_pool)
-    second = await query([{"type": "text", "text": "Hello again."}], pool=shared_pool)
-
-    assert (first.text, second.text) == ('You said: "Hello.".', 'You said: "Hello again.".')
-    assert first.usage.input_tokens > 0
-    assert first.response.result == first.text
-    assert [len(body["messages"]) for body in server.requests] == [1, 1]
-    assert shared_pool.stats().starts == starts
+from cc_session import PoolLimits, SessionPool, query
 
 
 async def test_the_prompt_is_data_and_on_no_command_line(
@@ -54,39 +34,6 @@ async def test_the_prompt_is_data_and_on_no_command_line(
         assert (await query(prompt, pool=shared_pool)).text == prompt
         assert prompt not in str(command_lines)
     assert "s3cret" not in str(server.requests)
-
-
-@pytest.mark.worlds
-async def test_the_options_of_a_query_win_over_those_of_the_pool(
-    server: LoopbackServer, shared_pool: SessionPool
-) -> None:
-    own = ClaudeAgentOptions(
-        model="haiku", system_prompt="You are another.", tools=[], env=server.env(), setting_sources=[]
-    )
-
-    turn = await query("Hello.", own, pool=shared_pool)
-
-    assert "Hello." in turn.text
-    # Without the seal, the CLI also requests a title.
-    requests = [body for body in server.requests if "You are another." in json.dumps(body["system"])]
-    assert ["haiku" in body["model"] for body in requests] == [True]
-
-
-@pytest.mark.worlds
-async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
-    server: LoopbackServer, shared_pool: SessionPool, slow_api: Any
-) -> None:
-    """SES-34."""
-    with pytest.raises(TurnTimeoutError):
-        await query("Hello.", pool=shared_pool, timeouts=Timeouts(turn=0.3))
-    server.reset()
-    assert (await query("Hello.", pool=shared_pool)).text == 'You said: "Hello.".'
-
-
-async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> None:
-    """SES-96: through the shared pool, which stays usable."""
-    options = ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude")
-    await all_raise(CLINotFoundError, query("Hello.", options), query("Hello.", options))
 
 
 SCRIPT = """
@@ -145,11 +92,3 @@ async def test_the_login_of_this_process_decides_which_process_answers(
 
     keys = [call.headers["x-api-key"] for call in server.calls if call.path == "/v1/messages"]
     assert keys == ["one", "two", "one"]
-
-
-@pytest.mark.worlds
-def test_the_import_builds_no_pool() -> None:
-    """ARCH-12: the first query does."""
-    code = "import gc, cc_session; print([one for one in gc.get_objects() if type(one) is cc_session.SessionPool])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
-    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -3,14 +3,13 @@
 import asyncio
 import json
 import sys
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, PermissionMode, PermissionResultAllow, PermissionResultDeny
+from claude_agent_sdk import ClaudeAgentOptions, PermissionMode
 
 from cc_loopback import LoopbackServer
 from cc_session import (
@@ -128,18 +127,6 @@ async def test_an_answer_to_claude_s_question_reaches_the_model(
     assert '\\"Which colour?\\"=\\"Blue, or green\\"' in results_of(server)["toolu_question"]
 
 
-async def test_a_form_of_an_mcp_server_gets_its_fields(server: LoopbackServer, shared: Shared) -> None:
-    """SES-120."""
-    server.respond = calling(ORDER)
-    desk = always({"size": 42})
-    await shared.turn(desk)
-    [question] = desk.questions
-    assert (question.kind, question.source, question.text) == ("form", "form", "Which size?")
-    assert question.details["requested_schema"]["required"] == ["size"]
-    assert desk.loops == [asyncio.get_running_loop()]
-    assert json.loads(text_of(server)) == {"action": "accept", "content": {"size": 42}}
-
-
 @pytest.mark.parametrize("event", ["Elicitation", "ElicitationResult"])
 @pytest.mark.parametrize("result", [HookResult.deny("No forms."), None], ids=["denial", "failure"])
 async def test_a_hook_that_blocks_a_form_declines_it(
@@ -149,21 +136,6 @@ async def test_a_hook_that_blocks_a_form_declines_it(
     server.respond = calling(ORDER)
     await shared.turn(always({"size": 42}), **{event: say(result)})
     assert json.loads(text_of(server)) == {"action": "decline"}
-
-
-@pytest.mark.worlds
-async def test_an_address_of_an_mcp_server_is_agreed_to(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-120: by a plain function, in a thread."""
-    server.respond = calling(ORDER)
-    threads: list[threading.Thread] = []
-
-    def agree(question: Question) -> JsonValue:
-        threads.append(threading.current_thread())
-        return {} if question.details["url"] == "https://example.com/login" else None
-
-    await turn(options, Questions(agree), mcp_servers=form(ADDRESS="https://example.com/login"))
-    assert json.loads(text_of(server))["action"] == "accept"
-    assert threads != [threading.main_thread()]
 
 
 @pytest.mark.worlds
@@ -314,39 +286,6 @@ async def test_a_policy_also_decides_on_questions(server: LoopbackServer, option
     server.requests.clear()
     await turn(asking(options), Questions(desk), policy=Policy([Rule("AskUserQuestion", "ask")], default="deny"))
     assert 'colour?\\"=\\"Red' in results_of(server)["toolu_question"]
-
-
-@pytest.mark.worlds
-async def test_a_policy_s_callback_answers_where_there_are_no_questions(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
-    """SES-48: in the mode `dontAsk`, too."""
-
-    def ask(_tool: str, input: dict[str, Any], _context: object) -> PermissionResultAllow:
-        return PermissionResultAllow(updated_input={**input, "answers": {"Which colour?": "Red"}})
-
-    server.respond = calling(ASK)
-    await turn(asking(options), None, policy=Policy([Rule("AskUserQuestion", "ask")], ask=ask))
-    assert 'colour?\\"=\\"Red' in results_of(server)["toolu_question"]
-
-
-@pytest.mark.worlds
-async def test_questions_leave_other_permissions_as_they_are(bench: Any) -> None:
-    """SES-123: hooks in settings and the caller's permission callback included."""
-    settings = bench.folder / ".claude" / "settings.json"
-    settings.parent.mkdir()
-    entry = {"matcher": "Bash", "hooks": [{"type": "command", "command": f"touch {bench.folder}/hook"}]}
-    settings.write_text(json.dumps({"hooks": {"PreToolUse": [entry]}}))
-    tools: list[str] = []
-
-    async def can_use_tool(tool: str, _input: object, _context: object) -> PermissionResultDeny:
-        tools.append(tool)
-        return PermissionResultDeny(message="Not that.")
-
-    bench.will_call(use(1, "Bash", command="touch file", description="d"))
-    changes = {"setting_sources": ["project"], "can_use_tool": can_use_tool}
-    await bench.run(changes=changes, questions=Questions(always(None)))
-    assert (tools, bench.files) == (["Bash"], {"hook"})
 
 
 @pytest.mark.worlds

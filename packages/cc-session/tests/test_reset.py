@@ -58,23 +58,6 @@ async def test_a_prompt_blocked_by_a_hook_does_not_prevent_a_reset(
     assert "Hello." not in str(server.requests[-1]["messages"])
 
 
-async def test_with_changed_tools_the_conversation_is_cleared_and_that_leaves_an_echo(
-    server: LoopbackServer, session: Session
-) -> None:
-    """SES-63."""
-    server.respond = say("Hello.")
-    turn = await session.run("One")
-    turns = session.turns
-
-    assert await session.reset(tools_changed=True) == "cleared"
-    assert (session.turns, session.state) == (turns, "idle")
-    after = await session.run("Two")
-
-    assert after.session_id != turn.session_id
-    assert "One" not in str(server.requests[-1]["messages"])
-    assert "/clear" in str(server.requests[-1]["messages"])
-
-
 @pytest.mark.worlds
 @pytest.mark.parametrize("first", ["assistant", "clear", "command"])
 async def test_what_a_rewind_would_leave_behind_is_told(server: LoopbackServer, session: Session, first: str) -> None:

@@ -1,14 +1,13 @@
 """The record of a process's settings: confirmed and unknown values."""
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
-from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_session.internals import Launch
-from cc_session.process.settings import Settings, apply, values_in, variable
+from cc_session.process.settings import Settings, values_in, variable
 from cc_types import ControlRequestError
 
 LIMIT = variable("LIMIT")
@@ -46,19 +45,6 @@ class Process:
         self.made |= values_in({"subtype": subtype, **fields})
 
 
-@given(changes)
-async def test_the_requests_of_changes_have_these_changes(wanted: dict[str, Any]) -> None:
-    process = Process()
-    changes = process.settings.missing(wanted)
-    assert await apply(cast(Any, process), wanted) is bool(changes)
-    assert process.made == changes
-
-
-def test_the_values_of_the_start_are_known() -> None:
-    assert settings().missing({"model": "m", "permission_mode": "default", LIMIT: "1"}) == {}
-    assert settings().missing({"model": "n", LIMIT: "1"}) == {"model": "n"}
-
-
 @pytest.mark.parametrize("is_success", [True, False])
 def test_a_setting_is_unknown_until_the_cli_confirms_it(is_success: bool) -> None:
     """SES-92: also the earlier value, and after a refusal."""
@@ -84,17 +70,6 @@ def test_none_of_two_requests_at_the_same_time_confirms_their_common_setting(ord
         record.answered(name, is_success=True)
     assert record.missing({"model": "a"}) and record.missing({"model": "b"})
     assert not record.missing({LIMIT: "2"})
-
-
-def test_the_first_values_of_changed_settings_are_kept() -> None:
-    """SES-61."""
-    record = settings()
-    record.sent("a", setting(LIMIT="2", NEW="3"))
-    record.answered("a", is_success=True)
-    record.sent("b", {"subtype": "set_permission_mode", "mode": "plan"})
-    assert record.at_start() == {LIMIT: "1", variable("NEW"): None, "permission_mode": "default"}
-    record.begin()
-    assert record.missing({LIMIT: "2", variable("NEW"): "3"}) == {}
 
 
 PLAIN: dict[str, Any] = {"system_prompt": "Short.", "setting_sources": [], "model": "haiku"}

@@ -1,17 +1,14 @@
 """Files that a process reads only at its start."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, project_key_for_directory
-from claude_agent_sdk.types import SystemPromptPreset
 
-from cc_loopback import LoopbackServer
-from cc_session import PoolLimits, SessionPool, sealed_options
+from cc_session import sealed_options
 from cc_session.pool.launch import Launch
 from cc_session.pool.start_files import start_files
 
@@ -145,31 +142,3 @@ def test_a_file_that_options_name_belongs_to_the_key(project: Path, change: dict
     write(project / "named.json", "{}")
 
     assert Launch(options=options).key != key
-
-
-def test_a_folder_that_options_name_does_not_belong_to_the_key(project: Path) -> None:
-    """SES-61: a file that a tool writes there must not end the process."""
-    options = replace(sealed_options(cwd=project), extra_args={"add-dir": str(project)})
-    key = Launch(options=options).key
-    write(project / "result.txt", "42")
-
-    assert Launch(options=options).key == key
-
-
-@pytest.mark.worlds
-@pytest.mark.parametrize("name", ["project/CLAUDE.md", "project/.git/HEAD", "user/projects/{}/memory/MEMORY.md"])
-async def test_a_lease_after_a_change_of_a_file_sends_the_new_text(
-    name: str, project: Path, options: ClaudeAgentOptions, server: LoopbackServer
-) -> None:
-    """SES-10, SES-61."""
-    off = ("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
-    env = {**options.env, **dict.fromkeys(off, ""), "CLAUDE_CONFIG_DIR": str(project.parent / "user")}
-    prompt = SystemPromptPreset(type="preset", preset="claude_code")
-    options = ClaudeAgentOptions(system_prompt=prompt, cwd=project, env=env, tools=[], setting_sources=["project"])
-    file = project.parent / name.format(project_key_for_directory(project))
-    subprocess.run(["git", "init"], cwd=project, check=True, capture_output=True)  # noqa: ASYNC221  # takes no time
-    async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
-        for text in ("the-first", "the-second"):
-            write(file, f"ref: refs/heads/{text}\n")
-            await pool.run("Hello.")
-            assert text in str(server.requests[-1])

@@ -1,6 +1,5 @@
 """Reading a turn while it runs, and leaving it at any moment."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +11,10 @@ import pytest
 from claude_agent_sdk import ResultMessage, StreamEvent
 
 from cc_loopback import LoopbackServer
-from cc_session import Session, SessionBusyError, Timeouts, TurnError, TurnTimeoutError
+from cc_session import Session, Timeouts, TurnError, TurnTimeoutError
 from cc_types import CLIConnectionError
 
-from .conftest import FakeCLI, all_raise, folders_in, say, until
+from .conftest import FakeCLI, folders_in, say, until
 
 WORDS = " ".join(f"word{number}" for number in range(500))
 
@@ -48,46 +47,6 @@ async def test_messages_arrive_as_sent_and_the_turn_at_the_end(server: LoopbackS
     assert stream.turn.text == WORDS
     assert session.state == "idle"
     assert [message async for message in stream] == []
-
-
-async def test_the_rest_of_a_turn_can_be_skipped(server: LoopbackServer, session: Session) -> None:
-    """SES-13"""
-    server.respond = say(WORDS)
-    async with session.stream("Talk.") as stream:
-        await anext(stream)
-        turn = await stream.to_end()
-    assert (turn.text, session.state) == (WORDS, "idle")
-    assert turn is stream.turn
-
-
-async def test_a_slow_reader_misses_nothing(server: LoopbackServer, session: Session) -> None:
-    """SES-13: more messages than any buffer on the way holds, all sent before the reader continues."""
-    server.respond = say([{"type": "text", "text": f"Part {number}."} for number in range(300)])
-
-    async with session.stream("Talk.") as stream:
-        first = await anext(stream)
-        await until(lambda: session._core.sent is not None and session._core.sent.result is not None)  # pyright: ignore[reportPrivateUsage] - all messages are there
-        messages = [first, *[message async for message in stream]]
-
-    assert text_of(messages) == "".join(f"Part {number}." for number in range(300))
-    assert len(messages) > 900
-
-
-async def test_waiting_for_a_message_may_be_given_up_and_begun_again(server: LoopbackServer, session: Session) -> None:
-    """SES-13: nothing is lost in between."""
-    server.respond = say(WORDS)
-    messages: list[Any] = []
-    async with session.stream("Talk.") as stream:
-        while not messages or not isinstance(messages[-1], ResultMessage):
-            waiting = asyncio.ensure_future(anext(stream))
-            if not (await asyncio.wait({waiting}, timeout=0.001))[0]:
-                waiting.cancel()
-                await asyncio.wait({waiting})
-            if not waiting.cancelled():
-                messages.append(waiting.result())
-
-    assert text_of(messages) == WORDS
-    assert stream.turn.messages == tuple(messages)
 
 
 async def test_a_failed_turn_raises_after_the_result_if_read_on(server: LoopbackServer, session: Session) -> None:
@@ -136,22 +95,6 @@ async def test_leaving_early_interrupts_the_turn(server: LoopbackServer, own_ses
         assert await answers(server, own_session)
 
 
-async def test_an_abandoned_stream_lets_its_reader_end(session: Session, slow_api: Any) -> None:
-    """SES-14: also a reader in another task."""
-
-    async def read() -> None:
-        async for _ in stream:
-            pass
-
-    with anyio.fail_after(10):
-        async with session.stream("Take your time.") as stream:
-            reading = await slow_api.during(read())
-            await asyncio.wait({reading}, timeout=0.1)  # for it to wait for the next message
-        await asyncio.wait({reading})
-        assert reading.exception() is None or "This turn was abandoned" in str(reading.exception())
-        assert [message async for message in stream] == []
-
-
 async def test_a_cancel_scope_ends_a_stream(server: LoopbackServer, session: Session, slow_api: Any) -> None:
     """SES-14, SES-75: in which each await is cancelled again."""
     with anyio.move_on_after(0.2) as scope:
@@ -194,17 +137,6 @@ async def test_a_stream_that_was_not_entered_says_so(server: LoopbackServer, ses
     """SES-13."""
     with anyio.fail_after(5), pytest.raises(RuntimeError, match="async with"):
         await anext(session.stream("Hello."))
-    assert await answers(server, session)
-
-
-async def test_a_stream_holds_the_session_until_its_end(
-    server: LoopbackServer, session: Session, slow_api: Any
-) -> None:
-    """SES-08."""
-    async with session.stream("One") as stream:
-        await anext(stream)
-        await all_raise(SessionBusyError, session.run("Two"), session.stream("Three").__aenter__())
-        assert session.state == "busy"
     assert await answers(server, session)
 
 

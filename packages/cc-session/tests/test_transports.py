@@ -16,14 +16,14 @@ import anyio
 import claude_agent_sdk
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport, create_sdk_mcp_server, tool
+from claude_agent_sdk import ClaudeAgentOptions, Transport, create_sdk_mcp_server, tool
 from typing_extensions import override
 
 from cc_loopback import LoopbackServer
-from cc_session import Session, TurnError
+from cc_session import Session
 from cc_types import ClaudeCodeError
 
-from .conftest import all_raise, calling, cancelled, echo, use
+from .conftest import all_raise
 
 pytestmark = pytest.mark.worlds
 
@@ -139,60 +139,6 @@ async def session(transport: OverStreams, options: ClaudeAgentOptions) -> AsyncI
         psutil.Process(transport.pid)
 
 
-async def test_what_leaves_the_process_as_it_was(server: LoopbackServer, session: Session, slow_api: Any) -> None:
-    """SES-19, SES-10, SES-14, SES-18: turns, streams, history, interrupts, cancels, failures and tool calls."""
-    await turns_streams_and_history(server, session)
-    await failures_interrupts_and_cancels(server, session, slow_api)
-    await tool_calls(server, session)
-
-
-async def turns_streams_and_history(server: LoopbackServer, session: Session) -> None:
-    server.respond = echo
-    assert (session.pid, session.stderr_tail, session.state) == (None, "", "idle")
-    assert session.info["commands"]
-    assert (await session.run("One")).text == "One"
-    first = await session.add_user("Two")
-    await session.add_assistant("Three", model="claude-sonnet-5")
-    async with session.stream("Four") as stream:
-        assert isinstance([message async for message in stream][-1], ResultMessage)
-    assert len(server.requests[-1]["messages"]) == 5
-    assert await session.rewind(first)
-    assert (await session.run("Five")).text == "Five"
-    assert len(server.requests[-1]["messages"]) == 3
-    await session.reset()
-    await session.set_model("claude-opus-5")
-    assert (await session.run("@/etc/hostname")).text == "@/etc/hostname"
-    assert (len(server.requests[-1]["messages"]), server.requests[-1]["model"]) == (1, "claude-opus-5")
-    assert session.cost_usd > 0
-
-
-async def failures_interrupts_and_cancels(server: LoopbackServer, session: Session, slow_api: Any) -> None:
-    server.respond = slow_api
-    running = await slow_api.during(session.run("One"))
-    with anyio.fail_after(10):
-        await session.interrupt()
-        with pytest.raises(TurnError, match="interrupted"):
-            await running
-    running = await slow_api.during(session.run("Two"))
-    await cancelled(running)
-    with anyio.fail_after(10):
-        async with session.stream("Three"):
-            await slow_api.wait_for_prompt()
-    server.respond = echo
-    server.fail_next(status=529)
-    # A transport's process has another environment, and the CLI may retry.
-    with pytest.raises(TurnError, match="overloaded"):
-        await session.run("Four")
-    assert (await session.run("Five")).text == "Five"
-
-
-async def tool_calls(server: LoopbackServer, session: Session) -> None:
-    server.respond = calling(use(1, "mcp__town__look_up"))
-    with anyio.fail_after(10):
-        assert (await session.run("Go.")).text == "Done."
-    assert "Found." in str(server.requests[-1])
-
-
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_the_end_of_the_other_side(
     server: LoopbackServer, session: Session, transport: OverStreams, slow_api: Any, is_busy: bool
@@ -208,12 +154,3 @@ async def test_the_end_of_the_other_side(
             await all_raise(ClaudeCodeError, running)
         await all_raise(ClaudeCodeError, session.control("get_settings"), session.run("Hello?"))
     assert session.state == "dead"
-
-
-async def test_closing_in_the_middle_of_a_turn(session: Session, slow_api: Any) -> None:
-    """SES-19, SES-23."""
-    running = await slow_api.during(session.run("Hello?"))
-    with anyio.fail_after(10):
-        await session.close()
-        with pytest.raises(ClaudeCodeError, match="The session is closed"):
-            await running

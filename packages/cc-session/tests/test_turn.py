@@ -1,6 +1,5 @@
 """A prompt and its `Turn`: contents and limits."""
 
-import asyncio
 import json
 import logging
 import pickle
@@ -16,7 +15,7 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session
 from cc_types import CLIConnectionError, CLIResponse
 
-from .conftest import FakeCLI, all_raise, cancelled
+from .conftest import FakeCLI, all_raise
 
 MODEL = "claude-sonnet-5"
 # Prices per million tokens, in US dollars: input and output.
@@ -102,29 +101,6 @@ async def test_costs_are_differences_that_add_up_across_conversation_changes(
     assert session.turns == 7
 
 
-async def test_a_cancelled_turn_s_cost_is_the_session_s_alone(server: LoopbackServer, session: Session) -> None:
-    """SES-04."""
-    has_begun = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    before = session.cost_usd
-
-    def first(body: JsonObject) -> Reply:
-        loop.call_soon_threadsafe(has_begun.set)
-        return costly(body)
-
-    server.respond = first
-    running = asyncio.ensure_future(session.run("Cancelled"))
-    await has_begun.wait()
-    await cancelled(running)
-    server.respond = costly
-
-    turn = await session.run("Next")
-
-    assert turn.cost_usd == pytest.approx(cost(MODEL))
-    # Progress depends on milliseconds.
-    assert cost(MODEL) - 1e-9 <= session.cost_usd - before <= 2 * cost(MODEL) + 1e-9
-
-
 @pytest.mark.worlds
 async def test_what_a_resumed_conversation_had_cost_is_not_counted_again(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
@@ -180,53 +156,6 @@ async def test_tokens_of_a_turn_with_several_calls_and_blocks_are_counted_once(
     assert turn.model_usage[MODEL].input_tokens == 2000
     ids = [message.message_id for message in turn.messages if isinstance(message, AssistantMessage)]
     assert len(ids) > len({*ids})  # else nothing is repeated, and this test proves nothing
-
-
-USAGE_PER_BLOCK = """
-initialize()
-frame = json.loads(sys.stdin.readline())
-usage = {"input_tokens": 7, "output_tokens": 5}
-for text in ("one", "two"):
-    message = {"id": "msg_1", "role": "assistant", "model": "m", "content": [{"type": "text", "text": text}],
-               "usage": usage}
-    send(type="assistant", message=message, session_id="s", uuid=text, parent_tool_use_id=None)
-send(type="assistant", message={**message, "id": "msg_2"}, session_id="s", uuid="x", parent_tool_use_id="toolu_1")
-result(frame)
-sys.stdin.read()
-"""
-
-
-async def test_usage_that_is_repeated_for_each_block_of_a_message_counts_once(fake_cli: FakeCLI) -> None:
-    """SES-05: a CLI that reports none in the result. Subagents' tokens do not count for the main thread."""
-    async with await Session.open(fake_cli(USAGE_PER_BLOCK)) as session:
-        turn = await session.run("Hello?")
-
-    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (7, 5)
-    assert turn.text == "one\ntwo"
-
-
-@pytest.mark.worlds
-async def test_commands_and_files_work_where_they_are_asked_for(
-    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Any
-) -> None:
-    """SES-11: per message."""
-    server.respond = costly
-    (tmp_path / "note.txt").write_text("The password is swordfish.")
-    sealed = ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS")
-    env = {name: value for name, value in options.env.items() if name not in sealed}
-    # Nor does bare mode read files.
-    options = replace(options, env=env, cwd=tmp_path, extra_args={"no-session-persistence": None})
-    async with await Session.open(options) as session:
-        await session.run("Read @note.txt", verbatim=False)
-        assert "swordfish" in str(server.requests[-1])
-        await session.reset()
-        await session.run("Read @note.txt")
-        assert "swordfish" not in str(server.requests[-1])
-
-        count = len(server.requests)
-        cost = await session.run("/cost", verbatim=False)
-        assert ("cost" in cost.text.lower(), cost.result.num_turns) == (True, 0)
-        assert len(server.requests) == count
 
 
 async def test_a_limit_that_makes_no_sense_is_refused_and_nothing_is_sent(

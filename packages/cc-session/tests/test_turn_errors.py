@@ -94,19 +94,6 @@ async def test_an_api_error_has_a_kind_and_the_session_continues(
     assert await goes_on(server, session)
 
 
-async def test_a_failed_script_of_the_loopback_api_has_no_advice(server: LoopbackServer, session: Session) -> None:
-    """SES-131: the request is not at fault. Nor is there advice for a status that the API does not send."""
-
-    def respond(body: object) -> str:
-        raise ValueError("Not yet written")
-
-    server.respond = respond
-    assert str(await failed(session)).endswith("The test's script failed, not the API.")
-    server.fail_next(418, message="I am a teapot.")
-    assert str(await failed(session)).endswith("I am a teapot.")
-    server.errors.clear()
-
-
 STOP_REASONS = [("refusal", "refusal"), ("max_tokens", "max_tokens"), ("model_context_window_exceeded", "too_long")]
 
 

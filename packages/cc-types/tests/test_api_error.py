@@ -52,14 +52,6 @@ def test_the_message_has_status_type_and_request() -> None:
     assert str(APIError(status=None, message="No")).startswith("The API answered with no status (api_error): No.")
 
 
-@pytest.mark.parametrize(
-    ("status", "advice"),
-    [(401, "Log in"), (400, "Change the request"), (500, "Try again later"), (429, "fewer requests")],
-)
-def test_the_message_has_advice(status: int, advice: str) -> None:
-    assert advice in str(APIError(status=status, message="No"))
-
-
 @pytest.mark.parametrize("status", [405, 424])
 def test_a_status_that_the_api_does_not_send_has_no_advice(status: int) -> None:
     """SES-131"""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
@@ -11,29 +11,11 @@ from typing_extensions import override
 from cc_session import HookResult, Policy, Rule, SessionPool, Timeouts, hook
 from cc_session.pool.core import Lease
 from cc_session.pool.worker import Worker
-from cc_types import CLIConnectionError, ControlRequestError
+from cc_types import CLIConnectionError
 
-from .conftest import FULL, OLD_CLI, OPTIONS, Make, Starter, all_rest, figures, launch, lent, use
+from .conftest import FULL, OLD_CLI, OPTIONS, Make, Starter, figures, launch, use
 
 pytestmark = pytest.mark.timeout(10)
-
-
-async def test_a_lease_gets_the_process_with_fewest_changes_used_last(make: Make) -> None:
-    """SES-66."""
-    pool = make(size=3)
-    await pool.warm(launch(), 3)
-    async with lent(pool) as last, lent(pool), lent(pool):
-        pass
-    await all_rest()
-    assert figures(pool, "idle", "resets", "starts") == (3, 3, 3)
-    assert await use(pool) is last
-    assert await use(pool) is last
-    async with lent(pool), lent(pool, model="other") as changed:
-        pass
-    await all_rest()
-    await use(pool)
-    assert await use(pool, model="other") is changed
-    assert await use(pool) is not changed
 
 
 async def test_other_options_have_processes_of_their_own(make: Make) -> None:
@@ -65,24 +47,6 @@ async def test_other_options_have_processes_of_their_own(make: Make) -> None:
     assert pool.stats().recycled == {"evicted": 2}
 
 
-async def test_model_and_mode_are_set_on_a_process_that_runs(make: Make) -> None:
-    """SES-61."""
-    pool = make()
-    session = await use(pool)
-    for model, mode in (("m", "default"), ("n", "acceptEdits"), ("n", "acceptEdits"), ("m", "default")):
-        await use(pool, model=model, permission_mode=mode)
-    assert session.requests == [
-        ("set_permission_mode", "acceptEdits"), ("apply_flag_settings", {"model": "n"}),
-        ("set_permission_mode", "default"), ("apply_flag_settings", {"model": "m"}),
-    ]  # fmt: skip
-    assert figures(pool, "starts") == (1,)
-    session.error = ControlRequestError(subtype="apply_flag_settings", message="No.")
-    with pytest.raises(ControlRequestError):  # another process would refuse it as well
-        await use(pool, model="other")
-    session.error = None
-    assert await use(pool) is session
-
-
 async def test_options_are_taken_as_they_were_when_the_lease_was_asked_for(make: Make, starter: Starter) -> None:
     pool = make()
     mine = ClaudeAgentOptions(env={})
@@ -100,23 +64,6 @@ async def test_options_are_taken_as_they_were_when_the_lease_was_asked_for(make:
 async def test_an_override_that_no_option_has_is_refused() -> None:
     with pytest.raises(TypeError, match="colour"):
         await SessionPool().run("Hello.", **{"colour": "red"})  # pyright: ignore[reportArgumentType] - that is the point
-
-
-async def test_a_process_takes_any_system_prompt_and_goes_back_to_none_never(make: Make) -> None:
-    """SES-94: and a process that never had a prompt serves leases with and without."""
-    pool = make(size=2)
-    plain = await use(pool)
-    for prompt in ("One.", "Two.", "Two."):
-        assert await use(pool, system_prompt=prompt) is plain
-    assert [request for request in cast("list[Any]", plain.requests) if request[0] == "set_model" and request[2]] == [
-        ("set_model", "m", "One.", True),
-        ("set_model", "m", "Two.", True),
-    ]
-    other = await use(pool)
-    assert other is not plain
-    assert await use(pool, system_prompt="Three.") is plain
-    assert await use(pool) is other
-    assert figures(pool, "starts") == (2,)
 
 
 async def test_a_cli_with_fixed_prompts_gets_a_process_for_each_prompt(

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
+from cc_types import CLIConnectionError, ControlTimeoutError
 
 from ..conftest import all_raise
-from .conftest import Make, PretendedSession, Starter, all_rest, figures, launch, lent, use, waiting
+from .conftest import Make, Starter, all_rest, figures, launch, lent, use, waiting
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -26,35 +26,6 @@ async def test_a_failed_start_fails_each_waiting_lease_and_the_next_tries_again(
     starter.error = None
     await use(pool)
     assert figures(pool, "starts") == (1,)
-
-
-@pytest.mark.parametrize(
-    ("retries", "has_answered", "deaths", "is_answered"),
-    [(0, False, 1, False), (1, False, 1, True), (1, False, 2, False), (2, False, 2, True), (5, True, 1, False)],
-)
-async def test_a_turn_is_retried_up_to_the_limit_until_an_answer_begins(
-    make: Make, starter: Starter, retries: int, has_answered: bool, deaths: int, is_answered: bool
-) -> None:
-    """SES-73."""
-    pool = make()
-
-    async def ask(lent_session: Any) -> Any:
-        session: PretendedSession = lent_session
-        session.side_effects.answered = has_answered
-        if session.number < deaths:
-            await session.close()
-            raise ProcessExitedError(exit_code=-9)
-        return "An answer."
-
-    running = pool.run(launch(), ask, retries)
-    if is_answered:
-        assert await running == "An answer."
-    else:
-        with pytest.raises(ProcessExitedError):
-            await running
-    await all_rest()
-    assert pool.stats().leases == len(starter.sessions) == min(deaths + 1, 1 if has_answered else retries + 1)
-    assert figures(pool, "busy") == (0,)
 
 
 async def test_closing_fails_what_waits_and_ends_what_runs(make: Make, starter: Starter) -> None:

@@ -9,7 +9,7 @@ import pytest
 from cc_session import PoolLimits, SessionPool
 from cc_session.process.cli_process import Memory
 
-from .conftest import Make, Starter, all_rest, figures, launch, lent, measuring, use
+from .conftest import Make, Starter, all_rest, figures, lent, measuring, use
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -31,20 +31,6 @@ async def test_processes_and_starts_never_exceed_the_limits(
     await asyncio.gather(*tasks)
     await all_rest()  # a start may end after the uses
     assert figures(pool, "starts", "leases", "idle") == (3, 9, 3)
-
-
-async def test_no_more_starts_run_at_once_than_processors(
-    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-102."""
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    pool = make(size=3)
-    starter.hold()
-    warming = asyncio.ensure_future(pool.warm(launch(), 2))
-    await all_rest()
-    assert figures(pool, "starting") == (1,)
-    starter.let_go()
-    await warming
 
 
 class Clock:
@@ -71,28 +57,6 @@ class Clock:
             event.set()
             await all_rest()
         await tasks
-
-
-@pytest.mark.parametrize(("start_seconds", "seconds", "starts"), [(0.05, 0.0, 1), (0.01, 0.05, 4)])
-async def test_a_pool_starts_as_many_processes_as_its_queue_needs(
-    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, start_seconds: float, seconds: float, starts: int
-) -> None:
-    """SES-102: a start has to be worth more than it takes."""
-    clock = Clock()
-    for module in ("core", "processes", "worker"):
-        monkeypatch.setattr(f"cc_session.pool.{module}.time", clock)
-    pool = make(size=4)
-    starter.seconds, starter.sleep = start_seconds, clock.sleep
-    expected_waits: list[float] = []
-
-    async def lease() -> None:
-        async with lent(pool):
-            await clock.sleep(seconds)
-            expected_waits.append(pool.stats().expected_wait_seconds)
-
-    await clock.run(*(lease() for _ in range(16)))
-    assert figures(pool, "starts", "leases", "expected_wait_seconds") == (starts, 16, 0.0)
-    assert max(expected_waits) >= seconds
 
 
 async def test_a_lease_inside_of_a_lease_gets_another_process(make: Make) -> None:

@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from cc_session import PoolLimits, SessionPool
 from cc_types import CLINotFoundError
 
-from ..conftest import cancelled, until
-from .conftest import Make, Starter, all_rest, figures, launch, lent, use, waiting
+from ..conftest import until
+from .conftest import Make, Starter, all_rest, figures, launch, lent, use
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -26,38 +25,6 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
     assert figures(pool, "idle", "starts") == (2, 2)
 
 
-async def test_warm_counts_leased_processes(make: Make) -> None:
-    """SES-65."""
-    pool = make(size=3)
-    async with lent(pool):
-        await pool.warm(launch(), 1)
-        assert figures(pool, "starts") == (1,)
-        await pool.warm(launch(), 2)
-        assert figures(pool, "starts") == (2,)
-
-
-async def test_warm_replaces_idle_processes_with_other_options(make: Make) -> None:
-    """SES-65."""
-    pool = make()
-    await pool.warm(launch(), 1)
-    await pool.warm(launch(env={"KIND": "Another."}), 1)
-    assert pool.stats().recycled == {"evicted": 1}
-
-
-async def test_calls_to_warm_for_more_than_the_size_are_served_in_turn(make: Make) -> None:
-    """SES-65."""
-    pool = make(size=2)
-    await asyncio.gather(*(pool.warm(launch(env={"KIND": kind}), 2) for kind in ("A", "B", "A")))
-    assert figures(pool, "starts") == (6,)
-    assert pool.stats().recycled == {"evicted": 4}
-
-
-@pytest.mark.parametrize("count", [4, -1])
-async def test_warm_refuses_more_processes_than_the_size(count: int) -> None:
-    with pytest.raises(ValueError, match="cannot be warm"):
-        await SessionPool(limits=PoolLimits(size=3)).warm(count)
-
-
 async def test_prewarmed_processes_are_there_before_they_are_needed(make: Make) -> None:
     """SES-65: with a lease's first moments left to the lease, which a start would slow down."""
     pool = make(size=4, prewarm=2)
@@ -69,20 +36,6 @@ async def test_prewarmed_processes_are_there_before_they_are_needed(make: Make) 
         assert figures(pool, "idle", "starting") == (1, 0)
     await all_rest()
     assert figures(pool, "idle", "starts") == (2, 2)
-
-
-async def test_prewarmed_processes_are_kept_up_to_the_size(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-65."""
-    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.001)
-    pool = make(size=4, prewarm=2)
-    await pool.prewarm()
-    await all_rest()
-    async with lent(pool), lent(pool):
-        await until(lambda: figures(pool, "idle") == (2,))
-        async with lent(pool), lent(pool):
-            await asyncio.sleep(0.02)  # some more checks
-            assert figures(pool, "running") == (4,)  # and no more, since that is the size
-    assert figures(pool, "leases", "waits", "starts") == (4, 0, 4)
 
 
 async def test_the_idle_timeout_ends_all_but_prewarmed_processes(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,26 +61,6 @@ async def test_a_prewarmed_process_that_dies_is_replaced(
     await starter.sessions[0].close()
     await until(lambda: pool.stats().recycled == {"dead": 1} and pool.stats().idle == 1)
     assert figures(pool, "starts") == (2,)
-
-
-@pytest.mark.parametrize("prewarm", [0, 1])
-async def test_a_failed_start_of_a_lease_that_was_cancelled_ends_no_prewarming(
-    make: Make, starter: Starter, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, prewarm: int
-) -> None:
-    """SES-65."""
-    monkeypatch.setattr("cc_session.pool.core._CHECK_SECONDS", 0.001)
-    pool = make(size=2, prewarm=prewarm)
-    starter.hold()
-    starter.error = CLINotFoundError(path="/nowhere")
-    await cancelled(await waiting(pool, **({"cwd": "/elsewhere"} if prewarm else {})))
-    await all_rest()
-    starter.permits.release()
-    await all_rest()
-    assert "A Claude Code process for later requests could not be started" in caplog.text
-    starter.error = None
-    starter.let_go()
-    await pool.warm(launch(), 1)
-    await until(lambda: figures(pool, "idle", "failed_starts") == (max(prewarm, 1), 1))
 
 
 async def test_a_failed_prewarm_is_logged_and_tried_again_with_the_next_lease(

@@ -12,7 +12,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from cc_session.pool.core import Lease
 from cc_session.process.cli_process import Memory
 from cc_session.process.settings import SettingValues
-from cc_types import ControlRequestError, ControlTimeoutError, ProcessExitedError
+from cc_types import ControlRequestError, ProcessExitedError
 
 from ..conftest import until
 from .conftest import OPTIONS, Make, Starter, all_rest, figures, launch, lent, measuring, use, waiting
@@ -128,32 +128,6 @@ async def test_processes_are_replaced_the_next_day(
     assert pool.stats().recycled == ({"date": 2} if is_replaced else {})
 
 
-async def test_a_dead_process_is_replaced_and_its_lease_served_first(
-    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-66, SES-67, SES-20: in a lease, while it is idle, and where only a request shows its end."""
-    pool = make()
-    async with lent(pool) as session:
-        await session.close()
-    await (await use(pool)).close()
-    monkeypatch.setattr("cc_session.pool.worker._SURE_SECONDS", -1.0)
-    (await use(pool)).error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
-    served: list[str] = []
-
-    async def serve(name: str) -> None:
-        async with lent(pool):
-            served.append(name)
-
-    starter.hold()
-    tasks = [asyncio.ensure_future(serve(name)) for name in ("first", "second", "third")]
-    await all_rest()
-    starter.let_go()
-    await asyncio.gather(*tasks)
-    assert served == ["first", "second", "third"]
-    assert pool.stats().recycled == {"dead": 3}
-    assert figures(pool, "leases", "starts") == (6, 4)
-
-
 @pytest.mark.parametrize(
     ("error", "state", "reason"),
     [
@@ -192,33 +166,6 @@ async def test_a_process_that_started_while_a_variable_changed_serves_only_a_lea
     assert session.number in (0, 1)
     assert (await use(pool)).number not in (0, 1)
     assert pool.stats().recycled == {"changed": 2}
-
-
-async def test_a_lease_waits_for_a_reset_that_may_end_soon(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-67."""
-    monkeypatch.setattr("cc_session.pool.core._MAX_WAIT_IN_STARTS", 1e9)
-    pool = make(size=2)
-    async with lent(pool) as slow:
-        slow.may_reset.clear()
-    next_one = await waiting(pool)
-    assert not next_one.done()
-    assert figures(pool, "resetting", "starting", "waiting", "running") == (1, 0, 1, 1)
-    slow.may_reset.set()
-    assert await next_one is slow
-
-
-async def test_a_lease_starts_a_process_rather_than_wait_for_a_long_reset(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-67, SES-34."""
-    monkeypatch.setattr("cc_session.pool.core._MAX_WAIT_IN_STARTS", 0)
-    pool = make(size=2)
-    async with lent(pool) as slow:
-        slow.may_reset.clear()
-    assert (await use(pool)).number == 1
-    slow.may_reset.set()
-    await all_rest()
-    assert figures(pool, "idle") == (2,)
 
 
 async def test_a_reset_without_an_end_is_given_up(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
