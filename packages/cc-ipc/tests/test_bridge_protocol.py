@@ -35,6 +35,32 @@ def request(method: str, params: object = None, **fields: object) -> Any:
     return receive({"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}, **fields})
 
 
+COMPLETE: dict[str, object] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+INFO = {"_meta": {"io.modelcontextprotocol/serverInfo": protocol.SERVER_INFO}}
+DISCOVERED: dict[str, object] = {
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    **COMPLETE,
+    **INFO,
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "handshake", "modern"),
+    [
+        ("server/discover", DISCOVERED, DISCOVERED),
+        ("ping", {}, {"resultType": "complete", **INFO}),
+        ("tools/list", {"tools": TOOLS}, {"tools": TOOLS, **COMPLETE, **INFO}),
+    ],
+)
+def test_discover_ping_and_list_are_answered_without_the_parent_in_both_forms(
+    method: str, handshake: object, modern: dict[str, object]
+) -> None:
+    """IPC-D-14, IPC-P-32: with and without the fields that the current version adds."""
+    assert request(method)["result"] == handshake
+    assert request(method, {"_meta": MODERN})["result"] == modern
+
+
 @pytest.mark.parametrize(
     ("version", "agreed"),
     [
@@ -157,6 +183,20 @@ def test_a_file_without_schemas_is_refused(content: bytes) -> None:
 # Responses from the parent:
 
 CALL = protocol.CallFrame(7, {"name": "echo", "arguments": {}}, modern=False)
+MODERN_CALL = protocol.CallFrame("seven", {"name": "echo", "arguments": {}}, modern=True)
+RESULT = {"content": [{"type": "text", "text": "Zürich"}], "isError": True, "structuredContent": {"a": 1}}
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+@pytest.mark.parametrize("before", [{}, {"later": 1}], ids=["alone", "with more"])
+def test_a_result_reaches_the_client_whole_in_any_formatting(indent: int | None, before: object) -> None:
+    """IPC-D-17, IPC-P-20: compact or not, with unknown fields."""
+    payload = json.dumps({**dict(before), "result": RESULT}, indent=indent).encode()  # type: ignore[call-overload]
+    line = response_line(CALL, payload)
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"jsonrpc": "2.0", "id": 7, "result": RESULT}
+    modern = json.loads(response_line(MODERN_CALL, payload))
+    assert modern == {"jsonrpc": "2.0", "id": "seven", "result": {"resultType": "complete", **RESULT}}
 
 
 def test_an_unknown_tool_is_an_mcp_error() -> None:

@@ -260,3 +260,11 @@ def test_a_failed_thread_start_is_an_mcp_error(
     monkeypatch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
     client.say(mcp_call(7, "a"))
     assert "Too many calls" in client.read()["error"]["message"]
+
+
+def test_a_client_that_does_not_read_is_reported_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    end, fd = os.pipe()
+    os.close(end)
+    Output(fd).write(b"line\n")
+    os.close(fd)
+    assert "cannot write to the client" in capsys.readouterr().err

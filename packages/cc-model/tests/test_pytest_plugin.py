@@ -1,4 +1,4 @@
-"""The fixture `claude_code_model`."""
+"""The fixture `claude_code_model`, used here and in separate pytest runs."""
 
 import subprocess
 import sys
@@ -11,6 +11,7 @@ from cc_model import ClaudeCodeModel
 
 pytestmark = pytest.mark.worlds
 
+pytest_plugins = ["pytester"]
 
 agent = Agent()
 
@@ -21,6 +22,9 @@ def stock(article: str) -> str:
     return {"kettle": "3"}[article]
 
 
+PLAIN = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:langsmith_plugin")
+
+
 async def test_scripted_agent_calls_its_tool_and_answers(
     claude_code_model: ClaudeCodeModel, loopback: LoopbackServer
 ) -> None:
@@ -28,6 +32,14 @@ async def test_scripted_agent_calls_its_tool_and_answers(
     loopback.script([call("stock", article="kettle"), "3 left"])
     assert (await agent.run("How many kettles?", model=claude_code_model)).output == "3 left"
     assert len(loopback.requests) == 2
+
+
+def test_fixture_without_cc_loopback_names_the_extra(pytester: pytest.Pytester) -> None:
+    """MODEL-180."""
+    pytester.makepyfile("def test_hello(claude_code_model): pass")
+    run = pytester.runpytest_subprocess(*PLAIN, "-p", "no:cc-loopback")
+    run.assert_outcomes(errors=1)
+    run.stdout.fnmatch_lines(["*pip install 'cc-model?pytest?'*"])
 
 
 def test_plugin_alone_imports_neither_model_nor_framework() -> None:
