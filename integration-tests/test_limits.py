@@ -185,6 +185,12 @@ async def test_a_wait_above_the_limit_is_an_error_at_once(
     assert "wait 60 seconds, longer than max_retry_wait=59.5" in caplog.text
 
 
+def test_an_invalid_limit_for_waits_is_rejected() -> None:
+    """MODEL-91"""
+    with pytest.raises(ValueError, match="max_retry_wait=-1 cannot be used"):
+        ClaudeCodeProvider(max_retry_wait=-1)
+
+
 NO_MORE = {"x-should-retry": "false"}
 AGAIN = {"x-should-retry": "true"}
 NOW = {"retry-after-ms": "1"}

@@ -59,6 +59,13 @@ def test_a_parser_that_skips_by_itself_gets_the_warning_only(caplog: pytest.LogC
     assert len(caplog.records) == 1
 
 
+def test_large_data_is_shortened_in_the_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """SDK-US3-1, SDK-ADD-09"""
+    raising("Unknown message type: x")({"type": "x", "data": [["long " * 100_000] * 100] * 100})
+
+    assert 500 < len(caplog.records[0].getMessage()) < 600
+
+
 def test_data_that_is_no_object_is_warned_about_too(caplog: pytest.LogCaptureFixture) -> None:
     raising("Unknown message type: x")(["x"])
 

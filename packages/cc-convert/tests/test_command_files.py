@@ -97,6 +97,13 @@ def test_columns_of_one_name_get_numbers(run: Run, short_log: Path) -> None:
     assert done.json == [{"n": 1, "n_2": 2, "n_2_2": 3}]
 
 
+def test_an_error_in_a_later_row_is_said(run: Run, short_log: Path) -> None:
+    """LOG-46"""
+    query = "select abs(v) from (select 1 as v union all select -9223372036854775808)"
+    done = run("sql", query, short_log)
+    assert (done.code, done.err) == (2, "cc-convert: SQL: integer overflow\n")
+
+
 def test_sql_by_duckdb_says_what_to_install_or_asks(run: Run, short_log: Path) -> None:
     """LOG-46, LOG-48"""
     query = "select count(*) as n, max(tools) as t from requests"

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_convert.html.page import write_html
+from cc_convert.html.svg import spell
 from cc_convert.html.texts import text
 from cc_convert.logs import read_logs
 
@@ -165,6 +166,12 @@ def test_any_text_is_harmless(value: str) -> None:
     tags.text.encode()
 
 
+def test_a_long_text_is_cut_and_says_so(log: Any) -> None:
+    log.user("x" * 30_000)
+    log.answer()
+    assert "10,000 more characters are in the log" in page_of(log.write())
+
+
 @pytest.mark.parametrize("days", [1, 2, 60, 400, 20_000])
 def test_any_span_of_time_makes_a_page(log: Any, days: int) -> None:
     log.answer(timestamp="1970-01-02T00:00:00Z" if days > 1000 else "2025-01-01T00:00:00Z")
@@ -188,6 +195,21 @@ def test_the_dates_of_a_week_do_not_touch_on_a_phone(log: Any) -> None:
 def test_an_empty_log_makes_a_page(log: Any) -> None:
     page = page_of(log.write())
     assert "$0.00" in page and "Where the cost went" not in page
+
+
+def test_the_first_picture_has_each_projects_share_of_the_cost(maker: Maker, tmp_path: Path) -> None:
+    """LOG-51: six projects, and the others together; the shares make up the whole."""
+    for number in range(9):
+        log = maker(session=f"s{number}", project=f"/home/user/project-{number}")
+        for _ in range(number + 1):
+            log.answer()
+        log.write(tmp_path / "logs" / f"s{number}.jsonl")
+    page = page_of(tmp_path / "logs")
+    [first, *_] = re.findall(r'aria-label="Cost by project".*?</svg>', page)
+    names = re.findall(r">([^<]*\d[^<]*)</text>", first)
+    assert names[::2] == [*(f"project-{number}" for number in range(8, 2, -1)), "3 others"]
+    assert [name.rpartition(" ")[2] for name in names[1::2]] == ["20%", "18%", "16%", "13%", "11%", "9%", "13%"]
+    assert "/home/user/project-8: $" in first
 
 
 # --- in a browser
@@ -226,3 +248,8 @@ def test_a_malicious_log_runs_nothing_in_a_browser(maker: Maker, tmp_path: Path)
     assert (
         "Refused to" in (tmp_path / "browser.log").read_text() or "violates" in (tmp_path / "browser.log").read_text()
     )
+
+
+@pytest.mark.parametrize(("value", "spelled"), [(999, "999"), (1000, "1k"), (1e6, "1M"), (2.5e9, "2.5G")])
+def test_values_beside_an_axis_are_short(value: float, spelled: str) -> None:
+    assert spell(value) == spelled

@@ -1,6 +1,7 @@
 """HTML reports for a reader: rendered Markdown, headings that tell calls apart, several pages, costs by project."""
 
 import io
+import json
 import os
 import re
 import stat
@@ -255,3 +256,10 @@ def test_pages_of_an_earlier_report_are_replaced_only_if_asked_for(
     assert run("convert", many_sessions, "-o", report, "--force").code == 0
     assert (len(first) > 4, folder.exists()) == (True, False)
     assert sorted(os.listdir(tmp_path)) == ["cache", "logs", "report.html"]
+
+
+def test_a_report_of_sums_has_no_further_pages(run: Run, many_sessions: Path, tmp_path: Path) -> None:
+    """LOG-93"""
+    assert run("report", many_sessions, "--format", "html", "-o", tmp_path / "sums.html").code == 0
+    assert not (tmp_path / "sums-pages").exists()
+    assert json.dumps("Question 1")[1:-1] not in (tmp_path / "sums.html").read_text("utf-8")

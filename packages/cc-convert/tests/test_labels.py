@@ -1,12 +1,14 @@
 """Session labels: branch, machine, entry point, version, title."""
 
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from cc_convert.log_files.cache import Cache
 from cc_convert.log_files.titles import read_titles
 from cc_convert.logs import read_logs
 
@@ -143,6 +145,22 @@ def test_titles_at_both_ends_of_a_long_log_are_found(log: Any) -> None:
     log.write()
 
     assert read_titles([path]) == {"s1": "Pool repair"}
+
+
+def test_titles_are_read_anew_only_where_a_log_changed(log: Any) -> None:
+    """LOG-73, LOG-06: and only their owner can read the cache."""
+    log.user("Mend the pool")
+    path, cache = log.write(), Cache()
+    first = read_titles([str(path)], cache)
+    entries = list(Path(cache.folder).iterdir())
+    identity = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"Mend", b"Lose"))
+
+    changed = read_titles([str(path)], cache)
+
+    assert (first, changed) == ({"s1": "Mend the pool"}, {"s1": "Lose the pool"})
+    assert path.stat().st_size == identity.st_size
+    assert [stat.S_IMODE(one.stat().st_mode) for one in entries] == [0o600]
 
 
 def test_damaged_logs_have_the_titles_that_can_be_read(log: Any, tmp_path: Path) -> None:

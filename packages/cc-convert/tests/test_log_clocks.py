@@ -63,6 +63,13 @@ def test_requests_that_may_count_twice_are_told(run: Any) -> None:
     assert "1 sessions differ from the CLI's total, or may" in run("doctor", RECORDS / AMBIGUOUS).out
 
 
+def test_processes_at_once_before_and_after_a_compaction_keep_their_sums() -> None:
+    """LOG-32: totals that follow each other without a request between are not moved lines."""
+    source = TRANSCRIPTS / "casebook" / "processes_at_once_and_compaction"
+
+    assert sums(read_logs(source)) == served(source)
+
+
 # --- any step, at any time
 
 

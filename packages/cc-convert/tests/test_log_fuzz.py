@@ -148,6 +148,16 @@ def test_damage_to_one_line_costs_no_other(maker: Maker, data: st.DataObject) ->
             assert result.problems
 
 
+def test_a_first_line_that_was_torn_costs_no_other(maker: Maker) -> None:
+    """LOG-04: it looks like the start of an indented result."""
+    first, *others = intact(maker)
+
+    result = scan(first.replace(b'{"', b'{\n"\0', 1) + b"".join(others))
+
+    assert len(result.rows) == 6
+    assert result.problems
+
+
 @pytest.mark.parametrize("name", ["tool_call", "structured_output"])
 @given(data=st.data())
 def test_no_damage_changes_a_sum_in_silence(name: str, data: st.DataObject) -> None:
@@ -169,6 +179,7 @@ def test_a_damaged_answer_is_told_also_if_little_shows_that_it_was_one() -> None
     usage = b'"usage":{\0input_tokens":1,"output_tokens":2}'
     assert scan(b'{"type":"\0ssistant","message":{"content":"' + b"a" * 2000 + b'",' + usage + b"}}\n").problems
     assert scan(b'{"a":' * 3000 + b'assistant","uuid":"u"}\n').problems
+    assert scan(b'{"type":"ut_tokens":100},"speed":"fast"}},"type":"assistant","uuid":"u"}\n').problems
 
 
 def _is_json(line: bytes) -> bool:

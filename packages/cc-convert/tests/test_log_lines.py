@@ -3,11 +3,13 @@
 import gzip
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from cc_convert.log_files.scan import scan_stream
 from cc_convert.logs import Logs, read_logs
 
 ONE = (100, 20, 1000, 200, 100)
@@ -120,6 +122,13 @@ def test_times_in_any_precision_are_read_and_may_be_missing(
     [row] = read(log.text()).rows
 
     assert (row.time, row[9:14]) == (time and pytest.approx(time, abs=1), ONE)
+
+
+def test_the_first_time_of_a_log_is_read_in_any_length(log: Any) -> None:
+    """LOG-16"""
+    log.user(timestamp="2026-11-20T10:00:00Z")
+
+    assert scan_stream(BytesIO(log.text()), "log.jsonl").began == "2026-11-20T10:00:00Z"
 
 
 def test_windows_line_ends_and_long_lines_cost_no_record(log: Any, read: Read) -> None:

@@ -98,6 +98,11 @@ def test_a_missing_file_is_named_with_the_most_similar_one(run: Run, short_log: 
     assert done.err.endswith(f"lgo.jsonl; did you mean {short_log}?\n")
 
 
+def test_a_search_without_a_text_names_the_text_alone(run: Run) -> None:
+    """LOG-95"""
+    assert "required: TEXT\n" in run("search").err
+
+
 def test_a_report_without_requests_says_where_it_looked(run: Run, tmp_path: Path) -> None:
     """LOG-95"""
     place = tmp_path / "claude" / "projects"

@@ -88,6 +88,11 @@ def test_a_result_without_text_takes_the_assistants_text(form: Form, messages: l
     assert convert_sdk_messages_to_cli_response(turn).result == text
 
 
+def test_a_result_that_lacks_the_field_takes_the_assistants_text() -> None:
+    """SDK-US1-3: on an error the CLI omits the field."""
+    assert convert_sdk_messages_to_cli_response([assistant("Let me see."), result()]).result == "Let me see."
+
+
 def test_an_object_is_carried_as_structured_output(form: Form) -> None:
     """SDK-US1-4"""
     output = {"city": "Paris", "days": [{"high": 21.5, "rain": None}]}

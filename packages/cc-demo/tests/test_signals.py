@@ -43,3 +43,10 @@ async def test_a_signal_after_the_work_changes_its_exit_code_alone(signals: Sign
 async def test_an_error_of_the_work_passes(signals: Signals) -> None:
     with pytest.raises(ZeroDivisionError):
         await signals.work(asyncio.to_thread(divmod, 1, 0))
+
+
+def test_the_handlers_from_before_return() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Signals():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+from importlib import metadata
 from typing import Any
 
 import pytest
@@ -99,6 +100,13 @@ def test_a_call_without_an_id_or_arguments_is_a_call(meta: object) -> None:
     assert request("tools/call", {"name": "echo", "_meta": MODERN}).modern
 
 
+def test_a_cancellation_names_a_request() -> None:
+    """IPC-P-32."""
+    cancel = receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}})
+    assert isinstance(cancel, protocol.CancelFrame)
+    assert cancel.request_id == 7
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -149,6 +157,10 @@ def test_invalid_messages_invalid_calls_and_unknown_methods_are_refused(
     assert (reply["error"]["code"], reply["id"]) == (code, request_id)
 
 
+def test_the_server_reports_the_version_of_the_package() -> None:
+    assert protocol.SERVER_INFO == {"name": "cc-ipc", "version": metadata.version("cc-ipc")}
+
+
 def test_random_lines_raise_nothing() -> None:
     """IPC-P-09, for the client's side."""
     chance = random.Random(2)
@@ -197,6 +209,11 @@ def test_a_result_reaches_the_client_whole_in_any_formatting(indent: int | None,
     assert json.loads(line) == {"jsonrpc": "2.0", "id": 7, "result": RESULT}
     modern = json.loads(response_line(MODERN_CALL, payload))
     assert modern == {"jsonrpc": "2.0", "id": "seven", "result": {"resultType": "complete", **RESULT}}
+
+
+def test_a_result_with_a_result_type_keeps_it() -> None:
+    payload = json.dumps({"result": {**RESULT, "resultType": "partial"}}, separators=(",", ":")).encode()
+    assert json.loads(response_line(MODERN_CALL, payload))["result"]["resultType"] == "partial"
 
 
 def test_an_unknown_tool_is_an_mcp_error() -> None:

@@ -1,9 +1,11 @@
 """Parsing of requests and responses."""
 
+from typing import get_type_hints
+
 import pytest
 
-from cc_ipc import IPCToolExecutionError
-from cc_ipc.errors import InvalidRequestError
+from cc_ipc import IPCToolExecutionError, messages
+from cc_ipc.errors import InvalidRequestError, UnknownMethodError
 from cc_ipc.messages import error_response, parse_request, parse_response
 from cc_types import JsonValue
 
@@ -19,6 +21,13 @@ def test_a_request_has_a_tool_arguments_and_an_optional_id(
     """IPC-D-05, IPC-D-06, IPC-P-10, IPC-P-20: fields that a peer does not know are ignored."""
     params: dict[str, JsonValue] = {"name": "weather", "arguments": {"city": "Bern"}}
     assert parse_request({"method": "call_tool", "params": {**params, **more}, "version": 2}) == {**params, **taken}
+
+
+def test_another_method_is_unknown() -> None:
+    """IPC-P-E04; IPC-D-14: `tools/list` never becomes a request, so `call_tool` is the only method."""
+    with pytest.raises(UnknownMethodError) as caught:
+        parse_request({"method": "list_tools", "params": {}})
+    assert caught.value.method == "list_tools"
 
 
 @pytest.mark.parametrize(
@@ -66,3 +75,10 @@ def test_a_response_without_exactly_one_of_result_and_error_is_refused(message: 
     """IPC-D-15: a response has either `result` or `error`."""
     with pytest.raises(InvalidRequestError):
         parse_response(message, tool="t")
+
+
+def test_every_typed_dict_has_readable_types() -> None:
+    kinds = [kind for kind in vars(messages).values() if hasattr(kind, "__required_keys__")]
+    assert len(kinds) > 5
+    for kind in kinds:
+        assert get_type_hints(kind).keys() == kind.__required_keys__ | kind.__optional_keys__

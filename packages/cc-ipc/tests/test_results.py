@@ -22,6 +22,13 @@ def test_every_kind_of_content_is_kept_unchanged() -> None:
     assert result == {"content": BLOCKS, "structuredContent": {"a": 1}, "_meta": {"b": 2}, "isError": False}
 
 
+def test_is_error_is_false_when_left_out_and_survives_in_both_spellings() -> None:
+    """IPC-D-17, IPC-D-08."""
+    assert validate_result({"content": [TEXT]}).get("isError") is False
+    assert validate_result({"content": [TEXT], "isError": True}).get("isError") is True
+    assert validate_result({"content": [TEXT], "is_error": True}) == {"content": [TEXT], "isError": True}
+
+
 @pytest.mark.parametrize("content", [[], ()])
 def test_no_content_becomes_one_empty_text(content: object) -> None:
     """IPC-P-16: `content` has at least one element."""

@@ -211,3 +211,10 @@ async def test_a_running_server_does_not_start_again_or_lose_the_socket(server: 
     with pytest.raises(SocketPathError):
         await IPCServer(server.socket_path, {}).start()
     assert "result" in await peer.request(call("echo"))
+
+
+async def test_another_file_at_the_path_is_not_removed(server: IPCServer) -> None:
+    server.socket_path.unlink()
+    server.socket_path.write_text("foreign", encoding="utf-8")
+    await server.stop()
+    assert server.socket_path.exists()

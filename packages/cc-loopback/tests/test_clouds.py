@@ -51,3 +51,9 @@ def test_a_field_of_the_path_is_refused_in_the_body(
     response = httpx2.post(f"{serve(None).url}{path}", json=body)
     assert response.status_code == 400
     assert complaint in json.dumps(response.json())
+
+
+def test_bedrock_has_no_inference_profiles(serve: Serve) -> None:
+    """LOOP-19."""
+    response = httpx2.get(f"{serve(None).url}/inference-profiles?type=SYSTEM_DEFINED")
+    assert response.json() == {"inferenceProfileSummaries": []}

@@ -32,6 +32,13 @@ def counts(client: Anthropic, system: Any, *contents: Any, **fields: Any) -> tup
     return usage.input_tokens, usage.cache_creation_input_tokens or 0, usage.cache_read_input_tokens or 0
 
 
+def test_nothing_is_cached_without_a_breakpoint(client: Anthropic) -> None:
+    """LOOP-28"""
+    first = counts(client, LONG, "Hello.")
+    assert first[0] > 1750 and first[1:] == (0, 0)
+    assert counts(client, [text(LONG)], [text("Hello.")]) == first
+
+
 def test_a_prompt_is_written_up_to_its_breakpoint_and_then_read(client: Anthropic, fine: LoopbackServer) -> None:
     """LOOP-28"""
     system = [text(LONG, cache_control=EPHEMERAL)]
@@ -58,3 +65,9 @@ def test_a_conversation_reads_what_the_last_request_has_written(client: Anthropi
     rest, more, read = counts(client, LONG, "Hello.", "fine", [text(LONG)], cache_control=EPHEMERAL)
     assert (rest, read) == (0, written)
     assert 1750 < more < 1850
+
+
+def test_short_prompts_are_not_cached(client: Anthropic) -> None:
+    """LOOP-28"""
+    for _ in range(2):
+        assert counts(client, [text("Be brief.", cache_control=EPHEMERAL)], "Hello.")[1:] == (0, 0)

@@ -1,5 +1,6 @@
 """Parts that need no server: events, the file, scrubbing, the difference."""
 
+import json
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from cc_loopback import CassetteError, JsonObject
 from cc_loopback.recording.episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
-from cc_loopback.recording.events import Event, encode_event_or_text, event_blocks, parse_event
+from cc_loopback.recording.events import Event, encode_event_or_text, event_blocks, parse_event, parse_json
 from cc_loopback.recording.replay import lines_of, not_recorded
 from cc_loopback.recording.scrub import Scrubber
 
@@ -42,6 +43,10 @@ def test_events_come_out_as_they_went_in() -> None:
     assert [encode_event_or_text(event) for event in events] == [PING, DELTA, *UNUSUAL]
     padded = PING.replace(b'{"type":"ping"}', b'{"type": "ping" }   ')
     assert encode_event_or_text(parse_event(padded)) == PING
+
+
+def test_text_that_is_not_json_stays_text() -> None:
+    assert [parse_json(text) for text in ("<html>", '"\\ud800"', "[1.5]")] == ["<html>", '"\\ud800"', [1.5]]
 
 
 def test_a_file_has_one_line_for_each_event_and_is_read_back(tmp_path: Path) -> None:
@@ -98,3 +103,8 @@ def test_the_difference_of_long_texts_shows_the_changed_part_only() -> None:
     )
     assert long.splitlines()[-2].startswith("... and ")
     assert len(long.splitlines()) < 70
+
+
+def test_a_loaded_cassette_is_ordinary_json(tmp_path: Path) -> None:
+    save(tmp_path / "one.json", Episodes())
+    assert json.loads((tmp_path / "one.json").read_text("utf-8")) == {"format": 1, "login": "api-key", "episodes": []}

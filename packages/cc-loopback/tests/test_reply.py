@@ -45,6 +45,13 @@ def test_invalid_reply_is_refused_with_the_place_of_the_error(reply: Any, compla
         make_message(reply, BODY, COUNTS)
 
 
+def test_usage_is_the_same_for_the_same_request_and_reply() -> None:
+    reply = [{"type": "text", "text": "x" * 40}, {"type": "tool_use", "name": "f", "input": {"a": 1}}]
+    usages = [make_message(reply, BODY, COUNTS)["usage"] for _ in range(2)]
+    assert usages[0] == usages[1]
+    assert usages[0]["output_tokens"] == (40 + len('{"a": 1}')) // 4
+
+
 def test_invalid_reply_is_a_server_error_and_added_to_errors(serve: Serve, connect: Connect) -> None:
 
     def without_text(body: dict[str, Any]) -> list[dict[str, str]]:

@@ -80,3 +80,10 @@ def test_unknown_paths_are_not_found(serve: Serve, method: str, path: str) -> No
     assert response.status_code == 404
     assert response.json()["error"]["type"] == "not_found_error"
     assert response.headers["request-id"] == response.json()["request_id"]
+
+
+def test_head_is_answered_without_a_body(serve: Serve) -> None:
+    server = serve(None)
+    response = httpx2.head(server.url)
+    assert (response.status_code, response.content) == (404, b"")
+    assert [call.method for call in server.calls] == ["HEAD"]

@@ -72,6 +72,13 @@ def test_same_body_gets_the_same_content_from_any_server(serve: Serve) -> None:
     assert {*first[-1]["input"]} == {*formats}
 
 
+def test_summary_contains_the_result_of_each_tool() -> None:
+    """LOOP-21."""
+    results = user(result("weather", [{"type": "text", "text": "sunny"}]), result("clock", "x" * 100))
+    reply = respond([user("Hi"), called("weather", "clock"), results], WEATHER, CLOCK)
+    assert reply == f'You said: "Hi".\nweather returned: sunny\nclock returned: {"x" * 80}…'
+
+
 HI, WEATHER_DONE = user("Hi"), [called("weather"), user(result("weather"))]
 DONE = [HI, *WEATHER_DONE, {"role": "assistant", "content": "Done."}]
 BOOM = [called("weather"), user(result("weather", "boom", is_error=True))]
@@ -123,8 +130,26 @@ def test_tools_are_called_next(messages: list[Any], tools: list[Any], choice: di
     assert names_in(respond(messages, *tools, **fields)) == names
 
 
+@pytest.mark.parametrize("failure", [BOOM, RETRIED], ids=["error", "retry"])
+def test_tool_that_failed_three_times_is_told(failure: list[dict[str, Any]]) -> None:
+    assert respond([HI, *failure * 3], WEATHER).startswith('You said: "Hi".\nweather failed with: ')
+
+
+@pytest.mark.parametrize("extra", ["More about it.", "<system-reminder>Be brief.</system-reminder>"])
+def test_text_beside_results_continues_the_turn(extra: str) -> None:
+    reply = respond([user("Hi"), called("weather"), user(result("weather"), extra)], WEATHER)
+    assert reply == 'You said: "Hi".\nweather returned: fine'
+
+
 def test_call_without_a_result_counts_as_made() -> None:
     assert "weather returned: nothing yet" in respond([user("Hi"), called("weather"), user(FEEDBACK)], WEATHER)
+
+
+def test_forced_tool_is_called_alone_and_without_text() -> None:
+    choice = {"type": "tool", "name": "clock"}
+    assert respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice) == [
+        {"type": "tool_use", "name": "clock", "input": {}}
+    ]
 
 
 @pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "any"}])

@@ -94,6 +94,11 @@ def test_example_of_a_schema_is_valid(schema: Any) -> None:
     assert is_valid(example(schema), schema)
 
 
+def test_an_array_of_unique_items_gets_different_objects() -> None:
+    schema = {"type": "array", "items": PERSON, "minItems": 4, "uniqueItems": True}
+    assert is_valid(example(schema), schema)
+
+
 @given(wild)
 @settings(deadline=None)
 def test_example_of_contradicting_schemas_is_valid_or_refused(schema: Any) -> None:
@@ -105,6 +110,11 @@ def test_example_of_contradicting_schemas_is_valid_or_refused(schema: Any) -> No
 
 
 NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
 NODE = {
     "type": "object",
     "properties": {

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from anthropic import AsyncAnthropic, OverloadedError
+from anthropic import Anthropic, AsyncAnthropic, OverloadedError
 from anthropic.types import MessageParam
 from starlette.types import Receive, Scope, Send
 
@@ -124,6 +124,12 @@ def test_private_folder_is_private_and_removed_after_the_run() -> None:
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (folders[1] / "session.jsonl").write_text("x", encoding="utf-8")
     assert not folders[0].parent.exists()
+
+
+async def test_server_answers_while_the_test_blocks_its_own_loop() -> None:
+    async with LoopbackServer(lambda body: "fine") as server:
+        with Anthropic(base_url=server.url, api_key="key", max_retries=0) as client:
+            assert ask(client).content
 
 
 async def test_fifty_requests_at_once_get_their_own_answers() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cc_loopback.api.events import stream_events
+from cc_loopback.api.events import encode_event, stream_events
 from cc_loopback.api.reply import make_message
 
 from .conftest import BODY
@@ -91,3 +91,9 @@ def test_usage_of_server_tools_comes_at_the_end_only() -> None:
     assert events[-2]["usage"]["server_tool_use"] == {"web_search_requests": 1}
     assert events[-2]["delta"]["container"] == container
     assert events[-2]["context_management"] == {"applied_edits": []}
+
+
+def test_event_is_written_as_utf8_on_one_data_line() -> None:
+    assert (
+        encode_event({"type": "ping", "text": "é\n"}) == 'event: ping\ndata: {"type":"ping","text":"é\\n"}\n\n'.encode()
+    )

@@ -140,6 +140,11 @@ def test_an_input_that_was_cut_off_is_what_was_complete(written: str, read: Any)
     assert answer.as_json()["content"] == [{"type": "tool_use", "id": "t", "name": "f", "input": read}]
 
 
+def test_an_input_that_came_with_its_start_is_kept() -> None:
+    whole = {"type": "server_tool_use", "id": "t", "name": "f", "input": {"query": "q"}}
+    assert fed(*block_of(kind=whole)).as_json()["content"] == [whole]
+
+
 def test_unknown_events_and_deltas_change_nothing() -> None:
     answer = fed(*block_of({"type": "odour_delta", "smell": "roses"}), {"type": "weather"})
     assert answer.as_json()["content"] == [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]
@@ -151,6 +156,13 @@ def test_a_stream_that_ends_without_a_reason_is_not_complete() -> None:
     answer = fed({"type": "message_start", "message": START}, made_up, {"type": "message_stop"})
     assert answer.has_begun
     assert not answer.is_complete
+
+
+def test_events_do_not_change_what_was_fed() -> None:
+    stream = block_of({"type": "input_json_delta", "partial_json": '{"a": 1}'})
+    before = json.dumps(stream)
+    fed(*stream, *stream[2:])
+    assert json.dumps(stream) == before
 
 
 @pytest.mark.parametrize("text", ["a\n\nb", "\u2028", "\x85", "ü", "\U0001f600", "\ud83d"])

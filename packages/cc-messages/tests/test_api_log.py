@@ -1,5 +1,7 @@
 """The CLI's log about an API call is read from stderr."""
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -34,6 +36,17 @@ def log_of(*texts: str) -> APILog:
 def feed(log: APILog, *texts: str) -> None:
     for line in "\n".join(texts).split("\n"):
         log.take(line)
+
+
+def retold(name: str, value: str) -> APILog:
+    return log_of(SENDING, "[Anthropic SDK DEBUG] [log_1] response start {", f'    "{name}": "{value}",', "}")
+
+
+def test_the_head_of_a_response_is_known() -> None:
+    """MSG-23"""
+    log = log_of(SENDING, ANSWERED)
+    assert log.headers == {"request-id": "req_1", "anthropic-ratelimit-requests-remaining": "7"}
+    assert (log.headers.get("request-id"), retry_after(log.headers), log.error) == ("req_1", None, None)
 
 
 def test_an_error_is_known_word_for_word() -> None:
@@ -75,6 +88,13 @@ async def test_a_call_with_the_number_of_another_request_proves_a_mix() -> None:
     assert log.headers.get("request-id") == "req_1"
 
 
+async def test_a_log_without_numbers_proves_nothing_and_is_read() -> None:
+    """MSG-110"""
+    log = log_of(SENDING.replace("    timeout: 600007,\n", ""), ANSWERED)
+    assert not await log.called(0.001)
+    assert log.headers.get("request-id") == "req_1"
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
@@ -89,3 +109,9 @@ async def test_a_call_with_the_number_of_another_request_proves_a_mix() -> None:
 )
 def test_a_line_that_is_not_an_api_error_is_none(line: str, error: Any) -> None:
     assert log_of(SENDING, line).error == error
+
+
+def test_how_long_to_wait_may_be_a_date() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
+    log = retold("retry-after", later)
+    assert 90 < (retry_after(log.headers) or 0) <= 100

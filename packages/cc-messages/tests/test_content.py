@@ -200,3 +200,10 @@ async def test_remote_mcp_servers_are_refused_before_a_call(client: Client) -> N
     client.answers([call])
     with pytest.raises(httpx2.ReadError):
         await client.ask("Hello.", mcp_servers=[])
+
+
+async def test_a_body_without_a_required_field_does_not_reach_a_process(client: Client) -> None:
+    """MSG-09"""
+    for reply in (await client.ask("Hello.", max_tokens=None), await client.ask(messages=None)):
+        assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
+    assert not client.api.requests

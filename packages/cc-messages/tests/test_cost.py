@@ -108,3 +108,9 @@ def test_counts_of_any_form_are_bounded_and_one_bad_field_leaves_the_others(
     assert usage_read.amounts.output == 7
     assert all(type(number) is int and 0 <= number <= MOST for number in usage_read.counts)
     cost_of(usages)
+
+
+@pytest.mark.parametrize("usage", [None, 3, "usage", [], True])
+def test_a_usage_that_is_no_object_counts_nothing(usage: Any) -> None:
+    """MSG-186"""
+    assert usages_of({"id": "msg_1", "model": "claude-haiku-4-5", "usage": usage}) == []

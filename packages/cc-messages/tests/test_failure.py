@@ -103,6 +103,11 @@ def test_an_apology_counts_whatever_the_cli_did_afterwards(message: ResultMessag
     assert (error.status, error.message) == (400, REMOVED.removeprefix("API Error: "))
 
 
+def test_an_error_body_has_the_request_id_if_there_is_one() -> None:
+    error = APIError(status=500, message="Oh.", request_id="req_1")
+    assert error_body(error)["request_id"] == "req_1"
+
+
 @pytest.mark.parametrize(
     ("words", "has_advice"),
     [

@@ -156,6 +156,12 @@ async def test_each_threshold_counts_once_per_window_and_anew_after_a_reset() ->
     assert calls == ["w 0.81", "w 0.9"]
 
 
+@pytest.mark.parametrize("threshold", [0, -0.1, 1.5, 80, float("nan")])
+def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match=r"above 0 and at most 1, such as 0.8, not"):
+        LimitWatch(None, [threshold])
+
+
 @pytest.mark.worlds
 async def test_a_report_has_the_start_and_the_wait_for_a_process(connect: Connect) -> None:
     """MSG-93"""

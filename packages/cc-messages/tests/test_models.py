@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api.models import catalogue, page, resolve
+from cc_messages.api.models import catalogue, find, page, resolve
 from cc_types import APIError
 
 LISTED: list[Any] = [
@@ -30,6 +30,13 @@ def test_aliases_and_ids_are_listed_once() -> None:
         ("claude-a-1", "claude-a-1"),
     ]
     assert catalogue(None) == []
+
+
+def test_a_model_is_found_by_its_name() -> None:
+    assert find(MODELS, "a")["type"] == "model"
+    with pytest.raises(APIError) as caught:
+        find(MODELS, "z")
+    assert (caught.value.status, caught.value.error_type) == (404, "not_found_error")
 
 
 def test_an_alias_stands_for_an_id() -> None:

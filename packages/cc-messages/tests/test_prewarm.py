@@ -3,6 +3,7 @@
 import pytest
 
 from cc_loopback import LoopbackServer
+from cc_messages import ClaudeCodeTransport
 from warm_clients.fixtures import Connect
 
 
@@ -23,3 +24,9 @@ async def test_the_first_request_takes_the_process_that_start_has_begun(connect:
     client.transport.start()
     assert (await client.ask("Hello.")).status == 200
     assert client.starts == 1
+
+
+def test_a_start_of_no_processes_is_refused() -> None:
+    """MSG-84"""
+    with pytest.raises(ValueError, match="prewarm is 0"):
+        ClaudeCodeTransport().start()

@@ -84,6 +84,10 @@ def test_a_body_that_is_not_json_is_refused(data: bytes) -> None:
     assert refused(data).startswith("The request body")
 
 
+def test_a_body_that_is_not_an_object_is_refused() -> None:
+    assert refused(b"[]") == "The request body must be a JSON object"
+
+
 def test_a_body_is_passed_on_as_it_is() -> None:
     """MSG-01, MSG-02, MSG-03: right or wrong, the API sees it; the CLI sets `model` and `stream` itself."""
     odd: dict[str, Any] = {
@@ -138,12 +142,25 @@ def test_headers_in_the_body_are_refused_as_by_the_api(login: Login, name: str) 
             parse_request(body(**{name: value}), login=login)
 
 
+@pytest.mark.parametrize("system", [{}, 0, False, [None], "x", " "])
+def test_a_system_prompt_that_is_not_empty_is_the_apis_to_judge(system: Any) -> None:
+    """MSG-09"""
+    assert json.loads(parse_request(body(system=system)).extra_body)["system"] == system
+
+
 @pytest.mark.parametrize("login", [Login.SUBSCRIPTION, Login.CLOUD])
 def test_a_logins_own_betas_are_extended_when_a_process_starts(login: Login) -> None:
     """MSG-02"""
     request = parse_request(body(), "b-2, a-1,", login=login)
     assert request.betas == "b-2, a-1,"
     assert "betas" not in json.loads(request.extra_body)
+
+
+@pytest.mark.parametrize(("system", "stream"), [(None, None), ("", False), ([], ...), (..., ...)])
+def test_by_default_no_system_prompt_replaces_the_clis_and_nothing_is_streamed(system: Any, stream: Any) -> None:
+    request = parse_request(body(system=system, stream=stream))
+    assert json.loads(request.extra_body)["system"] == []
+    assert not request.stream
 
 
 def test_with_a_subscription_the_system_prompt_is_the_clis_to_send() -> None:

@@ -37,6 +37,13 @@ def test_the_hint_for_a_wrong_login_has_the_path_of_the_cli() -> None:
         raise http_error(401)
 
 
+@pytest.mark.parametrize("error", [http_error(418), http_error(401, hint="Already there.")])
+def test_an_http_error_without_a_better_hint_stays_as_it_is(error: ModelHTTPError) -> None:
+    with pytest.raises(ModelHTTPError) as caught, claude_code_errors("m"):
+        raise error
+    assert caught.value is error
+
+
 def test_a_missing_cli_is_a_user_error() -> None:
     """MODEL-49"""
     with pytest.raises(UserError, match="somewhere"), claude_code_errors("m"):
@@ -54,6 +61,13 @@ def test_a_connection_error_names_the_failure_of_the_process() -> None:
     assert isinstance(caught.value.__cause__, ProcessExitedError)
     assert caught.value.__cause__.__traceback__ is None
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_connection_error_with_another_cause_stays_as_it_is() -> None:
+    error = ModelConnectionError("m", "Connection error.")
+    with pytest.raises(ModelConnectionError) as caught, claude_code_errors("m"):
+        raise error
+    assert caught.value is error
 
 
 def test_the_hint_for_a_throttle_has_the_wait() -> None:

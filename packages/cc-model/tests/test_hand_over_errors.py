@@ -73,6 +73,13 @@ async def test_links_files_and_tool_references_are_read(tmp_path: Path) -> None:
     assert note == "[WebSearch is available]"
 
 
+async def test_attachments_after_the_last_message_and_gaps_are_named(tmp_path: Path) -> None:
+    """MODEL-131"""
+    file = {"type": "attachment", "uuid": "6", "parentUuid": "5", "attachment": {"type": "file"}}
+    read = await from_claude_code(write_transcript(tmp_path / "session.jsonl", user_entry(5, "See @file."), file))
+    assert read.left_out == ("1 × attachment file", "1 × gap in the transcript, with all before it")
+
+
 CALLED_TWICE: list[dict[str, Any]] = [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}]
 
 
@@ -239,6 +246,12 @@ async def test_blanks_and_files_that_claude_code_does_not_send_are_named(tmp_pat
     )
 
 
+async def test_instructions_of_an_unanswered_request_come_once(tmp_path: Path) -> None:
+    """MODEL-130"""
+    request = ModelRequest(parts=[UserPromptPart("How?")], instructions="Be brief.")
+    assert (await to_claude_code([request], tmp_path, config_dir=tmp_path)).system_prompt == "Be brief."
+
+
 async def test_a_folder_or_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
     """MODEL-136"""
     history = [question("How?"), DONE]
@@ -259,3 +272,10 @@ async def test_an_id_in_a_form_that_the_cli_refuses_is_refused(form: str, tmp_pa
         await to_claude_code(
             [question("Hello."), DONE], tmp_path, session_id=form.format(uuid4()), config_dir=tmp_path / "config"
         )
+
+
+async def test_half_of_a_character_is_refused(tmp_path: Path) -> None:
+    """MODEL-200: before a file is written."""
+    with pytest.raises(HandOverError, match="half of a character"):
+        await to_claude_code([question("a\ud83d"), DONE], tmp_path, config_dir=tmp_path / "config")
+    assert not (tmp_path / "config").exists()

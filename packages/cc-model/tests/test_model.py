@@ -114,6 +114,10 @@ async def test_processes_live_until_the_last_one_leaves(shared_api: LoopbackServ
     assert not provider.transport.pids
 
 
+async def test_models_without_a_provider_share_one() -> None:
+    assert ClaudeCodeModel().provider is ClaudeCodeModel("opus").provider
+
+
 def test_a_model_equals_a_copy_of_itself() -> None:
     model = ClaudeCodeModel(provider=ClaudeCodeProvider())
     assert copy.copy(model) == model

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, RequestLog, claude_code
 from cc_session import PoolLimits, Timeouts
 from cc_types import CLIConnectionError, CLINotFoundError
@@ -102,6 +103,12 @@ def test_no_text_of_a_variable_is_in_an_error() -> None:
     with pytest.raises(TypeError, match=r"env\['ANTHROPIC_API_KEY'\] is of type bytes") as raised:
         ClaudeCodeProvider(env=env)
     assert "secret" not in str(raised.value)
+
+
+def test_a_provider_over_a_transport_checks_its_arguments() -> None:
+    """MODEL-170"""
+    with pytest.raises(ValueError, match="max_retries=-1"):
+        ClaudeCodeProvider.over(ClaudeCodeTransport(), max_retries=-1)
 
 
 @pytest.mark.parametrize(

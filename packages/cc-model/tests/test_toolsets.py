@@ -252,6 +252,19 @@ async def test_an_in_process_server_serves_a_client_of_the_callers(
     assert "mcp__mine__double returned: 2" in answer
 
 
+async def test_the_configuration_of_a_bridge_starts_its_module(model: ClaudeCodeModel) -> None:
+    model.set_agent_toolsets([], transport="stdio")
+    (server,) = model.get_mcp_servers().values()
+    assert server.get("type") == "stdio"
+    assert "cc_ipc_bridge" in str(server.get("args"))
+
+
+async def test_an_invalid_server_name_is_refused_at_once(model: ClaudeCodeModel) -> None:
+    for name in ("", "my tools", "a__b"):
+        with pytest.raises(ValueError, match="MCP server"):
+            model.set_agent_toolsets([], server_name=name)
+
+
 async def test_a_missing_transport_is_refused_at_once(model: ClaudeCodeModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-P-55"""
     monkeypatch.delattr("socket.AF_UNIX")

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+import cc_messages
 from cc_loopback import LoopbackServer
 from cc_server import create_app
 from warm_clients.api_data import BODY, MESSAGES, always
@@ -253,6 +254,11 @@ async def test_a_slow_request_holds_nobody_up(serve: Serve, client: Client) -> N
         head = f"POST {MESSAGES} HTTP/1.1\r\nhost: x\r\nx-api-key: the token\r\ncontent-length: 99\r\n\r\n"
         slow.sendall(head.encode())
         assert (await served.post()).status_code == 200
+
+
+def test_the_name_in_cc_messages_is_the_same_function() -> None:
+    """MSG-40."""
+    assert cc_messages.create_app is create_app
 
 
 def test_an_application_without_a_token_makes_one_and_tells_it_once(

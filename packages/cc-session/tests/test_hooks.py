@@ -287,6 +287,12 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
     assert "a secret" not in str(bench.results)
 
 
+async def test_a_hook_failing_at_the_end_does_not_prolong_the_turn(shared: Shared, server: LoopbackServer) -> None:
+    """SES-40: on Stop, to block means to continue."""
+    assert (await shared.turn(Stop=raises, SessionEnd=raises, Notification=raises)).text == "Done."
+    assert len(server.requests) == 1
+
+
 @pytest.mark.deaths
 async def test_a_process_of_ours_that_hangs_blocks_the_call(
     bench: Any, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
@@ -371,3 +377,10 @@ async def test_an_invalid_hook_is_refused_at_its_definition_or_use(options: Clau
     functions: Any = [say({})]
     with pytest.raises(TypeError, match="a hook is made by"):
         await Session.open(options, hooks=functions)
+
+
+def test_a_hook_can_be_called_and_shows_what_it_is() -> None:
+    look = hook("PreToolUse", "Bash")(say(HookResult.deny("Bash")))
+    call: Any = {"tool_name": "Bash"}
+    assert look(call) == HookResult.deny("Bash")
+    assert repr(look).endswith("say.<locals>.<lambda> on PreToolUse matcher='Bash'>")

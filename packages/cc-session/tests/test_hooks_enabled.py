@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import HookMatcher
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
 from cc_session import HookResult, HooksDisabledError, Session, hook
 
@@ -26,6 +26,13 @@ async def test_the_sealed_default_takes_bare_back_for_hooks_in_the_options_too(b
     assert "bare" in bench.options.extra_args
     await bench.run(changes={"hooks": {"UserPromptSubmit": [HookMatcher(hooks=[look])]}})
     assert len(inputs) == 1
+
+
+@pytest.mark.parametrize("changes", [{"extra_args": {"bare": None}}, {"env": {"CLAUDE_CODE_SIMPLE": "1"}}])
+async def test_bare_and_hooks_are_refused_together(changes: Any) -> None:
+    """SES-44: the CLI would not report it."""
+    with pytest.raises(ValueError, match="in bare mode Claude Code runs no hooks"):
+        await Session.open(ClaudeAgentOptions(**changes), hooks=[STOP])
 
 
 @pytest.mark.worlds

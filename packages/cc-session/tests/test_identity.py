@@ -4,7 +4,7 @@ import functools
 import operator
 from collections import OrderedDict, UserDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -346,3 +346,20 @@ def test_a_server_object_stays_itself() -> None:
     assert copy["a"] is not server and copy["a"]["instance"] is server["instance"]
     frozen: Mapping[str, object] = MappingProxyType({"a": server})
     assert identity(owned(frozen)) == identity(copy)
+
+
+@dataclass
+class _Recorder:
+    """A changing object."""
+
+    texts: list[str] = field(default_factory=list[str])
+
+    def __call__(self, text: str) -> None:
+        self.texts.append(text)
+
+
+def test_an_object_that_can_be_written_to_is_not_copied() -> None:
+    """SES-133."""
+    recorder = _Recorder()
+    launch = Launch(options=ClaudeAgentOptions(stderr=recorder))
+    assert launch.options.stderr is recorder

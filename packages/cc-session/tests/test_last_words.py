@@ -26,3 +26,10 @@ def test_a_log_entry_that_is_cut_at_any_place_leaves_no_word() -> None:
     """SEC-06: the process was killed while it wrote."""
     for end in range(len("[Anthropic SDK DEBUG] "), len(SENDING)):
         assert str(words_of(ANSWERED, SENDING[:end])) == ""
+
+
+def test_the_last_lines_count() -> None:
+    words = words_of(*map(str, range(100)))
+    assert str(words).split("\n") == [*map(str, range(60, 100))]
+    words.forget()
+    assert str(words) == ""

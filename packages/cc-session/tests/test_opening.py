@@ -44,6 +44,13 @@ async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert f"Leave cli_path out to run {bundled_cli()}" in str(raised.value)
 
 
+@pytest.mark.parametrize(("cwd", "advice"), [("", r"Write '\.'"), ("~", f"Did you mean '{Path.home()}'")])
+async def test_a_folder_that_a_shell_would_take_is_explained(cwd: str, advice: str) -> None:
+    """SES-96"""
+    with pytest.raises(CLIConnectionError, match=f"cwd='{cwd}' is not a folder. {advice}"):
+        await Session.open(ClaudeAgentOptions(cwd=cwd))
+
+
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """SES-96: with its nearest neighbour."""
     (tmp_path / "somewhere").mkdir()

@@ -149,6 +149,15 @@ async def test_a_forgotten_pool_ends_its_processes(
     await until(lambda: not processes() and not folders_in(temporary))
 
 
+async def test_a_lease_that_is_never_entered_or_left_does_no_harm(one_process: SessionPool) -> None:
+    one_process.lease()
+    leased = one_process.lease()
+    await leased.__aenter__()
+    del leased
+    gc.collect()
+    await until(lambda: one_process.stats().idle == 1)
+
+
 async def test_reprs_show_state_and_no_secret(fake_cli: FakeCLI) -> None:
     """SES-68."""
     idle = fake_cli("initialize()\nfor frame in frames(): pass")

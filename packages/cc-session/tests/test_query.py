@@ -10,9 +10,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import PoolLimits, SessionPool, query
+from cc_types import CLINotFoundError
+
+from .conftest import all_raise
 
 
 async def test_the_prompt_is_data_and_on_no_command_line(
@@ -34,6 +38,12 @@ async def test_the_prompt_is_data_and_on_no_command_line(
         assert (await query(prompt, pool=shared_pool)).text == prompt
         assert prompt not in str(command_lines)
     assert "s3cret" not in str(server.requests)
+
+
+async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> None:
+    """SES-96: through the shared pool, which stays usable."""
+    options = ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude")
+    await all_raise(CLINotFoundError, query("Hello.", options), query("Hello.", options))
 
 
 SCRIPT = """

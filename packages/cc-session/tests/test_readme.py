@@ -29,3 +29,7 @@ def test_an_example_prints_what_stands_below_it(number: int) -> None:
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=100)
 
     assert (done.stderr, done.stdout) == ("", output)
+
+
+def test_each_example_has_its_output_below() -> None:
+    assert len(EXAMPLES) == README.count("```python")

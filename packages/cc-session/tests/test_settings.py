@@ -45,6 +45,11 @@ class Process:
         self.made |= values_in({"subtype": subtype, **fields})
 
 
+def test_the_values_of_the_start_are_known() -> None:
+    assert settings().missing({"model": "m", "permission_mode": "default", LIMIT: "1"}) == {}
+    assert settings().missing({"model": "n", LIMIT: "1"}) == {"model": "n"}
+
+
 @pytest.mark.parametrize("is_success", [True, False])
 def test_a_setting_is_unknown_until_the_cli_confirms_it(is_success: bool) -> None:
     """SES-92: also the earlier value, and after a refusal."""

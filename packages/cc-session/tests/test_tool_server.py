@@ -1,16 +1,25 @@
-"""Results of tools that the CLI calls in its loop."""
+"""MCP servers whose tools the CLI calls in its loop."""
 
 import sys
+from dataclasses import replace
 
 import pytest
+from claude_agent_sdk import ClaudeAgentOptions
 from mcp.types import ContentBlock, ImageContent, TextContent
 
-from cc_session.internals import check_length
+from cc_session.internals import calling_freely, check_length
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
 LONGEST = "w" * 500_000
+
+
+def test_a_limit_of_turns_and_other_tools_stay(options: ClaudeAgentOptions) -> None:
+    """SES-95: but not the sealed limit, a single API call."""
+    own = calling_freely(replace(options, max_turns=2, allowed_tools=["Read"]), "calls")
+    assert (own.max_turns, own.allowed_tools) == (2, ["Read", "mcp__calls"])
+    assert calling_freely(options, "calls").max_turns is None
 
 
 def test_results_that_the_cli_would_put_into_a_file_are_refused() -> None:

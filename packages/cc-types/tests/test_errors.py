@@ -66,3 +66,15 @@ def test_notes_survive_pickling() -> None:
 
     assert pickled(error).__notes__ == ["while warming the pool"]
     assert "warming" not in repr(error)
+
+
+def test_a_control_timeout_is_a_timeout_error() -> None:
+    with pytest.raises(TimeoutError, match=r"'interrupt' within 60 seconds"):
+        raise ControlTimeoutError(subtype="interrupt", seconds=60.0)
+
+
+def test_a_rejected_control_request_has_the_answer_of_the_cli() -> None:
+    error = ControlRequestError(subtype="rewind_conversation", message="A turn is running.")
+
+    assert error.message == "A turn is running."
+    assert "'rewind_conversation': A turn is running. Send it" in str(error)

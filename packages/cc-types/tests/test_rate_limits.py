@@ -88,6 +88,11 @@ def test_the_limits_of_an_api_key_are_read_from_headers() -> None:
     assert limits.exhausted is None
 
 
+def test_a_response_without_limits_has_none() -> None:
+    assert RateLimits.from_headers({"request-id": "req_1", "retry-after": "5"}) is None
+    assert RateLimits.from_headers({}) is None
+
+
 @pytest.mark.parametrize("odd", ["", "nan", "inf", "-1", "many", "1e400", "9" * 400])
 def test_an_invalid_value_is_kept_and_not_interpreted(odd: str) -> None:
     """SDK-ADD-16."""
@@ -148,6 +153,10 @@ def test_the_event_of_an_older_cli_has_the_one_window_that_decides() -> None:
     assert [window.kind for window in hear(odd).windows] == ["five_hour", "seven_day"]
 
 
+def test_an_event_in_which_the_cli_found_no_limits_has_none() -> None:
+    assert RateLimits.from_event({"status": "allowed", "isUsingOverage": False}) is None
+
+
 def test_limits_know_their_age_and_are_written_and_read_again() -> None:
     """SDK-ADD-16."""
     limits = RateLimits.from_headers(HEADERS, observed_at=datetime.now(UTC) - timedelta(seconds=90))
@@ -171,3 +180,10 @@ def test_an_error_has_the_time_of_the_reset() -> None:
     assert f"five_hour is used up until {resets_at:%Y-%m-%d %H:%M} UTC" in str(error)
     for same in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert (same.resets_at, same.limits, str(same)) == (resets_at, limits, str(error))
+
+
+def test_a_window_that_resets_within_a_minute_may_be_waited_for() -> None:
+    """SDK-ADD-17."""
+    for seconds, retryable in ((-5, True), (50, True), (70, False)):
+        resets_at = datetime.now(UTC) + timedelta(seconds=seconds)
+        assert PlanLimitError(limits=read(USED_UP), resets_at=resets_at, message="").retryable is retryable

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from cc_types import CLIResponse, JsonValue, ModelUsage
 
@@ -53,6 +54,10 @@ def test_api_errors_and_limits_are_not_success() -> None:
     assert limit.errors == ["Reached maximum number of turns (1)"]
 
 
+def test_an_object_is_reported_as_structured_output() -> None:
+    assert CLIResponse.model_validate_json(LINES[4]).structured_output == {"city": "Paris", "temp": 3}
+
+
 @given(unknown=st.dictionaries(st.text(min_size=1).map(lambda name: f"x{name}"), json_values))
 def test_unknown_fields_are_kept_and_written_back(unknown: dict[str, JsonValue]) -> None:
     """SDK-ADD-01"""
@@ -95,6 +100,11 @@ def test_a_lone_surrogate_in_the_text_does_not_make_it_unwritable() -> None:
     assert response.result == "né \N{REPLACEMENT CHARACTER}"
     assert response.structured_output == {"né \N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", 3]}
     assert CLIResponse.model_validate_json(response.model_dump_json()) == response
+
+
+def test_a_message_of_another_type_is_rejected() -> None:
+    with pytest.raises(ValidationError):
+        CLIResponse.model_validate({"type": "assistant", "subtype": "success", "is_error": False})
 
 
 def test_the_end_of_the_login_is_a_time() -> None:

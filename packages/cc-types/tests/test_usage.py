@@ -42,3 +42,7 @@ def test_a_negative_count_and_an_infinite_cost_are_rejected(count: object) -> No
         CLIUsage.model_validate({"input_tokens": count})
     with pytest.raises(ValidationError):
         ModelUsage(cost_usd=float("nan"))
+
+
+def test_detail_that_an_older_cli_does_not_report_is_not_zero() -> None:
+    assert ModelUsage().thinking_tokens is None

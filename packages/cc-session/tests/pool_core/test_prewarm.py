@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from cc_session import PoolLimits, SessionPool
 from cc_types import CLINotFoundError
 
 from ..conftest import until
@@ -23,6 +24,12 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
     starter.let_go()
     await warming
     assert figures(pool, "idle", "starts") == (2, 2)
+
+
+@pytest.mark.parametrize("count", [4, -1])
+async def test_warm_refuses_more_processes_than_the_size(count: int) -> None:
+    with pytest.raises(ValueError, match="cannot be warm"):
+        await SessionPool(limits=PoolLimits(size=3)).warm(count)
 
 
 async def test_prewarmed_processes_are_there_before_they_are_needed(make: Make) -> None:

@@ -30,7 +30,8 @@ _USAGE = b'"usage":'
 _INNER = rb"[^{}\\]*(?:\{[^{}\\]*(?:\{[^{}\\]*\}[^{}\\]*)*\}[^{}\\]*)*"
 _WHOLE_USAGE = re.compile(rb'"usage":\{' + _INNER + rb'\}(?=\}|,")')
 """A usage with all its fields, in which objects may hold objects. A brace within a text does not end it."""
-_NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
+_ANSWER = b'"assistant"'
+_NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', _ANSWER)
 """Text near the start or the end of records that count without usage, or should have usage."""
 _SHORT = 1024
 """A shorter line is decoded at once; in a longer line, start and end are searched for a name."""
@@ -64,6 +65,7 @@ _NO_REQUEST = b"\n"  # never within a line
 _FIRST = 200
 _OPEN = ord("{")
 _FIELD = b'{"'
+_LINE = b"\n" + _FIELD
 _ENDS = b"}\r"
 
 
@@ -216,8 +218,9 @@ class _Scanner:
                 quiet = False
             elif startswith(_NAMED, position):
                 quiet = is_whole and not startswith(_COUNTING, position)
-                # A count in another kind of record may be that of an answer with a damaged kind.
-                quiet = quiet and find(_COUNT, max(position, stop - _TAIL), stop) < 0
+                # A count or a name in another kind of record may be that of an answer with a damaged kind.
+                tail = max(position, stop - _TAIL)
+                quiet = quiet and find(_COUNT, tail, stop) < 0 and find(_ANSWER, tail, stop) < 0
                 if startswith(_NOTE, position):
                     self._note_time(data, find(_TIME, position, min(stop, position + _HEAD)))
             else:
@@ -305,6 +308,8 @@ class _Scanner:
 
     def _is_document(self, data: bytearray, end: int) -> bool:
         """Return true if the first lines begin an indented JSON value. The first line in a log may be cut to `{`."""
+        if data.find(_LINE, 0, end) >= 0:
+            return False
         first_line, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
         second = second.lstrip().split(b"\n")[0].strip()
         return first_line.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
