@@ -1,9 +1,11 @@
 """Native tools, which run at the provider: they reach the API unchanged, and so do their calls and results."""
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import Agent, Tool
 from pydantic_ai.capabilities import NativeTool, ToolSearch
+from pydantic_ai.messages import ModelMessage, ModelResponse, UploadedFile
 from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.native_tools import CodeExecutionTool, MemoryTool, WebFetchTool, WebSearchTool
@@ -140,6 +142,26 @@ def in_a_container(body: Body) -> Reply:
 async def code_that_the_provider_runs(model: AnthropicModel) -> object:
     """MODEL-60, MODEL-83: the next request has the first answer's container."""
     return await continued(Agent(model, capabilities=[NativeTool(CodeExecutionTool())]), "What is 6 * 7?", "Sure?")
+
+
+@native.scenario(in_a_container)
+async def code_with_a_file_that_was_uploaded(model: AnthropicModel) -> object:
+    """MODEL-13, MODEL-60: the code has the file, whose id refers to a file at the provider."""
+    code = CodeExecutionTool(files=[UploadedFile("file_123", provider_name="anthropic")])
+    return await continued(Agent(model, capabilities=[NativeTool(code)]), "What is the sum?", "Sure?")
+
+
+@native.scenario(in_a_container)
+async def code_in_a_history_of_the_direct_api(model: AnthropicModel) -> object:
+    """MODEL-60, MODEL-183: its calls, results and container go along."""
+    agent = Agent(model, capabilities=[NativeTool(CodeExecutionTool())])
+    history: list[ModelMessage] = []
+    for message in (await agent.run("What is 6 * 7?")).all_messages():
+        if isinstance(message, ModelResponse):
+            parts = [replace(part, provider_name=part.provider_name and "anthropic") for part in message.parts]
+            message = replace(message, provider_name="anthropic", parts=parts)
+        history.append(message)
+    return await agent.run("Sure?", message_history=history)
 
 
 def pausing(body: Body) -> Reply:

@@ -4,7 +4,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ThinkingPart, UserPromptPart
 
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 
 async def test_thinking_of_the_direct_api_stays_thinking(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
@@ -22,3 +22,12 @@ async def test_thinking_of_the_direct_api_stays_thinking(shared_api: LoopbackSer
         {"type": "text", "text": "Yes?"},
     ]
     assert {message.provider_name for message in history if isinstance(message, ModelResponse)} == {"anthropic"}
+
+
+def test_state_is_shared_with_the_address_of_the_processes(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-183: such as a container for code."""
+    assert provider.shares_server_state_with(f"{shared_api.url}/v1")
+    assert provider.shares_server_state_with("https://api.anthropic.com/")
+    assert not provider.shares_server_state_with("https://api.anthropic.com.example")

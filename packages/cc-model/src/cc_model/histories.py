@@ -17,11 +17,21 @@ from pydantic_ai.messages import (
     UploadedFile,
     UserPromptPart,
 )
-from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.native_tools import AbstractNativeTool, CodeExecutionTool
 
 _ANTHROPIC = "anthropic"
-# From 2.63 on, pydantic-ai takes thinking and native tool parts of Anthropic from answers by itself.
-_TAKES_ANSWERS = hasattr(AnthropicModel, "canonical_system")
+
+
+def with_own_files(parameters: ModelRequestParameters, system: str) -> ModelRequestParameters:
+    """Return the parameters with Anthropic files for code execution relabelled for `system`."""
+    return replace(parameters, native_tools=[_native_tool(tool, system) for tool in parameters.native_tools])
+
+
+def _native_tool(tool: AbstractNativeTool, system: str) -> AbstractNativeTool:
+    if isinstance(tool, CodeExecutionTool) and tool.files:
+        return replace(tool, files=_with_our_files(tool.files, system))
+    return tool
 
 
 def with_own_parts(messages: Sequence[ModelMessage], system: str) -> list[ModelMessage]:
@@ -31,7 +41,7 @@ def with_own_parts(messages: Sequence[ModelMessage], system: str) -> list[ModelM
 
 def _message(message: ModelMessage, system: str) -> ModelMessage:
     if isinstance(message, ModelResponse):
-        return message if _TAKES_ANSWERS else relabelled(message, _ANTHROPIC, system)
+        return relabelled(message, _ANTHROPIC, system)
     if not any(map(_has_files, message.parts)):
         return message
     parts = [

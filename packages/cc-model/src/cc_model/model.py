@@ -29,7 +29,7 @@ from cc_types import CLIConnectionError, CLIResponse, JsonValue
 from .agent_tools import AgentTools
 from .arguments import check_arguments, checked_model_name
 from .errors import ToolsetNotRegisteredError, claude_code_errors
-from .histories import with_own_parts
+from .histories import with_own_files, with_own_parts
 from .loop_usage import LoopUsage
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, check_provider, default_provider
@@ -269,9 +269,8 @@ class ClaudeCodeModel(AnthropicModel):
         Raises:
             ModelHTTPError: There is no API key or gateway's token (status 404), or the API refuses.
         """
-        return await super().count_tokens(
-            with_own_parts(messages, self.system), model_settings, without_mcp_servers(model_request_parameters)
-        )
+        parameters = with_own_files(without_mcp_servers(model_request_parameters), self.system)
+        return await super().count_tokens(with_own_parts(messages, self.system), model_settings, parameters)
 
     async def _request(
         self,
@@ -308,7 +307,7 @@ class ClaudeCodeModel(AnthropicModel):
         """
         settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})
         claude_code_tools = with_mcp_servers(parameters, settings.get("claude_code_tools"))
-        parameters = without_mcp_servers(parameters)
+        parameters = with_own_files(without_mcp_servers(parameters), self.system)
         provider = cast(ClaudeCodeProvider, self._provider)
         current = run_context_for(self, run_context)
         usage = LoopUsage(current, self.base_url)

@@ -150,6 +150,11 @@ class ClaudeCodeProvider(AnthropicProvider):
         """Name in model ids and on responses. Thinking signatures are nevertheless valid for `anthropic`, too."""
         return "claude-code"
 
+    def shares_server_state_with(self, provider_url: str) -> bool:
+        """Return true for the address where the processes ask, and for the API's own, which all answers here name."""
+        addresses = filter(None, (self.base_url.rstrip("/"), self._transport.api_origin))
+        return any(f"{provider_url}/".startswith(f"{address}/") for address in addresses)
+
     @property
     def transport(self) -> ClaudeCodeTransport:
         """Transport; `stats()` has figures about the processes."""
