@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cc_loopback import LoopbackServer
 
 from .engines import Engine
@@ -122,3 +124,35 @@ def test_killed_during_a_tool_that_call_is_repeated_and_takes_effect_once(
     assert calls(folder) == ["find_order", "refund", "refund"]
     assert refunds(folder) == [17]
     last.stop()
+
+
+@pytest.mark.parametrize("engine", ["dbos-postgres"], indirect=True)
+def test_a_restarted_worker_of_dbos_continues_under_its_name(engine: Engine, loopback: LoopbackServer) -> None:
+    loopback.respond = one_tool_after_the_other
+    worker = engine.start_worker("one")
+    engine.client("ask", engine.question, QUESTION)
+    engine.client("pending", engine.question)
+    worker.kill()
+    engine.client("decide", engine.question, "yes")
+    worker = engine.start_worker("one")
+
+    assert engine.client("answer", engine.question) == "Done. Order 17 is paid back."
+    assert rounds(loopback) == [1, 2, 3]
+    worker.stop()
+
+
+def test_questions_are_shared_by_workers_with_a_process_each(engine: Engine, loopback: LoopbackServer) -> None:
+    def respond(body: dict[str, Any]) -> Any:
+        return "You asked: " + body["messages"][-1]["content"][-1]["text"]
+
+    loopback.respond = respond
+    workers = [engine.start_worker(name, CLAUDE_PROCESSES="1") for name in ("one", "two")]
+    questions = [f"{engine.question}-{number}" for number in range(6)]
+    for question in questions:
+        engine.client("ask", question, f"What is {question}?")
+
+    for question in questions:
+        assert engine.client("answer", question) == f"You asked: What is {question}?"
+    assert len(loopback.requests) == len(questions)
+    for worker in workers:
+        worker.stop()
