@@ -188,11 +188,15 @@ def test_what_output_format_json_prints_is_read(tmp_path: Path, indent: int | No
     assert logs.problems == []
 
 
-def test_laid_out_results_one_after_another_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", [2, None], ids=["laid out", "on one line"])
+def test_laid_out_results_one_after_another_are_read(tmp_path: Path, last: int | None) -> None:
     """LOG-01"""
     result = json.loads((LOGS / "tool_call.jsonl").read_text("utf-8").splitlines()[-1])
     path = tmp_path / "out.json"
-    texts = [json.dumps(result | {"uuid": uuid, "session_id": uuid}, indent=2) for uuid in ("a", "b")]
+    texts = [
+        json.dumps(result | {"uuid": uuid, "session_id": uuid}, indent=indent)
+        for uuid, indent in (("a", 2), ("b", last))
+    ]
     path.write_text("\n".join([*texts, "{ broken"]))
 
     logs = read_logs(path)

@@ -53,6 +53,8 @@ def _message(message: ModelMessage, system: str) -> ModelMessage:
 
 def relabelled(answer: ModelResponse, provider: str, system: str) -> ModelResponse:
     """Return an answer with `system` in the place of `provider`, also in its parts."""
+    if provider not in (answer.provider_name, *(part.provider_name for part in answer.parts)):
+        return answer
     parts = [replace(part, provider_name=system) if part.provider_name == provider else part for part in answer.parts]
     name = system if answer.provider_name == provider else answer.provider_name
     return replace(answer, provider_name=name, parts=parts)

@@ -103,6 +103,14 @@ def scan_stream(stream: Readable, path: str, *, earlier_scan: FileScan | None = 
 _spare: list[bytearray] = []
 
 
+def _begins_with_a_value(text: str) -> bool:
+    try:
+        json.JSONDecoder().raw_decode(text.lstrip("\ufeff \t\r\n"))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _may_count(find: Find, start: int, stop: int) -> bool:
     """Return true if a line without usage should be decoded nevertheless."""
     head, tail = start + _SHORT, stop - _TAIL
@@ -308,11 +316,13 @@ class _Scanner:
 
     def _is_document(self, data: bytearray, end: int) -> bool:
         """Return true if the first lines begin an indented JSON value. The first line in a log may be cut to `{`."""
-        if data.find(_LINE, 0, end) >= 0:
-            return False
         first_line, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
         second = second.lstrip().split(b"\n")[0].strip()
-        return first_line.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
+        if first_line.strip() not in (b"{", b"[") or not (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]")):
+            return False
+        # Records behind it are those of a log whose first line was torn, unless it is whole: then they were appended.
+        record_at = data.find(_LINE, 0, end)
+        return record_at < 0 or _begins_with_a_value(str(data[:record_at], "utf-8", "replace"))
 
     def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:
         """Read indented results."""
