@@ -148,8 +148,10 @@ def a_run(random: Random) -> tuple[list[list[Any]], bool, UsageLimits, bool]:
         if random.random() < 0.3:  # alone: after too many retries the agent's loop begins no other call
             calls = [call("want_more", number=random.choice([1, 9]))]
         steps.append([*[text("Well.")][: random.randint(0, 1)], *calls])
-    has_output_tool = random.random() < 0.4
-    final_calls = [*[make_call()][: random.randint(0, 1)], call("final_result", city="Paris", population=2)]
+    has_output_tool = random.random() < 0.5
+    output = call("final_result", city="Paris", population=2)
+    mixed_calls = [output, *random.sample([make_call(), call("want_more", number=2)], random.randint(0, 2))]
+    random.shuffle(mixed_calls)
     limits, is_streamed = UsageLimits(), random.random() < 0.5
     match random.randint(0, 6):
         case 0:
@@ -165,7 +167,8 @@ def a_run(random: Random) -> tuple[list[list[Any]], bool, UsageLimits, bool]:
             limits = UsageLimits(per_request_input_tokens_limit=random.choice([131, 132]))
         case _:
             pass
-    return [*steps, final_calls if has_output_tool else [text("Done.")]], has_output_tool, limits, is_streamed
+    final_steps = [mixed_calls, [output]] if has_output_tool else [[text("Done.")]]
+    return [*steps, *final_steps], has_output_tool, limits, is_streamed
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -177,7 +180,9 @@ async def test_a_run_has_the_same_calls_errors_and_usage_in_both_loops(
     prompt = f"Run {seed}."  # the turn of an earlier test may still end
 
     def want_more(ctx: RunContext[Deps], number: int) -> str:
-        ctx.deps.calls.append(f"want_more {number} {ctx.retry} {ctx.run_step}")
+        # The agent's loop takes what the CLI's has done for one step.
+        step = "" if number == 2 else ctx.run_step
+        ctx.deps.calls.append(f"want_more {number} {ctx.retry} {step}")
         if number < 5:
             raise ModelRetry("more")
         return "enough"
@@ -207,7 +212,14 @@ async def test_a_run_has_the_same_calls_errors_and_usage_in_both_loops(
     loopback.respond = with_usual_usage(respond)
     handler = read if is_streamed else None
     output_type: Any = ToolOutput(City) if has_output_tool else str
-    agent = Agent(model, deps_type=Deps, tools=[*TOOLS, want_more], retries=1, output_type=output_type)
+    agent = Agent(
+        model,
+        deps_type=Deps,
+        tools=[*TOOLS, want_more],
+        retries=1,
+        output_type=output_type,
+        end_strategy=("early", "graceful", "exhaustive")[seed % 3],
+    )
     expected = await outcome()
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     assert await outcome() == expected

@@ -80,14 +80,28 @@ def test_a_folded_loop_unfolds_to_the_same_conversation(steps: list[list[tuple[s
     ]
 
 
-def test_an_answer_with_a_callers_call_waits_for_the_other_results() -> None:
+@pytest.mark.parametrize("names", [["add", "ask"], ["ask", "add"]])
+def test_an_answer_with_a_callers_call_has_no_call_that_the_cli_makes(names: list[str]) -> None:
+    """MSG-60: in order, also if the call that ends the answer comes last."""
     answer = LoopAnswer(Answer(), "tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
-    output = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
-    assert not answer.message.is_complete
-    output += answer.feed_results([result(1)])
+    content = [call(index, f"mcp__tools__{name}") for index, name in enumerate(names)]
+    output = feed(answer, events([content[0], DONE, content[1]], "tool_use"))
+    assert [block.get("name", block["type"]) for block in answer.message.content] == [names[0], "text", names[1]]
+    assert all(block["type"] != "mcp_tool_use" for block in answer.message.content)
+    assert [answer.is_held(f"toolu_{index}") for index in range(3)] == [True, True, False]
+    assert answer.take_step() is None
     assert answer.message.is_complete
-    assert answer.message.calls_tools
     assert [event["type"] for event in output][-2:] == ["message_delta", "message_stop"]
+
+
+def test_a_text_beside_a_call_whose_form_is_open_comes_after_it() -> None:
+    """MSG-61: all of an API call has come when it has ended."""
+    answer = LoopAnswer(Answer(), "tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
+    *start, delta, stop = events([DONE, call(1, "mcp__tools__add"), DONE], "tool_use")
+    assert [event["type"] for event in feed(answer, start)][1:] == ["content_block_start", "content_block_stop"]
+    feed(answer, [delta, stop])
+    assert [block["type"] for block in answer.message.content] == ["text", "mcp_tool_use", "text"]
+    assert not answer.is_held("toolu_1")
 
 
 @pytest.mark.parametrize(

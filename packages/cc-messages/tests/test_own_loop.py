@@ -140,21 +140,21 @@ async def test_the_next_request_goes_on_in_the_same_process_and_in_another(
 
 
 async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transport: Transport) -> None:
-    """MSG-60, MSG-63, IPC-P-56: the result comes with the next request; a later call that runs alone runs first."""
-    several.script([says("Both."), *calls("ask_user", "add")], [*calls("add")], "Done.")
+    """MSG-60, MSG-63, IPC-P-56: with all calls beside it, also those that run alone; their results come next."""
+    several.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
     with request_context(tools=tools(add, transport, "add", sequential=frozenset({"add"}))):
         both = [tool("add"), tool("ask_user")]
         first = await several.ask("Add.", tools=both)
-        assert kinds(first) == ["text", "tool_use", "mcp_tool_use", "mcp_tool_result"]
+        assert kinds(first) == ["text", "tool_use", "tool_use"]
         assert first.stop_reason == "tool_use"
-        call = first.body["content"][1]
-        assert call["name"] == "ask_user"
+        made = first.body["content"][1:]
+        assert [call["name"] for call in made] == ["add", "ask_user"]
         await several.settled()
         assert len(several.api.requests) == 1
-        result = {"type": "tool_result", "tool_use_id": call["id"], "content": "yes"}
-        second = await several.ask("Add.", first.body["content"], {"role": "user", "content": [result]}, tools=both)
+        results = [{"type": "tool_result", "tool_use_id": call["id"], "content": "yes"} for call in made]
+        second = await several.ask("Add.", first.body["content"], {"role": "user", "content": results}, tools=both)
     assert kinds(second) == ["mcp_tool_use", "mcp_tool_result", "text"]
-    assert [block["type"] for block in several.api.requests[1]["messages"][-1]["content"]] == ["tool_result"] * 2
+    assert [block["content"] for block in several.api.requests[1]["messages"][-1]["content"]] == ["yes"] * 2
 
 
 async def test_tools_run_in_the_callers_loop_and_context(several: Client, transport: Transport) -> None:

@@ -8,12 +8,22 @@ from typing import Any, Literal
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage
 from pydantic import BaseModel
-from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
-from pydantic_ai.messages import ModelRequest, NativeToolCallPart, NativeToolReturnPart, TextPart, UserPromptPart
+from pydantic_ai import Agent, ApprovalRequired, ModelRetry, RunContext, ToolOutput
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    ModelRequest,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
+from api_script import call
 from cc_ipc import TransportUnavailableError
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ToolNotFoundError, ToolsetNotRegisteredError
@@ -134,19 +144,137 @@ async def test_the_model_retries_a_call_and_retries_are_counted(model: ClaudeCod
     assert "not yet" in returned[0]
 
 
-async def test_a_tool_that_needs_an_approval_does_not_run(model: ClaudeCodeModel, transport: Transport) -> None:
-    ran: list[int] = []
-    agent = Agent(model)
+async def test_a_call_that_needs_an_approval_ends_the_loop(
+    model: ClaudeCodeModel, shared_api: LoopbackServer, transport: Transport
+) -> None:
+    """IPC-P-59: with all calls beside it, as in the agent's loop; the approved calls run in the next run."""
+    ran: list[str] = []
+    agent = Agent(model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
     def pay(x: int) -> str:
-        ran.append(x)
+        ran.append(f"pay {x}")
         return "paid"
+
+    @agent.tool_plain
+    def look(x: int) -> str:
+        ran.append(f"look {x}")
+        return "seen"
+
+    def respond(body: dict[str, Any]) -> Any:
+        names = {offered["name"].rpartition("__")[2]: offered["name"] for offered in body["tools"]}
+        is_answered = "tool_result" in str(body["messages"][-1])
+        return "Done." if is_answered else [call(names["look"], x=1), call(names["pay"], x=2), call(names["look"], x=3)]
+
+    shared_api.respond = respond
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    first = await agent.run("Pay.")
+    assert isinstance(first.output, DeferredToolRequests)
+    [approval] = first.output.approvals
+    assert (approval.tool_name, sorted(ran)) == ("pay", ["look 1", "look 3"])
+    results = DeferredToolResults(approvals={approval.tool_call_id: True})
+    second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
+    assert (second.output, ran[2:]) == ("Done.", ["pay 2"])
+    texts = [block["content"][0]["text"] for block in shared_api.requests[-1]["messages"][-1]["content"]]
+    assert texts == ["seen", "paid", "seen"]
+
+
+async def test_a_tool_that_itself_asks_for_an_approval_fails(model: ClaudeCodeModel, transport: Transport) -> None:
+    agent = Agent(model)
+
+    @agent.tool_plain
+    def pay(x: int) -> str:
+        raise ApprovalRequired(metadata={"x": x})
 
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     result = await agent.run("Pay.")
-    assert not ran
     assert "was not run" in str(result.response.parts)
+
+
+@dataclass
+class Guard(AbstractCapability[Any]):
+    """Records, changes and refuses calls, and has a tool of its own."""
+
+    log: list[str]
+
+    async def before_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
+    ) -> dict[str, Any]:
+        self.log.append(f"{call.tool_name} {args['x']}")
+        if args["x"] == 13:
+            raise ModelRetry("unlucky")
+        return {"x": args["x"] + 100}
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        return FunctionToolset([triple])
+
+
+@pytest.mark.parametrize("mode", ["parallel", "sequential"])
+async def test_tools_run_with_capabilities_and_order_of_the_run(
+    mode: Literal["parallel", "sequential"], model: ClaudeCodeModel, shared_api: LoopbackServer, transport: Transport
+) -> None:
+    """IPC-P-60: also those of a capability, and those of one run."""
+
+    async def slow(x: int) -> int:
+        log.append(f"begins {x}")
+        await asyncio.sleep(0.02)
+        log.append(f"ends {x}")
+        return x
+
+    def respond(body: dict[str, Any]) -> Any:
+        names = {offered["name"].rpartition("__")[2]: offered["name"] for offered in body["tools"]}
+        step = sum(message["role"] == "assistant" for message in body["messages"])
+        return [[call(names[tool], x=x) for tool, x in calls] for calls in steps][step] if step < 3 else "Done."
+
+    async def outcome() -> tuple[list[str], list[str]]:
+        log.clear()
+        with agent.parallel_tool_call_execution_mode(mode):
+            result = await agent.run("Go.", toolsets=[FunctionToolset([double])])
+        parts = [part for message in result.all_messages() for part in message.parts]
+        returned = [part for part in parts if isinstance(part, (NativeToolReturnPart, ToolReturnPart))]
+        return [*log], [str(number) for number in (101, 102, 303, 208) if str(number) in str(returned)]
+
+    log: list[str] = []
+    steps = [[("slow", 1), ("slow", 2)], [("slow", 13)], [("triple", 1), ("double", 4)]]
+    shared_api.respond = respond
+    agent = Agent(model, tools=[slow], capabilities=[Guard(log)])
+    expected = await outcome()
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    assert await outcome() == expected
+    assert expected[1] == ["101", "102", "303", "208"]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_cancelled_run_waits_for_the_end_of_its_tools(
+    is_streamed: bool, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """MSG-65: as in the agent's loop."""
+
+    async def slow() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            log.append("cleans")
+            await asyncio.sleep(0.05)
+            log.append("clean")
+
+    async def run() -> None:
+        if not is_streamed:
+            await agent.run("Go.")
+            return
+        async with agent.run_stream("Go.") as stream:
+            await stream.get_output()
+
+    begun, log = asyncio.Event(), list[str]()
+    agent = Agent(model, tools=[slow])
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    task = asyncio.ensure_future(run())
+    await asyncio.wait_for(begun.wait(), 30)
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    assert log == ["cleans", "clean"]
 
 
 async def test_only_tools_that_the_request_offers_can_be_called(

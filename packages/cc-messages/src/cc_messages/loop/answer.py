@@ -5,7 +5,6 @@ is the sum, with each API call as an iteration. Pure: messages go in, events com
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cc_session.internals import split_mcp_name
 from cc_types import JsonValue
@@ -23,8 +22,9 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cach
 class LoopAnswer:
     """A loop's one message, built from events and tool results.
 
-    The caller's tools are on the MCP server `server_name`. The CLI calls those in `own`, from the CLI names to the
-    caller's; calls to `others` end the answer, and so do calls of the CLI tools that wait for `approvals`.
+    The caller's tools are on the MCP server `server_name`. The CLI calls those in `own_tools`, from the CLI names to
+    the caller's. A call to `other_tools` ends the answer, and so does a call of a CLI tool that waits for `approvals`.
+    Then all calls to the caller's tools in this API call are the caller's, who answers them.
     """
 
     def __init__(
@@ -61,11 +61,8 @@ class LoopAnswer:
                 return self._begin_block(step, event)
             case "content_block_delta":
                 step.has_input.add(event["index"])
-                delta = {**event, "index": step.indices[event["index"]]}
-                if not step.delayed:
-                    return self._emit(delta)
-                step.delayed.append(delta)
-                return []
+                step.delayed.append({**event, "index": step.indices[event["index"]]})
+                return self._release(step)
             case "content_block_stop":
                 return self._end_block(step, event)
             case "message_delta":
@@ -108,11 +105,11 @@ class LoopAnswer:
     def take_step(self) -> LoopStep | None:
         """Return the last API call when it has ended, if the CLI makes calls in it, and only once."""
         step = self.last_step
-        if step is None or not step.makes_calls or step.is_told:
+        if step is None or not step.made or step.is_told:
             return None
         step.is_told = True
-        names = [block["name"] for block in step.answer.content if block["type"] == "tool_use"]
-        return LoopStep(step.answer.billed, sum(name in self._own_tools for name in names), self._ends(step))
+        own_calls = sum(call["id"] in step.made for call in self._own_calls(step))
+        return LoopStep(step.answer.billed, own_calls, self._ends(step))
 
     @property
     def is_held_up(self) -> bool:
@@ -135,6 +132,11 @@ class LoopAnswer:
         step = self._steps[-1]
         return block.get("name") in CALLING_API and block["id"] not in step.answered | step.waiting
 
+    def is_held(self, call_id: str | None) -> bool:
+        """Return true if only the caller answers a call in the last API call; an old CLI does not send the id."""
+        waiting = self._steps[-1].waiting
+        return bool(waiting) if call_id is None else call_id in waiting
+
     def own_call(self, call_id: str) -> Block | None:
         """Return a call in the last API call to one of the caller's tools that the CLI calls."""
         calls = self._steps[-1].answer.content if self._steps else []
@@ -148,54 +150,78 @@ class LoopAnswer:
         step.indices[event["index"]] = self._next_index
         self._next_index += 1
         block = event["content_block"]
-        start = {**event, "index": step.indices[event["index"]]}
-        if block["type"] != "tool_use":
-            return self._emit(start)
-        if (
-            self._approvals is not None
-            and block["name"] not in self._own_tools
-            and block["name"] not in self._other_tools
-        ):
-            # The form depends on the input, which comes later.
-            step.delayed = [start]
-            return []
-        return self._emit({**start, "content_block": self._for_caller(block)})
+        step.delayed.append({**event, "index": step.indices[event["index"]]})
+        if block["type"] == "tool_use":
+            if block["name"] in self._other_tools:
+                step.waiting.add(block["id"])
+            is_input_needed = self._approvals is not None and self._is_cli_call(block)
+            step.has_open_call = is_input_needed or self._depends_on_later_calls(step)
+        return self._release(step)
 
-    def _for_caller(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the call under the caller's tool name; Claude Code tools get the server `claude-code`."""
-        name = call["name"]
-        if name in self._other_tools:
-            return {**call, "name": self._other_tools[name]}
-        place = (self.server_name, self._own_tools[name]) if name in self._own_tools else None
-        server, tool = place or split_mcp_name(name) or (CLAUDE_CODE_SERVER, name)
-        return {**call, "type": "mcp_tool_use", "server_name": server, "name": tool}
+    def _depends_on_later_calls(self, step: "_Step") -> bool:
+        """Return true if it is open whether the caller answers the calls to its tools."""
+        can_end = bool(self._other_tools) or self._approvals is not None
+        return can_end and not step.waiting and bool(self._own_calls(step))
+
+    def _release(self, step: "_Step") -> list[Event]:
+        """Emit the delayed events, unless the form of a call in them is still open."""
+        if step.has_open_call:
+            return []
+        delayed, step.delayed = step.delayed, []
+        return self._emit(*(self._for_caller(step, event) for event in delayed))
+
+    def _for_caller(self, step: "_Step", event: Event) -> Event:
+        """Return an event with a call under the caller's tool name; Claude Code tools get the server `claude-code`."""
+        match event:
+            case {
+                "type": "content_block_start",
+                "content_block": {"type": "tool_use", "id": call, "name": name} as block,
+            }:
+                pass
+            case _:
+                return event
+        own_name = self._own_tools.get(name)
+        if call in step.waiting or (own_name is not None and step.waiting):
+            renamed = {**block, "name": own_name or self._other_tools.get(name, name)}
+        else:
+            place = None if own_name is None else (self.server_name, own_name)
+            server, tool = place or split_mcp_name(name) or (CLAUDE_CODE_SERVER, name)
+            renamed = {**block, "type": "mcp_tool_use", "server_name": server, "name": tool}
+        return {**event, "content_block": renamed}
 
     def _end_block(self, step: "_Step", event: Event) -> list[Event]:
         index, block = step.indices[event["index"]], step.answer.block(event["index"])
-        events, step.delayed = step.delayed, []
-        if events and self._approvals is not None:  # the call is complete now
-            if self._approvals.waits(block["id"], block["name"], block["input"]):
-                step.waiting.add(block["id"])
-            else:
-                events[0] = {**events[0], "content_block": self._for_caller(events[0]["content_block"])}
-        if block["type"] == "tool_use" and not block["input"] and event["index"] not in step.has_input:
-            # Clients join the arguments from the deltas, and there would be none.
-            delta = {"type": "input_json_delta", "partial_json": "{}"}
-            events.append({"type": "content_block_delta", "index": index, "delta": delta})
-        return self._emit(*events, {**event, "index": index})
+        if block["type"] == "tool_use":
+            if self._approvals is not None and self._is_cli_call(block):  # the call is complete now
+                if self._approvals.waits(block["id"], block["name"], block["input"]):
+                    step.waiting.add(block["id"])
+            if not block["input"] and event["index"] not in step.has_input:
+                # Clients join the arguments from the deltas, and there would be none.
+                delta = {"type": "input_json_delta", "partial_json": "{}"}
+                step.delayed.append({"type": "content_block_delta", "index": index, "delta": delta})
+        step.delayed.append({**event, "index": index})
+        step.has_open_call = self._depends_on_later_calls(step)
+        return self._release(step)
+
+    def _is_cli_call(self, block: Block) -> bool:
+        return block["name"] not in self._own_tools and block["name"] not in self._other_tools
+
+    def _own_calls(self, step: "_Step") -> list[Block]:
+        return [block for block in step.answer.content if block.get("name") in self._own_tools]
 
     def _end_step(self, step: "_Step") -> list[Event]:
-        step.has_ended = True
-        events = self._emit_results(step, step.early)
+        step.has_ended, step.has_open_call = True, False
+        events = self._release(step)
+        if step.waiting:
+            step.waiting |= {str(call["id"]) for call in self._own_calls(step)}
+        events += self._emit_results(step, step.early)
         if not step.answer.is_complete:
             return events
-        calls = [block for block in step.answer.content if block["type"] == "tool_use"]
-        step.waiting |= {str(call["id"]) for call in calls if call["name"] in self._other_tools}
-        made = {str(call["id"]) for call in calls} - step.waiting
-        step.makes_calls = bool(made)
-        if made and not self._ends(step):
+        calls = {str(block["id"]) for block in step.answer.content if block["type"] == "tool_use"}
+        step.made = calls - step.waiting
+        if step.made and not self._ends(step):
             return events
-        self._unanswered = made - step.answered if step.waiting else set()
+        self._unanswered = step.made - step.answered if step.waiting else set()
         return events if self._unanswered else [*events, *self._finish(step)]
 
     def _ends(self, step: "_Step") -> bool:
@@ -228,14 +254,17 @@ class _Step:
         self.has_input: set[int] = set()
         self.end: Event = {}
         self.has_ended = False
-        self.makes_calls = False
-        """True if it has calls that the CLI makes."""
+        self.made: set[str] = set()
+        """Ids of the calls that the CLI makes."""
         self.is_told = False
         self.answered: set[str] = set()
         self.early: list[Block] = []
         """Results that came before the API message had ended."""
         self.delayed: list[Event] = []
+        self.has_open_call = False
+        """True if a call in `delayed` may get another form."""
         self.waiting: set[str] = set()
+        """Ids of the calls that only the caller answers."""
 
 
 def _total(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -144,13 +144,13 @@ class TurnCalls:
         """
         if not await self.has(call.id):
             return None
-        # 0 without an id, as from an old CLI.
-        is_of_subagent, step = call.id in self._subagents_ids, self._ids.get(call.id or "", 0)
+        # An old CLI sends no id.
+        is_of_subagent, step = call.id in self._subagents_ids, self._ids.get(call.id or "", self._step)
         while not is_of_subagent and step > self._steps_allowed:
             self._news.clear()
             await self._news.wait()
         arguments = self.exact(call.id, call.arguments)
-        return replace(call, arguments=arguments, is_of_subagent=is_of_subagent, step=step or 1)
+        return replace(call, arguments=arguments, is_of_subagent=is_of_subagent, step=step)
 
     def exact(self, call_id: str | None, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Return a call's arguments as the model wrote them; `arguments` as they are if a hook has changed them.

@@ -93,9 +93,9 @@ class LoopReading(Reading):
         return True
 
     async def call(self, call: CLICall) -> Mapping[str, object]:
-        """Run a tool that the CLI calls by itself; hold any other call, whose result comes with the next request."""
+        """Run a tool that the CLI calls by itself; hold a call whose result comes with the next request."""
         tools = self.context.tools
-        if tools is not None and call.name in tools.names:
+        if tools is not None and call.name in tools.names and (call.is_of_subagent or not self._loop.is_held(call.id)):
             return await self.context.call(tools, call)
         text = HELD
         if call.is_of_subagent:  # it cannot end the turn
