@@ -141,8 +141,14 @@ async def test_the_next_request_goes_on_in_the_same_process_and_in_another(
 
 async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transport: Transport) -> None:
     """MSG-60, MSG-63, IPC-P-56: with all calls beside it, also those that run alone; their results come next."""
+    ran: list[str | None] = []
+
+    async def counted(call: CLICall) -> dict[str, object]:
+        ran.append(call.id)
+        return await add(call)
+
     several.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
-    with request_context(tools=tools(add, transport, "add", sequential=frozenset({"add"}))):
+    with request_context(tools=tools(counted, transport, "add", sequential=frozenset({"add"}))):
         both = [tool("add"), tool("ask_user")]
         first = await several.ask("Add.", tools=both)
         assert kinds(first) == ["text", "tool_use", "tool_use"]
@@ -153,6 +159,7 @@ async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transpo
         assert len(several.api.requests) == 1
         results = [{"type": "tool_result", "tool_use_id": call["id"], "content": "yes"} for call in made]
         second = await several.ask("Add.", first.body["content"], {"role": "user", "content": results}, tools=both)
+    assert ran == [second.body["content"][0]["id"]]
     assert kinds(second) == ["mcp_tool_use", "mcp_tool_result", "text"]
     assert [block["content"] for block in several.api.requests[1]["messages"][-1]["content"]] == ["yes"] * 2
 

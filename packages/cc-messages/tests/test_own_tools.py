@@ -63,6 +63,15 @@ async def test_a_tool_runs_in_the_folder_and_is_reported_as_claude_codes(
     assert [message["role"] for message in warm] == ["user", "assistant", "user", "assistant", "user"]
 
 
+async def test_a_tool_that_runs_alone_runs_behind_a_call_of_the_callers(several: Client, folder: Path) -> None:
+    """MSG-60, MSG-63: the caller's call would keep it waiting."""
+    several.script([call("say", text="Hello."), call("Bash", command="python3 -c 'print(42 + 1)'")])
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash(python3 *)"], cwd=folder)):
+        answered = await asyncio.wait_for(several.ask("Go.", tools=[SAY]), 30)
+    assert parts(answered)[:2] == [("tool_use", "say"), ("mcp_tool_use", "Bash")]
+    assert "43" in results(answered)[0]
+
+
 @pytest.mark.worlds
 @pytest.mark.parametrize("policy", [None, Policy(default="allow")], ids=["no policy", "a policy that allows more"])
 async def test_only_what_is_named_runs(several: Client, folder: Path, policy: Policy | None) -> None:

@@ -1,7 +1,7 @@
 """Adapter from pydantic-ai toolsets to the tools that the CLI calls in its own loop, as the transport takes them.
 
-The toolsets run as in pydantic-ai's own loop: arguments are validated, dependencies and retries are in the context, a
-tool that needs an approval waits for it. They run in the request event loop.
+The tools run as in pydantic-ai's own loop, by a tool manager, in the request event loop. In an agent run it has the
+run's tools, capabilities and retries.
 """
 
 import asyncio

@@ -120,12 +120,15 @@ class ClaudeCodeModel(AnthropicModel):
         """Let the CLI run the loop: it calls the tools itself and asks the model again, until there is an answer.
 
         The agent then sees a single request, however many steps the CLI takes: the response has the calls and results
-        as native tool parts, in order. Tools run in the request event loop, with the dependencies from the agent
-        run. Only tools that the request offers as function tools can be called. Approvals and deferred tools need the
-        agent loop, which is the default.
+        as native tool parts, in order. Only tools that the request offers as function tools can be called. They run in
+        the request event loop: in an agent run those of the run, with its dependencies and capabilities.
+
+        A call of an output tool, or of one that needs an approval or an outside result, ends the loop; the agent then
+        answers all calls of that API response. A tool that raises `ApprovalRequired` or `CallDeferred` fails.
 
         Args:
-            toolsets: The toolsets, such as `agent.toolsets`; None gives the loop back to the agent.
+            toolsets: The toolsets, such as `agent.toolsets`, whose tools run for requests outside of an agent run; None
+                gives the loop back to the agent.
             server_name: The model sees the tools as `mcp__SERVER_NAME__TOOL`.
             transport: Transport to the CLI: `"stdio"` is a bridge process, `"sdk"` the existing connection, `"auto"`
                 the better available transport (`cc_ipc.resolve_transport()` gives the reason).
