@@ -15,6 +15,9 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     NativeToolCallPart,
+    RetryFeedbackPart,
+    RetryInfo,
+    SystemPromptPart,
     TextPart,
     UploadedFile,
     UserPromptPart,
@@ -244,6 +247,20 @@ async def test_blanks_and_files_that_claude_code_does_not_send_are_named(tmp_pat
         "1 × blank text",
         "1 × file in the result of a failed call",
     )
+
+
+async def test_feedback_and_system_messages_come_back_as_user_texts(tmp_path: Path) -> None:
+    """MODEL-130"""
+    feedback = ModelRequest(parts=[RetryFeedbackPart("A number, please.", retry=RetryInfo(cause="model_retry"))])
+    system = ModelRequest(parts=[SystemPromptPart("Be brief."), UserPromptPart("And?")])
+    store = InMemorySessionStore()
+    session = await to_claude_code([question("How?"), DONE, feedback, DONE, system], tmp_path, store=store)
+    messages = (await from_claude_code(session.session_id, cwd=tmp_path, store=store)).messages
+    requests = [message for message in messages if isinstance(message, ModelRequest)]
+    assert {type(part) for request in requests for part in request.parts} == {UserPromptPart}
+    texts = str(requests)
+    assert "A number, please." in texts
+    assert "<system>" in texts
 
 
 async def test_instructions_of_an_unanswered_request_come_once(tmp_path: Path) -> None:
