@@ -156,6 +156,9 @@ class LoopStep:
 class CLITools:
     """Tools that the CLI calls in its own loop, without asking the caller.
 
+    A call of another tool in the request body ends the answer. Then the caller gets all calls to the body's tools in
+    this API message, and answers them.
+
     Raises:
         ValueError: `server_name` is invalid.
     """

@@ -194,8 +194,8 @@ class _Calls:
         earlier = manager.ctx.retries
         counts = {name: count for name, count in earlier.items() if name not in manager.succeeded_tools}
         counts |= {name: earlier.get(name, 0) + 1 for name in manager.failed_tools}
-        run_manager.ctx.retries.clear()
-        run_manager.ctx.retries.update(counts)
+        # Tools and hooks may keep the context of their call.
+        run_manager.ctx = replace(run_manager.ctx, retries=counts)
 
     async def _manager_at(self, step: int) -> ToolManager[Any]:
         async with self._stepping:

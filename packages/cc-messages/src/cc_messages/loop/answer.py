@@ -113,7 +113,7 @@ class LoopAnswer:
 
     @property
     def is_held_up(self) -> bool:
-        """True if calls that end the answer may keep the CLI from its own calls, of which it makes some alone."""
+        """True if the caller's calls may keep the CLI from its own calls, of which it makes some alone."""
         if not self._unanswered or not self.calls_api:
             return bool(self._unanswered)
         # Calls to the API run beside the caller's tools, but not behind the limit that stops the next API call.

@@ -64,7 +64,7 @@ Run: TypeAlias = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 
 _ENDED = "The request that this call belongs to has ended."
 HELD = "The result of this call comes with the next request."
-"""The answer to a call that ends the turn, if it has to get one."""
+"""The CLI's answer to a call that only the caller answers, if it has to get one."""
 
 # The CLI writes a call's message before it makes the call; another pipe or a busy machine can delay it.
 _BEHIND_SECONDS = 5.0

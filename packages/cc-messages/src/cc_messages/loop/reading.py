@@ -41,7 +41,7 @@ class LoopReading(Reading):
         self.calls: TurnCalls = TurnCalls()
         self.approvals = approvals
         self.is_released: asyncio.Event = asyncio.Event() if approvals is None else approvals.is_released
-        """Set if calls that end the answer get an answer in this turn, too, which nobody reads."""
+        """Set if the caller's calls get an answer in this turn, too, which nobody reads."""
         self.ended_by: LoopEndedError | None = None
         """The error for a turn that ends without an answer, after its last calls."""
         self.context = request.context
