@@ -7,7 +7,7 @@ of the API keeps its status.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, TypeAlias, cast
@@ -21,6 +21,7 @@ from cc_messages.internals import MethodNotAllowedError, run_on_body
 from cc_types import APIError, JsonValue
 
 from .litellm_translation import StreamError, Translation, load
+from .openai_body import parse_body
 
 PATHS = frozenset({"/v1/chat/completions", "/v1/responses"})
 """Paths of the OpenAI protocols."""
@@ -32,19 +33,6 @@ PING = b": ping\n\n"
 
 Handle: TypeAlias = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 """Answers a request."""
-
-# Fields without which the answer would be another one: what they name is on the OpenAI servers, or not in Messages.
-_REFUSED = {
-    **dict.fromkeys(("audio", "background", "logprobs"), "Leave it out"),
-    **dict.fromkeys(("conversation", "previous_response_id", "prompt"), "Send the whole conversation"),
-    "functions": "Use tools",
-    "function_call": "Use tool_choice",
-}
-
-# Parts of a message that LiteLLM would leave out.
-_REFUSED_PARTS = frozenset({"audio_url", "input_audio", "video_url"})
-
-_ADDRESSES = frozenset({"file_url", "image_url", "url"})
 
 # Messages' statuses that OpenAI's API does not have.
 _STATUSES = {402: 429, 529: 503}
@@ -212,57 +200,4 @@ def _json(value: Any) -> bytes:
 
 
 def _translate(content: bytes, *, is_chat: bool) -> Translation:
-    return Translation(_checked(content, "messages" if is_chat else "input"), is_chat=is_chat)
-
-
-def _checked(content: bytes, conversation: str) -> dict[str, Any]:
-    """Return a body whose fields LiteLLM can translate."""
-    try:
-        parsed = from_json(content)
-    except ValueError as error:
-        raise APIError(status=400, message=f"The body is not valid JSON: {error}") from error
-    body = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
-    if not isinstance(body.get("model"), str):
-        raise APIError(status=400, message="model: a text is required")
-    items: Any = body.get(conversation)
-    is_text = isinstance(items, str) and conversation == "input"
-    if not is_text and not (isinstance(items, list) and all(map(_is_object, cast("list[object]", items)))):
-        raise APIError(status=400, message=f"{conversation}: a list of objects is required")
-    for name, advice in _REFUSED.items():
-        if body.get(name):
-            message = f"{name}: not supported, since it is not in the Messages API. {advice}"
-            raise APIError(status=400, message=message)
-    if body.get("n") not in (None, 1):
-        raise APIError(status=400, message="n: the Messages API gives one answer")
-    tools: Any = body.get("tools") or []
-    if not isinstance(tools, list) or not all(map(_is_function, cast("list[object]", tools))):
-        raise APIError(status=400, message="tools: only functions are supported")
-    for part in _objects(cast("object", items)):
-        if isinstance(kind := part.get("type"), str) and kind in _REFUSED_PARTS:
-            raise APIError(status=400, message=f"{conversation}: {kind} is not in the Messages API")
-        for name in _ADDRESSES & part.keys():
-            address = part[name]
-            if isinstance(address, str) and not address.startswith(("data:", "https://")):
-                message = f"An address begins with https:// or data:, not {address[:20]!r}"
-                raise APIError(status=400, message=message)
-    return body
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_function(tool: object) -> bool:
-    return isinstance(tool, dict) and cast("dict[str, object]", tool).get("type") == "function"
-
-
-def _objects(value: object) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a JSON value."""
-    if isinstance(value, list):
-        for item in cast("list[object]", value):
-            yield from _objects(item)
-    elif isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        yield fields
-        for item in fields.values():
-            yield from _objects(item)
+    return Translation(parse_body(content, is_chat=is_chat), is_chat=is_chat)
