@@ -54,6 +54,14 @@ def test_incomplete_body_is_refused_naming_the_field(serve: Serve, body: Any, co
     assert response.json()["error"] == {"type": "invalid_request_error", "message": complaint}
 
 
+def test_a_system_message_may_set_the_effort_alone(serve: Serve) -> None:
+    messages: list[Any] = [*PROMPT, {"role": "system", "output_config": {"effort": "low"}}]
+    url = f"{serve(None).url}/v1/messages"
+    assert httpx2.post(url, json={**BODY, "messages": messages}).status_code == 200
+    messages[-1]["output_config"] = {}
+    assert "messages.1.content: Field required" in httpx2.post(url, json={**BODY, "messages": messages}).text
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
 def test_body_that_is_not_json_is_refused_and_only_a_call(serve: Serve, content: bytes) -> None:
     server = serve(None)

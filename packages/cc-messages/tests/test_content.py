@@ -33,13 +33,7 @@ PROMPTS: dict[str, list[Any]] = {
     "long": [text("x" * 500_000)],
     "image": [IMAGE],
     "many images": [*([IMAGE] * 30), text("Compare.")],
-    "image by address": [{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}],
     "PDF": [document("base64", media_type="application/pdf", data=PDF), text("Read.")],
-    "text document": [document("text", media_type="text/plain", data="Hello.")],
-    "document of blocks": [document("content", content=[text("a"), text("b")])],
-    "document by address": [document("url", url="https://example.com/a.pdf")],
-    "uploaded files": [document("file", file_id="file_1"), {"type": "container_upload", "file_id": "file_2"}],
-    "search result": [{"type": "search_result", "source": "s", "title": "T", "content": [text("found")]}],
     "unknown block": [{"type": "hologram", "data": [1, None]}, text("Look.")],
 }
 
@@ -48,11 +42,6 @@ ANSWERS: dict[str, list[Any]] = {
     "thinking": [THINKING, text("x")],
     "thinking that shows nothing": [{**THINKING, "thinking": ""}, text("x")],
     "thinking between": [text("x"), THINKING, text("y"), REDACTED],
-    "web search": [
-        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
-        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
-        text("x", citations=[{"type": "web_search_result_location", "url": "https://example.com", "title": None}]),
-    ],
     "remote MCP tool": [
         {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {}},
         {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": False, "content": [text("r")]},
@@ -80,7 +69,6 @@ RESULTS: dict[str, list[Any]] = {
     "no error": [result([text("a")], is_error=False)],
     "image": [result([IMAGE, text("a")])],
     "PDF": [result([document("base64", media_type="application/pdf", data=PDF)])],
-    "search result": [result([{"type": "search_result", "source": "s", "title": "T", "content": [text("found")]}])],
     "text on both sides": [text("before"), result("ok"), text("after")],
 }
 
@@ -141,32 +129,6 @@ async def test_any_system_prompt_arrives_as_it_was_written(several: Client) -> N
         await several.ask("Hello.", system=system)
         arrived = several.api.requests[-1]["system"]
         assert (arrived if isinstance(arrived, str) else arrived[0]["text"]) == system
-
-
-async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
-    """MSG-03, MSG-04, ARCH-22"""
-    tools = [
-        {"name": f"t{number}", "description": "d" * 500, "input_schema": {"type": "object"}} for number in range(200)
-    ]
-    for fields in [
-        {},
-        {"temperature": 0.3, "top_p": 0.9, "top_k": 5, "stop_sequences": ["END"]},
-        {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000},
-        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
-        {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
-        {"tools": tools, "tool_choice": {"type": "tool", "name": "t7", "disable_parallel_tool_use": True}},
-        {"tools": [{"type": "web_search_20250305", "name": "web_search"}], "tool_choice": {"type": "none"}},
-        {"service_tier": "auto", "metadata": {"user_id": "u"}, "container": "c", "something_new": [None]},
-        {},
-    ]:
-        expected: dict[str, Any] = {"max_tokens": 100, **fields}
-        client.answers("Done.")
-        await client.ask("Hello.", **expected)
-        body = client.api.requests[-1]
-        assert plain({name: body.get(name) for name in expected}) == expected
-        spelled_out = {"model", "messages", "system", "stream", "metadata", "tools"}
-        assert body.keys() - expected.keys() <= spelled_out
-    assert not client.starts
 
 
 async def test_breakpoints_are_added_if_asked_for(connect: Connect) -> None:

@@ -101,7 +101,7 @@ def _output_schema(body: JsonObject) -> Mapping[str, Any] | None:
 
 def _prompted_schema(body: JsonObject) -> Mapping[str, Any] | None:
     texts = texts_of(body.get("system"))
-    texts += [text for message in body["messages"] for text in texts_of(message["content"])]
+    texts += [text for message in body["messages"] for text in texts_of(message.get("content"))]
     for text in reversed(texts):
         _, marker, rest = text.rpartition(_PROMPTED_SCHEMA)
         if marker:

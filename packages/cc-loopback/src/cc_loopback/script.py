@@ -172,7 +172,7 @@ def _shown_block(block: JsonObject) -> str:
 def _request(body: JsonObject) -> str:
     """Return a request's last message and tools."""
     last_message = body["messages"][-1]
-    content = last_message["content"]
+    content = last_message.get("content", [])
     message = _shortened(content) if isinstance(content, str) else ", ".join(map(_shown_block, content))
     tools = ", ".join(tool["name"] for tool in body.get("tools") or ()) or "none"
     return f"message {len(body['messages'])} ({last_message['role']}): {message}; tools: {tools}"

@@ -69,7 +69,7 @@ def _of_type(message: JsonObject, kind: str) -> list[JsonObject]:
 
 
 def _blocks(message: JsonObject) -> list[JsonObject]:
-    content: str | list[JsonObject] = message["content"]
+    content: str | list[JsonObject] = message.get("content", [])
     return [] if isinstance(content, str) else content
 
 
@@ -86,7 +86,7 @@ def _is_prompt(message: JsonObject, names: dict[str, str]) -> bool:
 
 
 def _prompt_texts(message: JsonObject) -> list[str]:
-    texts = texts_of(message["content"])
+    texts = texts_of(message.get("content"))
     return [text for text in texts if not text.startswith(_REMINDER) and not any(mark in text for mark in _FEEDBACK)]
 
 

@@ -41,6 +41,7 @@ def _wrong_message(messages: list[object]) -> str | None:
         fields = cast("dict[str, Any]", message)
         if not isinstance(fields.get("role"), str):
             return f"messages.{index}.role: Field required"
-        if not isinstance(fields.get("content"), (str, list)):
+        sets_effort = fields["role"] == "system" and "content" not in fields and fields.get("output_config")
+        if not sets_effort and not isinstance(fields.get("content"), (str, list)):
             return f"messages.{index}.content: Field required"
     return None

@@ -45,8 +45,7 @@ def _message_start(message: JsonObject) -> JsonObject:
     usage["output_tokens"] = min(1, usage["output_tokens"])
     start = {key: message[key] for key in ("id", "type", "role")} | {"model": _first_model(message)}
     start |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
-    if "input_transformations" in message:
-        start["input_transformations"] = message["input_transformations"]
+    start |= {key: message[key] for key in ("diagnostics", "input_transformations") if key in message}
     return {"type": "message_start", "message": start}
 
 

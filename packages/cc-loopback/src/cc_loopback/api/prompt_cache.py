@@ -72,7 +72,7 @@ def _blocks(body: JsonObject) -> Iterator[JsonObject]:
     """Yield the blocks in the prompt's order. A breakpoint of the whole request is on the last block."""
     blocks = [*(body.get("tools") or ()), *_content(body.get("system"))]
     for message in body["messages"]:
-        content = _content(message["content"])
+        content = _content(message.get("content"))
         blocks += [{"role": message["role"], **block} if isinstance(block, dict) else {} for block in content]
     if body.get("cache_control") and blocks:
         blocks[-1] = {**blocks[-1], "cache_control": body["cache_control"]}

@@ -13,7 +13,9 @@ from typing import Any, cast
 from .errors import ReplyError
 from .types import JsonObject, Reply
 
-_OPTIONAL_KEYS = frozenset({"stop_details", "container", "context_management", "input_transformations"})
+_OPTIONAL_KEYS = frozenset({
+    "container", "context_management", "diagnostics", "input_transformations", "stop_details",
+})  # fmt: skip
 _MESSAGE_KEYS = _OPTIONAL_KEYS | {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
 # For example `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
 _ON_BEDROCK = re.compile(r"(?:[a-z-]+\.)?anthropic\.(?P<model>.+?)(?:-v\d+(?::\d+)?)?")

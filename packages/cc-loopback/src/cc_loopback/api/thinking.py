@@ -111,7 +111,7 @@ def _mismatch(thinking: _Thinking, path: str) -> str | None:
 
 
 def _blocks(message: JsonObject) -> list[JsonObject]:
-    content = message["content"]
+    content = message.get("content", [])
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
