@@ -75,6 +75,9 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "thinking alone": (["a", [THINKING, REDACTED, text("\n\n")], "b"], "messages.1.content: "),
     "citation": (["a", [text("x", citations=[WEB_CITATION, {"type": "char_location"}])], "b"], ".0.citations: "),
     "caller": (["a", [call("t", caller={"type": "code"})], [result("t")]], "messages.1.content.0.caller: "),
+    "toolset": (["a", [call("t", toolset_name="s")], [result("t")]], "messages.1.content.0.toolset_name: "),
+    "changed image": ([[{**image(PNG), "transformations": {"crop": {}}}]], "messages.0.content.0.transformations: "),
+    "advice": (["a", [{**SEARCH, "name": "advisor"}, {**FOUND, "type": "advisor_tool_result"}], "b"], "the advisor"),
     "tool reference": (
         ["a", [call("t")], [result("t", [{"type": "tool_reference"}])]],
         "messages.2.content.0.content: ",
@@ -124,7 +127,7 @@ ACCEPTED: dict[str, list[Any]] = {
     "image": [[image(PNG), image(GIF, "image/gif")]],
     "image by address": [[{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]],
     "image in a result": ["a", [call("t")], [result("t", [image(PNG)], is_error=False)]],
-    "direct call": ["a", [call("t", caller={"type": "direct"})], [result("t")]],
+    "direct call": ["a", [call("t", caller={"type": "direct"}, toolset_name=None)], [result("t")]],
     "no citations": ["a", [text("x", citations=None)], "b"],
     "unknown block": [[{"type": "hologram"}]],
     "ids of several messages": ["a", [call("t")], [result("t")], [call("u")], [result("u")]],

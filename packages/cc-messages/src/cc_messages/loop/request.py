@@ -52,6 +52,9 @@ _SERVER_NAME = "caller"
 # Fields that the CLI sends to the API for an MCP server tool.
 _TOOL_FIELDS = frozenset({"cache_control", "description", "input_schema", "name", "type"})
 
+# All that the CLI keeps of a call, or of an image in base64.
+_CARRIED_FIELDS = frozenset({"cache_control", "caller", "id", "input", "name", "source", "type"})
+
 # Above these limits the CLI scales an image down; by patches, in which newer models see it, for these models only.
 _MAX_IMAGE_BYTES = 512_000
 _MAX_IMAGE_SIDE = 2000
@@ -294,6 +297,10 @@ def _in_block(role: str, block: Block) -> str | None:
             )
         case {"type": "tool_use", "caller": caller} if caller not in (None, {"type": "direct"}):
             return ".caller: Claude Code carries only calls that the model made directly"
+        case {"type": "image", "source": {"type": "base64"}} | {"type": "tool_use"} if names := _lost_fields(block):
+            return f".{names[0]}: Claude Code does not carry this field"
+        case {"type": "advisor_tool_result"} | {"type": "server_tool_use", "name": "advisor"}:
+            return ": Claude Code does not carry calls of the advisor"
         case {"type": "tool_result", "content": [*parts]}:
             for index, part in enumerate(parts):
                 kind = part.get("type") if isinstance(part, dict) else None
@@ -325,6 +332,10 @@ def _check_results(calls: Sequence[str], message: HistoryMessage) -> None:
 
 def _ids(message: HistoryMessage, kind: str, name: str) -> list[str]:
     return [str(block.get(name)) for block in message.content if block.get("type") == kind]
+
+
+def _lost_fields(block: Block) -> list[str]:
+    return [name for name, value in block.items() if value and name not in _CARRIED_FIELDS]
 
 
 def _is_dropped(citation: JsonValue) -> bool:
