@@ -180,6 +180,9 @@ def test_what_the_model_was_told_beside_messages_is_found_and_shown_once(run: Ru
     log.user("Read it.")
     found = {"type": "web_search_result", "title": "Theirs", "url": "https://example.com"}
     log.answer(content=[{"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [found]}])
+    advice = {"type": "advisor_result", "text": "Words of advice."}
+    log.answer(content=[{"type": "advisor_tool_result", "tool_use_id": "srvtoolu_2", "content": advice}])
+    log.user([{"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}])
     common = {"sessionId": "s1", "timestamp": log.time()}
     file = {"type": "text", "file": {"filePath": "/p/notes.txt", "content": "Words of the file."}}
     attachments: list[Any] = [
@@ -194,10 +197,19 @@ def test_what_the_model_was_told_beside_messages_is_found_and_shown_once(run: Ru
     )
     log.lines += [queued, *told]
     log.user("All that was before.", isCompactSummary=True)
-    log.user([], toolUseResult={"content": "Alone."}, uuid="alone")
+    log.user([], toolUseResult={"stdout": "Alone."}, uuid="alone")
     path = str(log.write())
     page = run("convert", "--format", "md", path).out
-    for words in ("Typed meanwhile.", "Words of the file.", "All that was before.", "Theirs", "Alone."):
+    texts = (
+        "Typed meanwhile.",
+        "Words of the file.",
+        "All that was before.",
+        "Theirs",
+        "Alone.",
+        "of advice.",
+        "a.pdf",
+    )
+    for words in texts:
         assert page.count(words) == 1
         assert len(run("search", words, "--format", "json", path).json) == 1, words
     assert "Words of Claude Code." not in page

@@ -122,7 +122,7 @@ def titled(kind: str, title: str, session: str = "s1") -> dict[str, object]:
 def test_titles_are_the_users_else_generated_else_the_first_prompt(log: Any) -> None:
     """LOG-73"""
     log.user("<local-command-stdout>done</local-command-stdout>")
-    log.user("  Mend\n the pool ")
+    log.user([{"type": "image"}, {"type": "text", "text": "  Mend\n the pool "}])
     log.user("And the tests")
     titles = [read_titles([str(log.write())])]
     for line in (titled("ai-title", "Pool repair"), titled("custom-title", "First"), titled("custom-title", "Second")):

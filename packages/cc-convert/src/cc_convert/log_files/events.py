@@ -24,7 +24,7 @@ _KIND_NAMES: dict[EventKind, str] = {
 
 # Attachments in which the user tells the model something; others are Claude Code notes.
 _ATTACHMENTS = frozenset({"directory", "edited_text_file", "file", "mcp_resource", "selected_lines_in_ide"})
-_TEXTS = ("text", "content", "file", "snippet", "prompt", "title", "url")
+_TEXTS = ("text", "content", "stdout", "stderr", "file", "snippet", "prompt", "title", "source", "url")
 
 
 class Event(NamedTuple):
@@ -162,9 +162,9 @@ def _from_user(record: Record, base: Event) -> Iterator[Event]:
             text, failed = _result_text(block.get("content")), block.get("is_error") is True
             identity = text_or_empty(block.get("tool_use_id"))
             yield base._replace(kind="result", text=text, identity=identity, failed=failed)
-        elif block.get("type") == "text":
+        else:
             told = base._replace(kind="attachment", name="summary") if summary else base
-            yield told._replace(text=text_or_empty(block.get("text")), identity=text_or_empty(record.get("uuid")))
+            yield told._replace(text=_block_text(block), identity=text_or_empty(record.get("uuid")))
     if not content and record.get("toolUseResult"):  # without the message that the model got
         identity = text_or_empty(record.get("sourceToolAssistantUUID")) or text_or_empty(record.get("uuid"))
         yield base._replace(kind="result", text=_texts_in(record["toolUseResult"]), identity=identity)
@@ -203,6 +203,8 @@ def _input_text(tool_input: object) -> str:
 def _blocks(content: object) -> list[Record]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
+    if isinstance(content, dict):  # the result of a tool on the API's side
+        return [cast("Record", content)]
     if not isinstance(content, list):
         return []
     return [cast("Record", block) for block in cast("list[object]", content) if isinstance(block, dict)]
@@ -211,7 +213,12 @@ def _blocks(content: object) -> list[Record]:
 def _result_text(content: object) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(_texts_in(block) or f"[{text_or_empty(block.get('type'))}]" for block in _blocks(content))
+    return "\n".join(map(_block_text, _blocks(content)))
+
+
+def _block_text(block: Record) -> str:
+    kind = text_or_empty(block.get("type"))
+    return text_or_empty(block.get("text")) if kind == "text" else _texts_in(block) or f"[{kind}]"
 
 
 def text_or_empty(value: object) -> str:

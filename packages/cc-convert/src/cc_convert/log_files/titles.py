@@ -36,7 +36,7 @@ _COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 # Texts that the CLI writes instead of a prompt.
 _NO_PROMPT = re.compile(
     r"\s*(<(local-command-|session-start-hook>|tick>|goal>|system-reminder>|ide_opened_file>|ide_selection>)"
-    r"|\[Request interrupted by user|Caveat: The messages below)"
+    r"|\[Request interrupted by user|\[(image|document)\]$|Caveat: The messages below)"
 )
 
 
