@@ -22,7 +22,7 @@ def values(kind: Any, parents: tuple[Any, ...] = ()) -> list[Any]:
         return [*arguments]
     if origin is dict:
         return [{"key": value} for value in values(arguments[1], parents)]
-    if origin is not None:
+    if origin is not None:  # a list, or another iterable
         return [[value] for value in values(arguments[0], parents)]
     if kind in parents:
         return []
@@ -38,6 +38,5 @@ def values(kind: Any, parents: tuple[Any, ...] = ()) -> list[Any]:
     if not all(fields[name] for name in required):
         return []
     least = {name: fields[name][0] for name in fields if name in required}
-    full = {name: found[0] for name, found in fields.items() if found}
-    more = [{**least, name: value} for name, found in fields.items() for value in found[name in required :]]
-    return [least, full, *more]
+    full = {name: choices[0] for name, choices in fields.items() if choices}
+    return [least, full, *({**least, name: value} for name, choices in fields.items() for value in choices)]
