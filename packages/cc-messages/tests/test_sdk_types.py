@@ -71,13 +71,13 @@ async def test_each_answer_arrives(client: Client) -> None:
     """MSG-24: as the API gives it to a client without Claude Code, whole and streamed in turn."""
     table = {name: values(field.annotation) for name, field in BetaMessage.model_fields.items()}
     table["content"] = [[block for [block] in without_remote_calls(table["content"])]] * 2
-    http = httpx2.AsyncClient(verify=False)
-    for number, fields in enumerate(rows({name: table[name] for name in table if name not in ("type", "role")})):
-        stream = number % 2 == 1
-        client.answers({"id": "msg_1", "content": [text("Fine.")], **fields})
-        direct = await http.post(client.api.url + MESSAGES, json=client.body("Hello.", stream=stream))
-        expected = parse_sse(direct.content) if stream else direct.json()
-        response = await client.ask("Hello.", stream=stream)
-        assert as_by_the_cli(response.events or response.body) == as_by_the_cli(expected)
-    await http.aclose()
+    table = {name: choices for name, choices in table.items() if name not in ("type", "role")}
+    async with httpx2.AsyncClient(verify=False) as http:
+        for number, fields in enumerate(rows(table)):
+            stream = number % 2 == 1
+            client.answers({"id": "msg_1", "content": [text("Fine.")], **fields})
+            direct = await http.post(client.api.url + MESSAGES, json=client.body("Hello.", stream=stream))
+            expected = parse_sse(direct.content) if stream else direct.json()
+            response = await client.ask("Hello.", stream=stream)
+            assert as_by_the_cli(response.events or response.body) == as_by_the_cli(expected)
     assert not client.starts

@@ -42,6 +42,11 @@ def test_a_request_that_messages_cannot_carry_is_refused(fields: dict[str, Any],
     assert caught.value.status == 400
 
 
+def test_fields_that_name_nothing_are_no_reason() -> None:
+    fields: dict[str, Any] = {"input": "Hello.", "previous_response_id": "", "functions": [], "background": False}
+    assert parse(fields) == {"model": MODEL, **fields}
+
+
 @pytest.mark.parametrize("is_chat", [False, True])
 def test_only_the_allowed_tools_are_offered(is_chat: bool) -> None:
     """MSG-173."""

@@ -38,7 +38,7 @@ def parse_body(content: bytes, *, is_chat: bool) -> dict[str, Any]:
     if not isinstance(body.get("model"), str):
         raise _bad_request("model: a text is required")
     for name, advice in _UNKNOWN_FIELDS.items():
-        if body.get(name) not in (None, False):
+        if body.get(name) not in (None, False, "", []):  # an empty object may ask for all defaults
             raise _bad_request(f"{name}: not supported, since it is not in the Messages API. {advice}")
     if body.get("n") not in (None, 1):
         raise _bad_request("n: the Messages API gives one answer")

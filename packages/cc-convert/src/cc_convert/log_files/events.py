@@ -218,7 +218,7 @@ def _result_text(content: object) -> str:
 
 def _block_text(block: Record) -> str:
     kind = text_or_empty(block.get("type"))
-    return text_or_empty(block.get("text")) if kind == "text" else _texts_in(block) or f"[{kind}]"
+    return text_or_empty(block.get("text")) if kind == "text" else _texts_in(block) or (kind and f"[{kind}]")
 
 
 def text_or_empty(value: object) -> str:

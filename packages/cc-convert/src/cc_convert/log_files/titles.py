@@ -33,7 +33,7 @@ _TITLE_FIELDS = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2),
 """Kinds of title records: field, and rank. The user's own title outranks a generated title."""
 _ARCHIVED = f'"{ARCHIVED}"'.encode()
 _COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-# Texts that the CLI writes instead of a prompt.
+# Texts that the CLI writes instead of a prompt, and those in the place of a picture or a document.
 _NO_PROMPT = re.compile(
     r"\s*(<(local-command-|session-start-hook>|tick>|goal>|system-reminder>|ide_opened_file>|ide_selection>)"
     r"|\[Request interrupted by user|\[(image|document)\]$|Caveat: The messages below)"
