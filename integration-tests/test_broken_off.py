@@ -116,8 +116,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
         current = vars(process)["_request"]
         return current is not None and "bravo" in current.extra_body
 
-    async def watched_take(self: RequestProcess, launch: Any, sent: Any) -> None:
-        taking = take(self, launch, sent)
+    async def watched_take(self: RequestProcess, launch: Any, sent: Any, **options: bool) -> None:
+        taking = take(self, launch, sent, **options)
         await (watch.run(taking) if watch.part == "answer" and "bravo" in sent.extra_body else taking)
 
     def watched_answer(self: RequestProcess, message: Any) -> Any:
@@ -165,8 +165,8 @@ async def test_a_call_with_the_parameters_of_another_request_is_not_answered(
     alone = await process.probe(FIRST)
     take = RequestProcess.take
 
-    async def exchange(self: RequestProcess, launch: Any, sent: Any) -> None:
-        await take(self, launch, sent)
+    async def exchange(self: RequestProcess, launch: Any, sent: Any, **options: bool) -> None:
+        await take(self, launch, sent, **options)
         other = {"CLAUDE_CODE_EXTRA_BODY": sent.extra_body.replace("alpha", "bravo"), "API_TIMEOUT_MS": "600999"}
         await self.session.control("apply_flag_settings", settings={"env": other})
 

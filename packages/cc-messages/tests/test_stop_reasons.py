@@ -8,7 +8,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_messages.process.plan import Allowance, RequestPlan
+from cc_messages.process.plan import Allowance, PlainPlan
 from cc_messages.process.request_process import RequestProcess
 from cc_session.internals import on_background
 from warm_clients.api_data import CALL, THINKING, result, text
@@ -90,15 +90,15 @@ async def test_an_answer_that_the_cli_would_continue_costs_one_call(messages: li
 
 def only_process(client: Client) -> RequestProcess:
     """Return the client's one process, between two requests."""
-    [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
-    assert isinstance(process, RequestProcess)
-    return process
+    [worker] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(worker.adapter, RequestProcess)
+    return worker.adapter
 
 
 def allowed_tokens(client: Client) -> int:
     """Return the allowed prompt length in the client's one process, between two requests."""
     plan = only_process(client)._plan  # pyright: ignore[reportPrivateUsage]
-    assert type(plan) is RequestPlan
+    assert isinstance(plan, PlainPlan)
     return plan._allowed._tokens  # pyright: ignore[reportPrivateUsage]
 
 

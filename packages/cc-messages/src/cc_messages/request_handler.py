@@ -211,6 +211,8 @@ class RequestLease(Lease):
     """A lease for a request; the process is ready when it has taken the request."""
 
     process: RequestProcess
+    process_started: bool
+    """True if the process was started for this lease."""
 
     def __init__(self, launch: RequestLaunch, request: MessagesRequest) -> None:
         super().__init__(launch)
@@ -218,9 +220,11 @@ class RequestLease(Lease):
 
     @override
     async def prepare(self, worker: Worker) -> None:
-        assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport pool has no others
-        self.process = worker
-        await worker.take(self.launch, self.request)
+        process = worker.adapter
+        assert isinstance(process, RequestProcess)  # noqa: S101  # the transport pool has no others
+        is_first = worker.uses == 0
+        self.process, self.process_started = process, is_first and worker.started_at > self.asked_at
+        await process.take(self.launch, self.request, is_first=is_first)
 
 
 async def answer(
@@ -256,7 +260,7 @@ def _report(lease: RequestLease, watch: LimitWatch, loop: asyncio.AbstractEventL
     """Report the handling to the caller, and limits and the end of the login to the transport, as soon as known."""
     process, context = lease.process, lease.request.context
     report = RequestReport(
-        process_started=process.uses == 0 and process.started_at > lease.asked_at,
+        process_started=lease.process_started,
         wait_seconds=lease.wait_seconds,
         queue_length=lease.queue_length,
         login_expires_at=watch.login_expires_at,

@@ -9,8 +9,9 @@ from .policy.policy import RENAMED_TOOLS, is_known_tool
 from .pool.core import Lease, PoolCore
 from .pool.launch import Launch
 from .pool.pool import PoolOwner
+from .pool.pooled_session import PooledSession
 from .pool.start_files import file_state
-from .pool.worker import PooledSession, Worker
+from .pool.worker import Worker
 from .process.address import api_address, api_origin, api_url
 from .process.cli_path import bundled_cli, check_paths, find_cli
 from .process.login import CLOUD_VARIABLES, Login, config_folder, login_advice, login_of, without_login

@@ -11,8 +11,10 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptPreset
 
 from cc_session import PoolLimits
+from cc_session.pool.conversations import Conversations
 from cc_session.pool.core import Lease, PoolCore
 from cc_session.pool.launch import Launch
+from cc_session.pool.pooled_session import StartDay
 from cc_session.pool.worker import Worker
 from cc_session.process.cli_process import Memory
 from cc_session.process.observer import SideEffects
@@ -48,6 +50,8 @@ class PretendedSession:
         self.settings.begin()
         self.info = dict[str, object]()
         self.state = "idle"
+        self.day = StartDay(launch.options)
+        self.has_calls = False
         self.requests: list[tuple[str, object]] = []
         self.error: Exception | None = None
         self.keeps_prompt = launch.options.cli_path == OLD_CLI
@@ -58,7 +62,11 @@ class PretendedSession:
     def is_running(self) -> bool:
         return self.state != "dead"
 
-    def lent_for(self, _term: object) -> "PretendedSession":
+    @property
+    def is_ready(self) -> bool:
+        return self.state == "idle"
+
+    def lend(self) -> "PretendedSession":
         return self
 
     def begin_lease(self) -> None:
@@ -78,7 +86,7 @@ class PretendedSession:
     def has_other_texts(self, _servers: object) -> bool:
         return False
 
-    async def ping(self, _seconds: float) -> None:
+    async def ping(self) -> None:
         await self.control("mcp_status")
 
     async def apply(self, wanted: SettingValues) -> bool:
@@ -138,7 +146,7 @@ class Starter:
         await self.sleep(self.seconds)
         if self.error is not None:
             raise self.error
-        return Worker(launch, cast(Any, session))
+        return Worker(launch, cast(Any, session), Conversations(launch, cast(Any, session)))
 
 
 def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launch:

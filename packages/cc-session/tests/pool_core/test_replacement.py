@@ -119,7 +119,7 @@ async def test_processes_are_replaced_the_next_day(
         return time.astimezone(zone)
 
     time = datetime(2026, 11, 29, 23, 30, tzinfo=UTC)
-    monkeypatch.setattr("cc_session.pool.worker.datetime", SimpleNamespace(now=now))
+    monkeypatch.setattr("cc_session.pool.pooled_session.datetime", SimpleNamespace(now=now))
     pool, options = make(size=2), replace(OPTIONS, env={"TZ": zone})
     await pool.warm(launch(options), 2)
     async with lent(pool, launch(options)):

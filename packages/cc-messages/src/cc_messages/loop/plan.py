@@ -26,7 +26,6 @@ from cc_session.internals import (
     Launch,
     PooledSession,
     SettingValues,
-    Worker,
     calling_freely,
     config_folder,
     file_state,
@@ -39,7 +38,7 @@ from ..api.request import MessagesRequest
 from ..api.response import Answer, invalid
 from ..context import ClaudeCodeTools, ToolServerKey
 from ..process.abilities import Abilities
-from ..process.plan import LIMIT_VARIABLE, LaunchBuilder, RequestLaunch, RequestPlan, logged
+from ..process.plan import LIMIT_VARIABLE, LaunchBuilder, RequestLaunch, logged
 from .calls import Approvals, ToolServer
 from .reading import LoopReading
 from .request import SEARCHES, LoopRequest
@@ -80,13 +79,15 @@ class _Narrowed(Policy):
         return replace(verdict, behavior="pass") if is_limited else verdict
 
 
-class LoopPlan(RequestPlan):
+class LoopPlan:
     """The CLI calls tools by itself, in a conversation that is written before the answer and removed after it.
 
     At first it has the caller's tools in `key`; it has its own tools only with `own_tools`.
     """
 
     has_history = True
+    tool_server: ToolServerKey | None = None
+    _session: PooledSession
     _request: LoopRequest
     _reading: LoopReading | None = None
     _server: ToolServer | None = None
@@ -99,16 +100,15 @@ class LoopPlan(RequestPlan):
         *,
         changes_body: bool = False,
     ) -> None:
-        super().__init__(abilities)
-        self._key, self._own_tools, self._changes_body = key, own_tools, changes_body
+        self.abilities, self._key, self._own_tools, self._changes_body = abilities, key, own_tools, changes_body
         self._subagents: set[str | None] = set()
         """Ids of the sub-agents that run."""
         self._searching: set[str | None] = set()
         """Ids of the sub-agents whose tools search, None for the agent."""
         self._changing_body = asyncio.Lock()
 
-    @override
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
+        """Open a session with the tools, and without servers, which come with the first request."""
         resources.push_async_callback(self._stop)
         if self._key is not None:
             limit = options.max_turns  # the session limit of one call is not meant here
@@ -127,7 +127,7 @@ class LoopPlan(RequestPlan):
             }
             hooks = [Hook(event, self._note, matcher, runs_here=True) for event, matcher in events.items()]
             launch = replace(launch, hooks=hooks)
-        start = partial(Worker.open, launch)
+        start = partial(PooledSession.start, launch)
         if self._own_tools is None:
             self._session = await self.abilities.open(start, options)
         else:  # programs that its tools start would have the options that save memory, too
@@ -135,8 +135,10 @@ class LoopPlan(RequestPlan):
         resources.push_async_callback(self._session.close)
         return self._session
 
-    @override
-    async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
+    async def prepare(
+        self, launch: Launch, settings: SettingValues, request: MessagesRequest, *, is_first: bool
+    ) -> None:
+        """Apply the settings, the caller's tools among them, and write all messages but the last."""
         assert isinstance(request, LoopRequest)  # noqa: S101  # the launch key has its tools
         self._request = request
         self._subagents.clear()
@@ -144,16 +146,16 @@ class LoopPlan(RequestPlan):
         key, earlier, server = request.tool_server, self._server, None
         self._server = self.tool_server = None
         # An earlier turn may have lowered it.
-        settings = {**settings, variable(LIMIT_VARIABLE): worker.launch.options.env.get(LIMIT_VARIABLE)}
+        settings = {**settings, variable(LIMIT_VARIABLE): launch.options.env.get(LIMIT_VARIABLE)}
         try:
             if key is not None:
                 server = earlier if earlier is not None and earlier.key == key else ToolServer(key)
                 other_servers = cast("Mapping[str, McpServer]", settings.get("mcp_servers") or {})
                 settings = {**settings, "mcp_servers": {**other_servers, key.name: await server.start()}}
-            if not await worker.session.apply(settings):
-                await worker.ping()
+            if not await self._session.apply(settings):
+                await self._session.ping()
             elif key is not None and key.transport == "stdio":
-                await self._check_tools(key, worker.launch.timeouts.mcp)
+                await self._check_tools(key, launch.timeouts.mcp)
             self._server, self.tool_server = server, key
         finally:
             for unused in {earlier, server} - {self._server}:
@@ -166,18 +168,18 @@ class LoopPlan(RequestPlan):
                 await self._session.add_assistant(message.blocks(), model=request.process_model)
 
     @property
-    @override
     def is_spent(self) -> bool:
+        """True if the tools that were used, or a lost server, may show in the next request."""
         allowed_tools = set[str]() if self._reading is None else self._reading.allowed_tools
         has_used_own_tools = not self._session.side_effects.called_tools.isdisjoint(allowed_tools - _STATELESS)
         return has_used_own_tools or (self._server is not None and self._server.is_gone)
 
-    @override
     def prompt(self) -> Content:
+        """Return the last message."""
         return self._request.messages[-1].blocks()
 
-    @override
     def reading(self, answer: Answer) -> LoopReading:
+        """Return the reader for a turn, whose calls go to the caller's tools."""
         approvals, own_tools = None, self._own_tools
         if own_tools is not None and own_tools.defers and own_tools.policy is not None:
             approvals = Approvals(own_tools.policy, self._request.messages)
@@ -186,8 +188,8 @@ class LoopPlan(RequestPlan):
             self._server.bind(self._reading.calls, self._reading.call)
         return self._reading
 
-    @override
     async def forget(self, *, was_blocked: bool = False) -> None:
+        """Empty the conversation, and forget the request unless the CLI has not sent it."""
         self._reading = None
         if not was_blocked:
             del self._request

@@ -24,12 +24,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, Message, ResultMessage, StreamEvent, SystemMessage
 from typing_extensions import override
 
 from cc_session import Content, Session, Timeouts, sealed_options
-from cc_session.internals import Launch, Login, PooledSession, SettingValues, Worker, login_of
+from cc_session.internals import Launch, Login, PooledSession, SettingValues, login_of
 from cc_types import ClaudeCodeError, CLIConnectionError
 
 from ..api.cost import with_cost
@@ -173,42 +174,27 @@ def _is_made_up(event: Event) -> bool:
     return event["type"] == "content_block_stop"
 
 
-class RequestPlan:
-    """How to open a process, to prepare it for a request, to ask, to read the answer, and to forget it.
+class RequestPlan(Protocol):
+    """How to open a process, to prepare it for a request, to ask, to read the answer, and to forget it."""
 
-    Here the caller owns the loop: the whole request is in the extra body, and the CLI makes one API call.
-    """
-
-    has_history = False
+    has_history: bool
     """True if the conversation is in the CLI history, beside the CLI text such as the date."""
-    tool_server: ToolServerKey | None = None
+    tool_server: ToolServerKey | None
     """The caller's tools that the process has now."""
-    _session: PooledSession
-    _allowed: "Allowance"
-
-    def __init__(self, abilities: Abilities) -> None:
-        self.abilities = abilities
+    abilities: Abilities
 
     async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
         """Open the process session, as `Session.open()` does; `resources` are released with the process."""
-        session = await self.abilities.open(partial(Worker.open, launch), options)
-        resources.push_async_callback(session.close)
-        await self.abilities.probe(session)
-        self._has_no_commands = _NO_COMMANDS.keys() <= options.extra_args.keys()
-        self._session, self._allowed = session, Allowance(session, options)
-        await self._allowed.begin(options.model or "", is_first_use=True)
-        return session
+        ...
 
-    async def prepare(self, worker: Worker, settings: SettingValues, request: MessagesRequest) -> None:
+    async def prepare(
+        self, launch: Launch, settings: SettingValues, request: MessagesRequest, *, is_first: bool
+    ) -> None:
         """Apply a request's settings, and write its conversation if the CLI needs it. Makes no API call."""
-        if not await worker.session.apply(settings):
-            await worker.ping()
-        # After the change of the model, which the CLI notes in the conversation.
-        await self._allowed.begin(request.process_model, is_first_use=worker.uses == 0)
 
     def prompt(self) -> Content:
         """Return the CLI prompt."""
-        return _PROMPT
+        ...
 
     @property
     def is_spent(self) -> bool:
@@ -216,14 +202,56 @@ class RequestPlan:
 
         Their folder, tasks, timers and read files outlive a conversation.
         """
-        return False
+        ...
 
     def reading(self, answer: Answer) -> Reading:
         """Return the reader for a turn, which builds `answer`."""
-        return Reading(answer)
+        ...
 
     async def forget(self, *, was_blocked: bool = False) -> None:
         """Empty the conversation after a turn, which the CLI may have blocked before its API call."""
+
+
+class PlainPlan:
+    """The caller owns the loop: the whole request is in the extra body, and the CLI makes one API call."""
+
+    has_history = is_spent = False
+    tool_server: ToolServerKey | None = None
+    _session: PooledSession
+    _allowed: "Allowance"
+
+    def __init__(self, abilities: Abilities) -> None:
+        self.abilities = abilities
+
+    async def open(self, launch: Launch, options: ClaudeAgentOptions, resources: AsyncExitStack) -> PooledSession:
+        """Open the process session, and find out what the CLI can do."""
+        session = await self.abilities.open(partial(PooledSession.start, launch), options)
+        resources.push_async_callback(session.close)
+        await self.abilities.probe(session)
+        self._has_no_commands = _NO_COMMANDS.keys() <= options.extra_args.keys()
+        self._session, self._allowed = session, Allowance(session, options)
+        await self._allowed.begin(options.model or "", is_first_use=True)
+        return session
+
+    async def prepare(
+        self, launch: Launch, settings: SettingValues, request: MessagesRequest, *, is_first: bool
+    ) -> None:
+        """Apply a request's settings, the extra body among them."""
+        if not await self._session.apply(settings):
+            await self._session.ping()
+        # After the change of the model, which the CLI notes in the conversation.
+        await self._allowed.begin(request.process_model, is_first_use=is_first)
+
+    def prompt(self) -> Content:
+        """Return the same prompt for all requests."""
+        return _PROMPT
+
+    def reading(self, answer: Answer) -> Reading:
+        """Return the reader for an answer."""
+        return Reading(answer)
+
+    async def forget(self, *, was_blocked: bool = False) -> None:
+        """Drop the prompt and the answer, and allow the next prompt if that is not left from before."""
         if self.abilities.can_rewind:
             await self._session.drop_messages()
         elif self._has_no_commands:  # the first process, used for the probe
@@ -318,7 +346,7 @@ class LaunchBuilder:
         options = logged(self.sealed(request, {**_LIMIT_ENV, **cloud}))
         if self.abilities.can_rewind:  # without it, a command clears the conversation
             options = replace(options, extra_args={**options.extra_args, **_NO_COMMANDS})
-        return self.launch(options, partial(RequestPlan, self.abilities))
+        return self.launch(options, partial(PlainPlan, self.abilities))
 
     def sealed(self, request: MessagesRequest | None, env: Mapping[str, str]) -> ClaudeAgentOptions:
         """Return options without tools, settings and files, with `env` under the caller's variables."""

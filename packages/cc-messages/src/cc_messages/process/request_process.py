@@ -13,10 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Self, cast
 
 from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
-from typing_extensions import override
 
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_session import TurnError, TurnStream
@@ -45,19 +43,21 @@ _UNWANTED_SECONDS = 0.5
 _MOST_ATTEMPTS = 125
 
 
-class RequestProcess(Worker):
-    """A process that answers requests. Its `resources` are released when it is closed."""
+class RequestProcess:
+    """An adapter for a worker whose leases are requests. Its `resources` are released when it is closed."""
 
     def __init__(
         self, launch: RequestLaunch, session: PooledSession, log: APILog, plan: RequestPlan, resources: AsyncExitStack
     ) -> None:
-        super().__init__(launch, session)
         session.has_spans = False  # the request has one
+        self.session = session
         self.log = log
         self.on_limits: Callable[[RateLimits], object] | None = None
         self.on_login: Callable[[datetime | None], object] | None = None
         """Called after an answer with the end of a login with `/login`; with None for another login."""
-        self._plan, self._resources = plan, resources
+        self._launch: Launch = launch
+        self._builder, self._plan, self._resources = launch.builder, plan, resources
+        self._free_since = time.monotonic()
         self._numbers = call_numbers({**os.environ, **launch.options.env})
         self._number = next(self._numbers)
         self._has_log = LOG_ENV.items() <= launch.options.env.items()
@@ -68,27 +68,27 @@ class RequestProcess(Worker):
         self._stream: TurnStream | None = None
         self._turn = AsyncExitStack()
 
-    @override
-    @classmethod
-    async def start(cls, launch: Launch) -> Self:
-        launch, log = cast(RequestLaunch, launch), APILog()
-        plan = launch.plan()
+    @staticmethod
+    async def start(launch: Launch) -> Worker:
+        """Start a process for requests. Raises the errors of `Session.open()`."""
+        assert isinstance(launch, RequestLaunch)  # noqa: S101  # the transport has no others
+        plan, log = launch.plan(), APILog()
         async with AsyncExitStack() as resources:
             session = await plan.open(launch, replace(launch.options, stderr=log.take), resources)
-            return cls(launch, session, log, plan, resources.pop_all())
+            return Worker(launch, session, RequestProcess(launch, session, log, plan, resources.pop_all()))
 
-    @override
     def matches(self, launch: Launch) -> bool:
-        if self._plan.tool_server != cast(RequestLaunch, launch).tool_server:
+        """Return true if neither a setting nor the caller's tools have to change for `launch`."""
+        if not isinstance(launch, RequestLaunch) or self._plan.tool_server != launch.tool_server:
             return False
         # With the caller's tools, our own server is in the setting.
         is_ours = self._plan.tool_server is not None
         settings = {name: value for name, value in launch.settings.items() if not (is_ours and name == "mcp_servers")}
         return not self.session.settings.missing(settings)
 
-    async def take(self, launch: Launch, request: MessagesRequest) -> None:
+    async def take(self, launch: Launch, request: MessagesRequest, *, is_first: bool) -> None:
         """Make the process ready for a request. Makes no API call, so another process may retry it."""
-        self._request = request
+        self._launch, self._request = launch, request
         settings = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
         if self._was_left or self.session.settings.missing(settings):
             self._number = next(self._numbers)
@@ -96,11 +96,10 @@ class RequestProcess(Worker):
         self.log.expect(self._number)
         if self._has_log:
             settings[variable(NUMBER_VARIABLE)] = self._number
-        await self._plan.prepare(self, settings, request)
+        await self._plan.prepare(launch, settings, request, is_first=is_first)
 
     async def answer(self, message: Answer) -> AsyncIterator[Event]:
         """Yield the API events for the current request, up to `message_stop`, and build `message` from them."""
-        self.uses += 1
         try:
             async for event in self._events(message):
                 if event["type"] == "message_start":
@@ -135,7 +134,7 @@ class RequestProcess(Worker):
 
     def _mixed(self) -> CLIConnectionError:
         self._is_mixed = True
-        logger.error("Process %s called the API with other parameters than its request's", self.pid)
+        logger.error("Process %s called the API with other parameters than its request's", self.session.pid)
         return CLIConnectionError(
             reason="Claude Code called the API with the parameters of another request, so its answer was dropped",
             advice="Send the request again.",
@@ -157,30 +156,24 @@ class RequestProcess(Worker):
             self._reported_limits = RateLimits.from_event(message.rate_limit_info.raw) or self._reported_limits
             self._note_limits()
 
-    @property
-    @override
-    def is_alive(self) -> bool:
-        launch = cast(RequestLaunch, self.launch)
-        is_unwanted = launch.builder.login_has_ended and time.monotonic() - self.since > _UNWANTED_SECONDS
-        return super().is_alive and not is_unwanted and not self._plan.is_spent
+    async def prepare(self, launch: Launch) -> None:
+        """Check that the process answers, for a lease without a request."""
+        await self.session.ping()
+
+    def unfit_while_idle(self) -> str | None:
+        """Return why the process can serve no request any more, or None."""
+        is_unwanted = self._builder.login_has_ended and time.monotonic() - self._free_since > _UNWANTED_SECONDS
+        if not self.session.is_ready or is_unwanted or self._plan.is_spent:
+            return "dead"
+        return "date" if self._plan.has_history and self.session.day.is_over else None
 
     @property
-    @override
     def is_untouched(self) -> bool:
+        """True if it has taken no request."""
         return self._request is None
 
-    @property
-    @override
-    def has_made_turns(self) -> bool:
-        return False  # a sealed process has no scheduled prompts
-
-    @property
-    @override
-    def is_of_another_day(self) -> bool:
-        return self._plan.has_history and super().is_of_another_day
-
-    @override
     def unfit(self) -> str | None:
+        """Return what the request has left that nothing undoes, or None."""
         if self.session.state == "dead":
             return "dead"
         if self._plan.is_spent:
@@ -189,28 +182,29 @@ class RequestProcess(Worker):
             return "changed"
         return "mixed" if self._is_mixed else None
 
-    @override
     async def reset(self) -> None:
+        """End the turn, and empty the conversation; raise if that fails."""
         await self._finish()
         if (reason := self.unfit()) is not None:  # a call that came while the turn was being ended
             raise CLIConnectionError(reason=f"The process cannot be reset: {reason}")
         await self._plan.forget()
+        self._free_since = time.monotonic()
 
-    @override
     async def close(self) -> None:
-        if self.reading.answer.is_complete:  # and only the CLI's last messages are missing
-            with suppress(ClaudeCodeError, TimeoutError):
-                async with asyncio.timeout(_LAST_MESSAGES_SECONDS):
-                    await self._finish()
+        """End the process; before that, wait a moment for the last messages of a complete answer."""
         try:
-            await super().close()
+            if self.reading.answer.is_complete:  # and only the CLI's last messages are missing
+                with suppress(ClaudeCodeError, TimeoutError):
+                    async with asyncio.timeout(_LAST_MESSAGES_SECONDS):
+                        await self._finish()
+            await self.session.close()
         finally:
             await self._resources.aclose()
 
     async def _events(self, message: Answer) -> AsyncIterator[Event]:
         for attempt in range(_MOST_ATTEMPTS):
             if attempt > 0:
-                logger.debug("A prompt was blocked %d times, in request %d of its process", attempt, self.uses)
+                logger.debug("A prompt was blocked %d times", attempt)
                 await self._end_turn()
                 await self._plan.forget(was_blocked=True)
             self.reading = self._plan.reading(message)
@@ -218,7 +212,7 @@ class RequestProcess(Worker):
                 yield event
             if not self.reading.was_blocked:  # then the API has received the request
                 break
-        raise self.reading.failure(api_address(self.launch.options.env))
+        raise self.reading.failure(api_address(self._launch.options.env))
 
     async def _events_of_turn(self) -> AsyncIterator[Event]:
         stream = await self._turn.enter_async_context(self.session.stream(self._plan.prompt()))

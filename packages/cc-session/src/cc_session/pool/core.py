@@ -23,6 +23,7 @@ from ..limits import PoolLimits
 from ..process.link import wait_until_closed
 from ..session.session import Session
 from ..session.turn import Turn
+from .conversations import start_worker
 from .launch import Launch
 from .processes import Processes, WarmTarget
 from .stats import Figures, PoolStats
@@ -63,7 +64,7 @@ class Lease:
 
     async def prepare(self, worker: Worker) -> None:
         """Make a process ready. If it fails, the lease gets another process."""
-        await worker.prepare(self.launch)
+        await worker.adapter.prepare(self.launch)
 
 
 class PoolCore:
@@ -73,7 +74,7 @@ class PoolCore:
         self,
         launch: Callable[[], Launch],
         limits: PoolLimits,
-        start: Callable[[Launch], Awaitable[Worker]] = Worker.start,
+        start: Callable[[Launch], Awaitable[Worker]] = start_worker,
     ) -> None:
         self._limits, self._start_worker = limits, start
         self._processes = Processes(limits, launch)
@@ -110,6 +111,7 @@ class PoolCore:
                     raise
         self._figures.leases += 1
         self._figures.reuses += worker.uses > 0
+        worker.uses += 1
         if waits:
             self._figures.waits += 1
             self._figures.queue_seconds.append(lease.wait_seconds)
@@ -117,7 +119,7 @@ class PoolCore:
 
     async def lend(self, lease: Lease) -> Session:
         """Acquire a process, and return its session for this lease."""
-        return (await self.acquire(lease)).lend()
+        return (await self.acquire(lease)).session.lend()
 
     async def release(self, lease: Lease) -> None:
         """Call `give_back()` from other threads."""
@@ -128,7 +130,8 @@ class PoolCore:
         while True:
             lease = Lease(launch)
             try:
-                return await ask((await self.acquire(lease)).keep())
+                # The session itself: its calls fail with the process error, not with the end of the lease.
+                return await ask((await self.acquire(lease)).session)
             except ProcessExitedError:
                 if retries <= 0 or lease.worker is None or lease.worker.session.side_effects.answered:
                     raise
@@ -257,7 +260,6 @@ class PoolCore:
     def _hand_over(self, lease: Lease, worker: Worker) -> None:
         self._waiting.remove(lease)
         lease.worker = worker
-        worker.launch = lease.launch
         worker.enter("busy")
         lease.coming.set_result(worker)
 
@@ -316,15 +318,15 @@ class PoolCore:
 
     def _take_back(self, worker: Worker) -> None:
         """Take a process back, which is then reset and idle, or replaced."""
-        worker.take_back()
+        worker.session.end_lease()
         if worker.uses > 1:  # the first takes longer
             self._lease_seconds.append(time.monotonic() - worker.since)
-        reason = "changed" if worker.is_unsure else worker.unfit()
+        reason = "changed" if worker.is_unsure else worker.adapter.unfit()
         if reason is None and worker.uses >= self._limits.max_uses:
             reason = "uses"
         if reason is not None:
             self._end(worker, reason)
-        elif worker.is_untouched:
+        elif worker.adapter.is_untouched:
             self._settle(worker)
         else:
             worker.enter("resetting")
@@ -334,12 +336,12 @@ class PoolCore:
         reason = None
         try:
             async with asyncio.timeout(_RESET_SECONDS):
-                await worker.reset()
+                await worker.adapter.reset()
             self._figures.resets += 1
             self._processes.measure([worker])
         except (Exception, asyncio.CancelledError) as error:
             logger.info("A Claude Code process is replaced, since its reset failed: %s", type(error).__name__)
-            reason = "dead" if worker.unfit() == "dead" else "reset"
+            reason = "dead" if worker.adapter.unfit() == "dead" else "reset"
         if reason is None and worker.memory.own + worker.memory.shared > self._limits.max_rss_mb:
             reason = "memory"
         self._settle(worker) if reason is None else self._end(worker, reason)

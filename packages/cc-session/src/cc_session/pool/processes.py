@@ -62,7 +62,7 @@ class Processes:
             # A lease may take as long again as so far; a reset takes milliseconds, or hangs.
             if worker.state != "idle":
                 rest = lease_seconds - elapsed if worker.state == "busy" else 0.0
-                heappush(waits[worker.launch.key], max(rest, elapsed))
+                heappush(waits[worker.key], max(rest, elapsed))
         return waits
 
     def busy_seconds(self) -> list[float]:
@@ -86,15 +86,15 @@ class Processes:
 
     def unfit(self) -> list[tuple[Worker, str]]:
         """Return the idle processes that can serve no lease any more, each with the reason."""
-        return [(worker, reason) for worker in self.idle if (reason := worker.unfit_while_idle()) is not None]
+        return [(worker, reason) for worker in self.idle if (reason := worker.adapter.unfit_while_idle()) is not None]
 
     def past_idle_timeout(self) -> list[Worker]:
         """Return the processes that were idle for `idle_seconds`, except those that `warm()` or `prewarm` keeps."""
         since, expired = time.monotonic() - self._limits.idle_seconds, list[Worker]()
-        count, reserve = Counter(worker.launch.key for worker in self.idle), self._reserve()
+        count, reserve = Counter(worker.key for worker in self.idle), self._reserve()
         for worker in self.idle:
-            if worker.since < since and count[worker.launch.key] > reserve[worker.launch.key]:
-                count[worker.launch.key] -= 1
+            if worker.since < since and count[worker.key] > reserve[worker.key]:
+                count[worker.key] -= 1
                 expired.append(worker)
         return expired
 
@@ -126,7 +126,7 @@ class Processes:
         """
         for target in self._unfinished():
             key = target.launch.key
-            missing_count = target.count - sum(worker.launch.key == key for worker in self.workers)
+            missing_count = target.count - sum(worker.key == key for worker in self.workers)
             if missing_count > 0:
                 return [target.launch] * (missing_count - [*self.starting.values()].count(key))
             target.done.set_result(None)
@@ -137,7 +137,7 @@ class Processes:
         if not self.may_prewarm or not self._limits.prewarm:
             return []
         launch = self._launch()
-        keys = [worker.launch.key for worker in self.workers if worker.state != "busy"]
+        keys = [worker.key for worker in self.workers if worker.state != "busy"]
         return [launch] * (self._limits.prewarm - [*keys, *self.starting.values()].count(launch.key))
 
     def _reserve(self) -> Counter[Hashable]:
