@@ -11,10 +11,10 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptPreset
 
 from cc_session import PoolLimits
-from cc_session.pool.conversations import Conversations
 from cc_session.pool.core import Lease, PoolCore
 from cc_session.pool.launch import Launch
 from cc_session.pool.pooled_session import StartDay
+from cc_session.pool.reuse import SessionReuse
 from cc_session.pool.worker import Worker
 from cc_session.process.cli_process import Memory
 from cc_session.process.observer import SideEffects
@@ -146,7 +146,7 @@ class Starter:
         await self.sleep(self.seconds)
         if self.error is not None:
             raise self.error
-        return Worker(launch, cast(Any, session), Conversations(launch, cast(Any, session)))
+        return Worker(launch, cast(Any, session), SessionReuse(launch, cast(Any, session)))
 
 
 def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launch:

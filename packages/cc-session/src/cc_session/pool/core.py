@@ -23,9 +23,9 @@ from ..limits import PoolLimits
 from ..process.link import wait_until_closed
 from ..session.session import Session
 from ..session.turn import Turn
-from .conversations import start_worker
 from .launch import Launch
 from .processes import Processes, WarmTarget
+from .reuse import start_worker
 from .stats import Figures, PoolStats
 from .worker import Worker, WorkerState
 

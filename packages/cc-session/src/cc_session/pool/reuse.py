@@ -1,4 +1,4 @@
-"""The use of a process by leases for conversations: settings, turns, and an empty conversation again."""
+"""How a process serves one conversation after another: what a lease needs and leaves, the reset, and a replacement."""
 
 from cc_types import CLIConnectionError, ControlRequestError
 
@@ -9,13 +9,13 @@ from .worker import Worker
 
 
 async def start_worker(launch: Launch) -> Worker:
-    """Start a process for conversations. Raises the errors of `Session.open()`."""
+    """Start a process for sessions. Raises the errors of `Session.open()`."""
     session = await PooledSession.start(launch, launch.options)
-    return Worker(launch, session, Conversations(launch, session))
+    return Worker(launch, session, SessionReuse(launch, session))
 
 
-class Conversations:
-    """An adapter for a worker whose leases have conversations."""
+class SessionReuse:
+    """An adapter for a worker whose leases are sessions."""
 
     def __init__(self, launch: Launch, session: PooledSession) -> None:
         self._launch, self._session = launch, session
