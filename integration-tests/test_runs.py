@@ -70,11 +70,12 @@ async def test_twenty_concurrent_runs_each_get_their_own_answer(
     assert len(loopback.requests) == 40
 
 
-async def test_a_tool_may_run_an_agent_on_the_same_single_process(loopback: LoopbackServer) -> None:
-    """MODEL-65"""
+@pytest.mark.parametrize("is_cli_loop", [False, True], ids=["the agent's loop", "the CLI's loop"])
+async def test_a_tool_may_run_an_agent_on_the_same_single_process(loopback: LoopbackServer, is_cli_loop: bool) -> None:
+    """MODEL-65: in the CLI's loop a process waits for the tool."""
     async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
         model = ClaudeCodeModel(provider=provider)
-        helper = Agent(model)
+        helper = Agent(ClaudeCodeModel(provider=provider))
         agent = Agent(model)
 
         @agent.tool_plain
@@ -82,6 +83,8 @@ async def test_a_tool_may_run_an_agent_on_the_same_single_process(loopback: Loop
             """Ask a helper."""
             return (await helper.run(question)).output
 
+        if is_cli_loop:
+            model.set_agent_toolsets(agent.toolsets)
         result = await agent.run("Ask the helper.")
     assert "ask_helper returned" in result.output
 

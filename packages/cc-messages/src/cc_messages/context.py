@@ -321,13 +321,21 @@ class RequestContext:
             raise
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
-        """Await something in the caller's event loop and context; raise `RuntimeError` if that loop has ended."""
+        """Await something in the caller's event loop and context; raise `RuntimeError` if that loop has ended.
+
+        Meanwhile a process waits: `is_awaited` says so to requests that are made within.
+        """
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("the event loop in which the request was made has ended")
-        future = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self._loop)
+        context = self._context.copy()
+        context.run(is_awaited.set, True)
+        future = context.run(asyncio.run_coroutine_threadsafe, work, self._loop)
         return await asyncio.wrap_future(future)
 
+
+is_awaited: ContextVar[bool] = ContextVar("cc_messages_is_awaited", default=False)
+"""True in code that a process waits for, such as a tool."""
 
 current_context: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
 

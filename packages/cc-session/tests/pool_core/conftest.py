@@ -51,7 +51,7 @@ class PretendedSession:
         self.info = dict[str, object]()
         self.state = "idle"
         self.day = StartDay(launch.options)
-        self.has_calls = False
+        self.has_calls = self.is_waiting = False
         self.requests: list[tuple[str, object]] = []
         self.error: Exception | None = None
         self.keeps_prompt = launch.options.cli_path == OLD_CLI

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from cc_session import PoolLimits, SessionPool
+from cc_session.pool.core import Lease
 from cc_session.process.cli_process import Memory
 
-from .conftest import Make, Starter, all_rest, figures, lent, measuring, use
+from .conftest import Make, Starter, all_rest, figures, launch, lent, measuring, use, waiting
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -31,6 +32,24 @@ async def test_processes_and_starts_never_exceed_the_limits(
     await asyncio.gather(*tasks)
     await all_rest()  # a start may end after the uses
     assert figures(pool, "starts", "leases", "idle") == (3, 9, 3)
+
+
+async def test_a_lease_that_a_process_waits_for_does_not_wait_for_that_process(make: Make, starter: Starter) -> None:
+    """SES-102: it may have one more, which ends when it is idle; other leases wait."""
+    pool = make(size=1)
+    async with lent(pool) as first:
+        other = await waiting(pool)
+        first.is_waiting = True
+        awaited = Lease(launch())
+        awaited.is_awaited = True
+        async with asyncio.timeout(5):
+            await pool.acquire(awaited)
+        assert figures(pool, "busy", "waiting") == (2, 1)
+        pool.give_back(awaited)
+        await all_rest()
+        assert figures(pool, "busy", "waiting", "recycled") == (1, 1, {"evicted": 1})
+    assert (await other).number == 0
+    assert len(starter.sessions) == 2
 
 
 class Clock:

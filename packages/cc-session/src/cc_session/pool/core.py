@@ -1,8 +1,8 @@
 """Pool logic on the background loop: processes for leases.
 
 It decides without awaiting, so its data cannot change meanwhile, and again whenever a process becomes free, ends or
-fails. Leases wait in order of arrival: the first takes the next free process, or its place; later leases get only
-processes that it cannot use. Starts, resets and ends run in tasks.
+fails. Leases wait in order of arrival, behind those that a process waits for: the first takes the next free process, or
+its place; later leases get only processes that it cannot use. Starts, resets and ends run in tasks.
 """
 
 import asyncio
@@ -34,8 +34,7 @@ logger = logging.getLogger(__name__)
 # Interval between checks for dead, large, long idle and missing processes.
 _CHECK_SECONDS = 1.0
 
-# A reset takes milliseconds; where it ends a turn, up to the close timeout; where the process hangs, up to the control
-# timeout. After this time the process is abandoned.
+# A reset takes milliseconds, or up to a close or control timeout. After this time the process is abandoned.
 _RESET_SECONDS = 15.0
 
 # A lease waits for a process in use up to so many start times: a start takes a processor from the other processes for
@@ -50,6 +49,8 @@ class Lease:
 
     coming: asyncio.Future[Worker]
     """Set while the lease waits."""
+    is_awaited = False
+    """True if a process in use waits for this lease, so that it must not wait for that process."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -130,8 +131,7 @@ class PoolCore:
         while True:
             lease = Lease(launch)
             try:
-                # The session itself: its calls fail with the process error, not with the end of the lease.
-                return await ask((await self.acquire(lease)).session)
+                return await ask((await self.acquire(lease)).session)  # so that calls fail with the process error
             except ProcessExitedError:
                 if retries <= 0 or lease.worker is None or lease.worker.session.side_effects.answered:
                     raise
@@ -213,6 +213,7 @@ class PoolCore:
             raise asyncio.CancelledError
         lease.coming = asyncio.get_running_loop().create_future()
         self._waiting.insert(0 if at_front else len(self._waiting), lease)
+        self._waiting.sort(key=lambda lease: not lease.is_awaited)
         self._decide()
 
     async def _wait_for(self, lease: Lease) -> Worker:
@@ -243,12 +244,12 @@ class PoolCore:
         for lease in [*self._waiting]:
             if lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in the next step
-            worker, queue = self._processes.best_for(lease.launch), waits[lease.launch.key]
+            worker, queue = self._processes.best_for(lease.launch, is_awaited=lease.is_awaited), waits[lease.launch.key]
             is_short = bool(queue) and queue[0] <= _MAX_WAIT_IN_STARTS * start_seconds
             if worker is not None:
                 wait = 0.0
                 self._hand_over(lease, worker)
-            elif not is_short and self._start(lease.launch, may_evict=True):
+            elif not is_short and self._start(lease.launch, may_evict=True, is_awaited=lease.is_awaited):
                 wait = start_seconds
             else:
                 wait = heappop(queue) if queue else lease_seconds
@@ -256,6 +257,8 @@ class PoolCore:
             self._expected_wait = max(self._expected_wait, wait)
         for launch in self._processes.missing_for_targets():
             self._start(launch, may_evict=True)
+        for worker in self._processes.surplus():
+            self._end(worker, "evicted")
 
     def _hand_over(self, lease: Lease, worker: Worker) -> None:
         self._waiting.remove(lease)
@@ -283,9 +286,9 @@ class PoolCore:
 
     # Processes.
 
-    def _start(self, launch: Launch, *, may_evict: bool) -> bool:
+    def _start(self, launch: Launch, *, may_evict: bool, is_awaited: bool = False) -> bool:
         """Begin to start a process, in place of idle ones if necessary; return false if that is not allowed now."""
-        if (victims := self._processes.room(may_evict=may_evict)) is None:
+        if (victims := self._processes.room(may_evict=may_evict, is_awaited=is_awaited)) is None:
             return False
         for victim in victims:
             self._end(victim, "evicted")
@@ -321,9 +324,8 @@ class PoolCore:
         worker.session.end_lease()
         if worker.uses > 1:  # the first takes longer
             self._lease_seconds.append(time.monotonic() - worker.since)
-        reason = "changed" if worker.is_unsure else worker.adapter.unfit()
-        if reason is None and worker.uses >= self._limits.max_uses:
-            reason = "uses"
+        is_worn = worker.uses >= self._limits.max_uses
+        reason = "changed" if worker.is_unsure else worker.adapter.unfit() or ("uses" if is_worn else None)
         if reason is not None:
             self._end(worker, reason)
         elif worker.adapter.is_untouched:

@@ -78,6 +78,11 @@ class PooledSession(Session):
         return self.state == "idle" and self.is_running
 
     @property
+    def is_waiting(self) -> bool:
+        """True while the process waits for a tool, a hook, a permission or us."""
+        return self._core.link.observer.is_waiting
+
+    @property
     def has_calls(self) -> bool:
         """True if calls of the last lease are still running."""
         return bool(self._lease_term.calls)

@@ -69,20 +69,35 @@ class Processes:
         """Return the seconds since the lease or reset of each process that is not clean."""
         return [time.monotonic() - worker.since for worker in self.workers if worker.state != "idle"]
 
-    def best_for(self, launch: Launch) -> Worker | None:
+    def best_for(self, launch: Launch, *, is_awaited: bool) -> Worker | None:
         """Return the clean process that serves `launch` with the fewest changes; of several, the last used."""
-        fitting = (worker for worker in self.idle if worker.fits(launch))
+        idle = self.idle
+        if len(self.workers) - len(idle) >= self._limits.size and not is_awaited:
+            return None
+        fitting = (worker for worker in idle if worker.fits(launch))
         return max(fitting, key=lambda worker: worker.preference(launch), default=None)
 
-    def room(self, *, may_evict: bool) -> list[Worker] | None:
-        """Return the idle processes that must end so that another may start; None if it may not."""
+    def room(self, *, may_evict: bool, is_awaited: bool) -> list[Worker] | None:
+        """Return the idle processes that must end so that another may start; None if it may not.
+
+        For a lease for which a process waits, those that wait do not count: none of them might ever be free.
+        """
         if len(self.starting) >= min(self._limits.start_limit, os.cpu_count() or 1):
             return None
         candidates = self.idle if may_evict else []
+        waiting = sum(worker.session.is_waiting for worker in self.workers if worker.state == "busy" and is_awaited)
         return next(
-            (candidates[:count] for count in range(len(candidates) + 1) if self._has_room_without(candidates[:count])),
+            (
+                candidates[:count]
+                for count in range(len(candidates) + 1)
+                if self._has_room_without(candidates[:count], waiting)
+            ),
             None,
         )
+
+    def surplus(self) -> list[Worker]:
+        """Return the idle processes beyond the pool size."""
+        return self.idle[: max(0, len(self.workers) - self._limits.size)]
 
     def unfit(self) -> list[tuple[Worker, str]]:
         """Return the idle processes that can serve no lease any more, each with the reason."""
@@ -109,9 +124,9 @@ class Processes:
         for pid, memory in memory_of(by_pid).items():
             by_pid[pid].memory = memory
 
-    def _has_room_without(self, victims: list[Worker]) -> bool:
-        """Return true if there is room for another process when `victims` have ended."""
-        count = len(self.workers) - len(victims) + len(self.starting)
+    def _has_room_without(self, victims: list[Worker], waiting: int) -> bool:
+        """Return true if there is room for another process when `victims` have ended, beside `waiting` that wait."""
+        count = len(self.workers) - len(victims) + len(self.starting) - waiting
         if count >= self._limits.size:
             return False
         if self._limits.max_total_mb is None or count == 0:

@@ -57,14 +57,15 @@ class Observer:
 
     def silent_for(self) -> float:
         """Return the seconds since the last output; 0 while the CLI waits for a tool, a hook, a permission or us."""
-        return 0.0 if self._is_waiting else time.monotonic() - self._alive_at
+        return 0.0 if self.is_waiting else time.monotonic() - self._alive_at
 
     def waited_at(self) -> float:
         """Return the time when the CLI last waited for a tool, a hook, a permission or us; now while it does so."""
-        return time.monotonic() if self._is_waiting else self._waited_at
+        return time.monotonic() if self.is_waiting else self._waited_at
 
     @property
-    def _is_waiting(self) -> bool:
+    def is_waiting(self) -> bool:
+        """True while the CLI waits for a tool, a hook, a permission or us."""
         return bool(self._tools or self._requests)
 
     def requested(self, request: Mapping[str, JsonValue], *, can_be_undone: bool) -> None:
