@@ -183,6 +183,7 @@ def test_what_the_model_was_told_beside_messages_is_found_and_shown_once(run: Ru
     advice = {"type": "advisor_result", "text": "Words of advice."}
     log.answer(content=[{"type": "advisor_tool_result", "tool_use_id": "srvtoolu_2", "content": advice}])
     log.user([{"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}])
+    log.user([{"type": "document", "source": {"type": "text", "data": "Words of a paper."}}])
     common = {"sessionId": "s1", "timestamp": log.time()}
     file = {"type": "text", "file": {"filePath": "/p/notes.txt", "content": "Words of the file."}}
     attachments: list[Any] = [
@@ -203,6 +204,7 @@ def test_what_the_model_was_told_beside_messages_is_found_and_shown_once(run: Ru
     texts = (
         "Typed meanwhile.",
         "Words of the file.",
+        "Words of a paper.",
         "All that was before.",
         "Theirs",
         "Alone.",

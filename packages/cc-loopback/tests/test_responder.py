@@ -145,9 +145,11 @@ def test_call_without_a_result_counts_as_made() -> None:
     assert "weather returned: nothing yet" in respond([user("Hi"), called("weather"), user(FEEDBACK)], WEATHER)
 
 
-def test_forced_tool_is_called_alone_and_without_text() -> None:
+@pytest.mark.parametrize("properties", [{}, None])
+def test_forced_tool_is_called_alone_and_without_text(properties: object) -> None:
     choice = {"type": "tool", "name": "clock"}
-    assert respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice) == [
+    clock = {**CLOCK, "input_schema": {"type": "object", "properties": properties}}
+    assert respond([user("Hi")], WEATHER, clock, tool_choice=choice) == [
         {"type": "tool_use", "name": "clock", "input": {}}
     ]
 

@@ -87,8 +87,9 @@ def _example(schema: Mapping[str, Any]) -> JsonValue:
 def _arguments(tool: JsonObject) -> JsonValue:
     from .schemas.schema import SchemaError
 
+    schema = {name: value for name, value in tool["input_schema"].items() if value is not None}  # as the API takes it
     try:
-        return _example(tool["input_schema"])
+        return _example(schema)
     except SchemaError as error:
         raise SchemaError(f"tool {tool['name']!r}: {error}") from error
 

@@ -217,8 +217,12 @@ def _result_text(content: object) -> str:
 
 
 def _block_text(block: Record) -> str:
-    kind = text_or_empty(block.get("type"))
-    return text_or_empty(block.get("text")) if kind == "text" else _texts_in(block) or (kind and f"[{kind}]")
+    kind, source = text_or_empty(block.get("type")), block.get("source")
+    if kind == "text":
+        return text_or_empty(block.get("text"))
+    if isinstance(source, dict) and cast("Record", source).get("type") == "text":
+        return text_or_empty(cast("Record", source).get("data"))
+    return _texts_in(block) or (kind and f"[{kind}]")
 
 
 def text_or_empty(value: object) -> str:

@@ -85,15 +85,10 @@ class Processes:
         if len(self.starting) >= min(self._limits.start_limit, os.cpu_count() or 1):
             return None
         candidates = self.idle if may_evict else []
-        waiting = sum(worker.session.is_waiting for worker in self.workers if worker.state == "busy" and is_awaited)
-        return next(
-            (
-                candidates[:count]
-                for count in range(len(candidates) + 1)
-                if self._has_room_without(candidates[:count], waiting)
-            ),
-            None,
-        )
+        busy = [worker for worker in self.workers if worker.state == "busy"] if is_awaited else []
+        waiting = sum(worker.session.is_waiting for worker in busy)
+        victims = (candidates[:count] for count in range(len(candidates) + 1))
+        return next((some for some in victims if self._has_room_without(some, waiting)), None)
 
     def surplus(self) -> list[Worker]:
         """Return the idle processes beyond the pool size."""
