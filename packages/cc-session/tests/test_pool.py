@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import PoolLimits, Session, SessionBusyError, SessionPool
+from cc_session import PoolLimits, SessionBusyError, SessionPool, Timeouts
 from cc_types import CLIConnectionError, CLINotFoundError
 
 from .conftest import FakeCLI, all_raise, cancelled, echo, until
@@ -148,16 +147,19 @@ async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, shar
 
 @pytest.mark.worlds
 async def test_run_sync_where_it_would_wait_for_itself_says_so(
-    server: LoopbackServer, options: ClaudeAgentOptions, shared_pool: SessionPool
+    server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
-    """SES-74: tools run on the loop that drives the processes; `run()` can be awaited there."""
+    """SES-74: tools run on the loop that drives the processes; `run()` can be awaited there.
+
+    SES-102: also if the pool's only process waits for the tool.
+    """
 
     @tool("ask", "Ask.", {})
     async def ask(_arguments: dict[str, Any]) -> dict[str, Any]:
         try:
-            shared_pool.run_sync("Hello.")
+            pool.run_sync("Hello.")
         except RuntimeError as error:
-            turn = await shared_pool.run("Hello.")
+            turn = await pool.run("Hello.")
             return {"content": [{"type": "text", "text": f"{error} {turn.text}"}]}
         raise AssertionError
 
@@ -168,12 +170,7 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
         return "Hello." if not body.get("tools") else [{"type": "tool_use", "name": "mcp__t__ask", "input": {}}]
 
     server.respond = respond
-    tools = replace(
-        options,
-        mcp_servers={"t": create_sdk_mcp_server("t", tools=[ask])},
-        allowed_tools=["mcp__t__*"],
-        max_turns=None,
-    )
-    async with await Session.open(tools) as session:
-        turn = await session.run("Go.")
+    servers = {"t": create_sdk_mcp_server("t", tools=[ask])}
+    async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0), timeouts=Timeouts(queue=5)) as pool:
+        turn = await pool.run("Go.", mcp_servers=servers, allowed_tools=["mcp__t__*"], max_turns=None)
     assert turn.text == "The thread that runs Claude Code's hooks and tools cannot wait for it; use `await` Hello."

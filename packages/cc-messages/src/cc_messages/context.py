@@ -26,7 +26,7 @@ from claude_agent_sdk import AgentDefinition, Message
 
 from cc_ipc import ToolSchema
 from cc_session import McpServer, Policy, Questions
-from cc_session.internals import TOOL_META, check_paths, check_server_name, is_known_tool, mcp_name, owned
+from cc_session.internals import TOOL_META, await_on, check_paths, check_server_name, is_known_tool, mcp_name, owned
 from cc_types import APIError, JsonValue, RateLimits
 
 logger = logging.getLogger(__name__)
@@ -321,21 +321,12 @@ class RequestContext:
             raise
 
     async def there(self, work: Coroutine[object, object, T]) -> T:
-        """Await something in the caller's event loop and context; raise `RuntimeError` if that loop has ended.
-
-        Meanwhile a process waits: `is_awaited` says so to requests that are made within.
-        """
+        """Await something in the caller's event loop and context; raise `RuntimeError` if that loop has ended."""
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("the event loop in which the request was made has ended")
-        context = self._context.copy()
-        context.run(is_awaited.set, True)
-        future = context.run(asyncio.run_coroutine_threadsafe, work, self._loop)
-        return await asyncio.wrap_future(future)
+        return await await_on(self._loop, work, self._context)
 
-
-is_awaited: ContextVar[bool] = ContextVar("cc_messages_is_awaited", default=False)
-"""True in code that a process waits for, such as a tool."""
 
 current_context: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
 

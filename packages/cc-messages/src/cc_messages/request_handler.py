@@ -30,7 +30,7 @@ from cc_types.failures import failure_of
 
 from .api.request import MessagesRequest
 from .api.response import REQUEST_ID, Answer, error_body, error_headers, overloaded, sse
-from .context import RequestReport, is_awaited
+from .context import RequestReport
 from .limit_watch import LimitWatch
 from .process.plan import RequestLaunch
 from .process.request_process import RequestProcess
@@ -217,7 +217,6 @@ class RequestLease(Lease):
     def __init__(self, launch: RequestLaunch, request: MessagesRequest) -> None:
         super().__init__(launch)
         self.request = request
-        self.is_awaited = is_awaited.get()
 
     @override
     async def prepare(self, worker: Worker) -> None:

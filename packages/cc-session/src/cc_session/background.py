@@ -158,11 +158,14 @@ class _Background:
 async def await_on(
     loop: asyncio.AbstractEventLoop | None, coroutine: Coroutine[Any, Any, T], context: Context | None = None
 ) -> T:
-    """Await a coroutine on `loop`, or here if None, in `context`; raise `RuntimeError` if the loop was closed."""
-    here = asyncio.get_running_loop()
+    """Await a coroutine of a caller on `loop`, or here if None, in `context`; a process waits meanwhile.
+
+    Raises:
+        RuntimeError: The loop was closed.
+    """
+    here, context = asyncio.get_running_loop(), awaited_context(context)
     if loop is None or loop is here:
-        return await (coroutine if context is None else here.create_task(coroutine, context=context))
-    context = copy_context() if context is None else context
+        return await here.create_task(coroutine, context=context)
     return await asyncio.wrap_future(context.run(_start_on, loop, coroutine))
 
 
@@ -176,6 +179,17 @@ def _start_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]
 
 caller_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("caller_loop", default=None)
 """Event loop that awaits the current call; None if the caller blocks its thread."""
+
+is_awaited: ContextVar[bool] = ContextVar("is_awaited", default=False)
+"""True in a caller's code that a process waits for, such as a tool."""
+
+
+def awaited_context(context: Context | None = None) -> Context:
+    """Return a copy of a context, by default the present one, for code that a process waits for."""
+    context = copy_context() if context is None else context.copy()
+    context.run(is_awaited.set, True)
+    return context
+
 
 _lock = threading.Lock()
 _current: _Background | None = None

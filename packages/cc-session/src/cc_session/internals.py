@@ -1,6 +1,6 @@
 """Parts of sessions and pools for packages on top, such as cc-messages. Not public: names may change in any release."""
 
-from .background import on_background, run_on_background, start_on_background, tell_background
+from .background import await_on, on_background, run_on_background, start_on_background, tell_background
 from .identity import owned
 from .limits import refuse_keywords
 from .mcp.cli_calls import LONGEST_CALL, TOOL_CALL_ID, TOOL_META, calling_freely, check_length
@@ -22,9 +22,10 @@ from .process.settings import SettingValues, variable
 
 __all__ = [
     "CLOUD_VARIABLES", "LONGEST_CALL", "NO_RESULT_FILES_ENV", "PLAIN_NAMES_ENV", "RENAMED_TOOLS", "TOOL_CALL_ID",
-    "TOOL_META", "Launch", "Lease", "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession", "SettingValues",
-    "Worker", "api_address", "api_origin", "api_url", "bundled_cli", "calling_freely", "check_length", "check_paths",
-    "check_server_name", "config_folder", "file_state", "find_cli", "is_known_tool", "is_mcp_name", "login_advice",
-    "login_of", "mcp_name", "on_background", "owned", "refuse_keywords", "run_on_background", "server_rule",
-    "split_mcp_name", "start_on_background", "tell_background", "unreachable", "variable", "without_login",
+    "TOOL_META", "Launch", "Lease", "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession",
+    "SettingValues", "Worker", "api_address", "api_origin", "api_url", "await_on", "bundled_cli",
+    "calling_freely", "check_length", "check_paths", "check_server_name", "config_folder", "file_state", "find_cli",
+    "is_known_tool", "is_mcp_name", "login_advice", "login_of", "mcp_name", "on_background", "owned",
+    "refuse_keywords", "run_on_background", "server_rule", "split_mcp_name", "start_on_background",
+    "tell_background", "unreachable", "variable", "without_login",
 ]  # fmt: skip

@@ -42,7 +42,7 @@ from typing import Any, TypeVar, cast
 
 from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
 
-from ..background import await_on
+from ..background import await_on, awaited_context
 from .hook import Hook, HookResult
 
 logger = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ async def call_on(
     context: contextvars.Context | None = None,
 ) -> T:
     """Call a function in a copy of `context`, and await its result, if it is awaitable, on `loop`, or here if None."""
-    context = contextvars.copy_context() if context is None else context.copy()
+    context = awaited_context(context)
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     result: Any = None if is_async else await _in_thread(context, function, *args)
     if not is_async and not inspect.isawaitable(result):

@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
-from ..background import time_limit
+from ..background import is_awaited, time_limit
 from ..errors import McpServerFailedError, QueueTimeoutError
 from ..limits import PoolLimits
 from ..process.link import wait_until_closed
@@ -49,11 +49,11 @@ class Lease:
 
     coming: asyncio.Future[Worker]
     """Set while the lease waits."""
-    is_awaited = False
-    """True if a process in use waits for this lease, so that it must not wait for that process."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
+        self.is_awaited = is_awaited.get()
+        """True if a process may wait for this lease, so that it must not wait for that process."""
         self.is_over = False
         self.worker: Worker | None = None
         self.asked_at = 0.0
