@@ -35,6 +35,24 @@ async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
     await client.transport.aclose()
 
 
+async def test_the_end_of_a_login_leaves_a_process_that_another_transport_with_it_used_last(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-185"""
+    monkeypatch.setattr("cc_messages.process.request_process._UNWANTED_SECONDS", 0)
+    pool = connect(size=1).transport
+    first, second = (pool.with_login({"ANTHROPIC_API_KEY": "the-same"}) for _ in range(2))
+    pids: list[list[int]] = []
+    for transport in (first, second, second):
+        request = httpx2.Request("POST", "http://claude/v1/messages", json=BODY)
+        response = await transport.handle_async_request(request)
+        await response.aread()
+        pids.append(pool.pids)
+        if transport is second:
+            first.end_login()
+    assert pids[0] == pids[1] == pids[2]
+
+
 async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, processes: Processes) -> None:
     """MSG-E08"""
     client = connect(size=2)

@@ -46,5 +46,6 @@ def test_it_is_not_silent_while_it_waits_for_somebody_else(clock: Clock, begin: 
     observer.sent(end) if isinstance(end, str) else observer.received(end)
     clock.now += 3
     assert (observer.silent_for(), observer.waited_at()) == (3, 10)
+    assert observer.heard_at == (7 if isinstance(end, str) else 10)
     observer.received({"type": "stream_event"})
     assert observer.waited_at() == 10

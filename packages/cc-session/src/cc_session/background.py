@@ -180,14 +180,14 @@ def _start_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]
 caller_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("caller_loop", default=None)
 """Event loop that awaits the current call; None if the caller blocks its thread."""
 
-is_awaited: ContextVar[bool] = ContextVar("is_awaited", default=False)
+process_waits: ContextVar[bool] = ContextVar("process_waits", default=False)
 """True in a caller's code that a process waits for, such as a tool."""
 
 
 def awaited_context(context: Context | None = None) -> Context:
     """Return a copy of a context, by default the present one, for code that a process waits for."""
     context = copy_context() if context is None else context.copy()
-    context.run(is_awaited.set, True)
+    context.run(process_waits.set, True)
     return context
 
 

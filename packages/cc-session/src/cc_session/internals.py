@@ -22,10 +22,10 @@ from .process.settings import SettingValues, variable
 
 __all__ = [
     "CLOUD_VARIABLES", "LONGEST_CALL", "NO_RESULT_FILES_ENV", "PLAIN_NAMES_ENV", "RENAMED_TOOLS", "TOOL_CALL_ID",
-    "TOOL_META", "Launch", "Lease", "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession",
-    "SettingValues", "Worker", "api_address", "api_origin", "api_url", "await_on", "bundled_cli",
-    "calling_freely", "check_length", "check_paths", "check_server_name", "config_folder", "file_state", "find_cli",
-    "is_known_tool", "is_mcp_name", "login_advice", "login_of", "mcp_name", "on_background", "owned",
-    "refuse_keywords", "run_on_background", "server_rule", "split_mcp_name", "start_on_background",
-    "tell_background", "unreachable", "variable", "without_login",
+    "TOOL_META", "Launch", "Lease", "Login", "LoginResult", "PoolCore", "PoolOwner", "PooledSession", "SettingValues",
+    "Worker", "api_address", "api_origin", "api_url", "await_on", "bundled_cli", "calling_freely", "check_length",
+    "check_paths", "check_server_name", "config_folder", "file_state", "find_cli", "is_known_tool", "is_mcp_name",
+    "login_advice", "login_of", "mcp_name", "on_background", "owned", "refuse_keywords", "run_on_background",
+    "server_rule", "split_mcp_name", "start_on_background", "tell_background", "unreachable", "variable",
+    "without_login",
 ]  # fmt: skip

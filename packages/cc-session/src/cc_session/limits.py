@@ -77,8 +77,8 @@ class PoolLimits:
     """
 
     size: int = 4
-    """Maximum number of processes. Each takes some 100 MB of unshared memory, and more in long use. A request by a tool
-    that a process waits for does not wait for this process: there may be one more."""
+    """Maximum number of processes. Each takes some 100 MB of unshared memory, and more in long use. For a request by
+    a tool, processes that wait for tools do not count, and the first beside them starts at any memory."""
     prewarm: int = 1
     """Number of clean processes kept ready for the pool options, ahead of need."""
     start_limit: int = 2

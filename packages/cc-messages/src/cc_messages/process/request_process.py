@@ -55,9 +55,7 @@ class RequestProcess:
         self.on_limits: Callable[[RateLimits], object] | None = None
         self.on_login: Callable[[datetime | None], object] | None = None
         """Called after an answer with the end of a login with `/login`; with None for another login."""
-        self._launch: Launch = launch
-        self._builder, self._plan, self._resources = launch.builder, plan, resources
-        self._free_since = time.monotonic()
+        self._launch, self._plan, self._resources = launch, plan, resources
         self._numbers = call_numbers({**os.environ, **launch.options.env})
         self._number = next(self._numbers)
         self._has_log = LOG_ENV.items() <= launch.options.env.items()
@@ -71,15 +69,15 @@ class RequestProcess:
     @staticmethod
     async def start(launch: Launch) -> Worker:
         """Start a process for requests. Raises the errors of `Session.open()`."""
-        assert isinstance(launch, RequestLaunch)  # noqa: S101  # the transport has no others
-        plan, log = launch.plan(), APILog()
+        launch, log = _of_request(launch), APILog()
+        plan = launch.plan()
         async with AsyncExitStack() as resources:
             session = await plan.open(launch, replace(launch.options, stderr=log.take), resources)
             return Worker(launch, session, RequestProcess(launch, session, log, plan, resources.pop_all()))
 
     def matches(self, launch: Launch) -> bool:
         """Return true if neither a setting nor the caller's tools have to change for `launch`."""
-        if not isinstance(launch, RequestLaunch) or self._plan.tool_server != launch.tool_server:
+        if self._plan.tool_server != _of_request(launch).tool_server:
             return False
         # With the caller's tools, our own server is in the setting.
         is_ours = self._plan.tool_server is not None
@@ -88,7 +86,7 @@ class RequestProcess:
 
     async def take(self, launch: Launch, request: MessagesRequest, *, is_first: bool) -> None:
         """Make the process ready for a request. Makes no API call, so another process may retry it."""
-        self._launch, self._request = launch, request
+        self._launch, self._request = _of_request(launch), request
         settings = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
         if self._was_left or self.session.settings.missing(settings):
             self._number = next(self._numbers)
@@ -158,11 +156,12 @@ class RequestProcess:
 
     async def prepare(self, launch: Launch) -> None:
         """Check that the process answers, for a lease without a request."""
+        self._launch = _of_request(launch)
         await self.session.ping()
 
-    def unfit_while_idle(self) -> str | None:
+    def unfit_while_idle(self, since: float) -> str | None:
         """Return why the process can serve no request any more, or None."""
-        is_unwanted = self._builder.login_has_ended and time.monotonic() - self._free_since > _UNWANTED_SECONDS
+        is_unwanted = self._launch.builder.login_has_ended and time.monotonic() - since > _UNWANTED_SECONDS
         if not self.session.is_ready or is_unwanted or self._plan.is_spent:
             return "dead"
         return "date" if self._plan.has_history and self.session.day.is_over else None
@@ -188,7 +187,6 @@ class RequestProcess:
         if (reason := self.unfit()) is not None:  # a call that came while the turn was being ended
             raise CLIConnectionError(reason=f"The process cannot be reset: {reason}")
         await self._plan.forget()
-        self._free_since = time.monotonic()
 
     async def close(self) -> None:
         """End the process; before that, wait a moment for the last messages of a complete answer."""
@@ -279,6 +277,12 @@ class RequestProcess:
         finally:
             await self._turn.aclose()
         await self.session.vacate()
+
+
+def _of_request(launch: Launch) -> RequestLaunch:
+    """Return the launch, which is for requests: the transport's pool has no others."""
+    assert isinstance(launch, RequestLaunch)  # noqa: S101
+    return launch
 
 
 def _with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:

@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
-from ..background import is_awaited, time_limit
+from ..background import process_waits, time_limit
 from ..errors import McpServerFailedError, QueueTimeoutError
 from ..limits import PoolLimits
 from ..process.link import wait_until_closed
@@ -52,7 +52,7 @@ class Lease:
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        self.is_awaited = is_awaited.get()
+        self.is_awaited = process_waits.get()
         """True if a process may wait for this lease, so that it must not wait for that process."""
         self.is_over = False
         self.worker: Worker | None = None

@@ -126,8 +126,9 @@ class SessionPool:
     ) -> AbstractAsyncContextManager[Session]:
         """Lease a session with an empty conversation for the duration of an `async with` block.
 
-        Waits while all processes are in use; leases are served in order of arrival. Even if the session is left in a
-        turn or closed, the next lease gets a clean one; after the block it is invalid.
+        Waits while all processes are in use; leases are served in order of arrival, after those by tools that a process
+        waits for. Even if the session is left in a turn or closed, the next lease gets a clean one; after the block it
+        is invalid.
 
         Args:
             options: Options in place of the pool's.

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
@@ -93,7 +94,7 @@ class PooledSession(Session):
 
     async def ping(self) -> None:
         """Raise if the process does not answer, unless it did a moment ago."""
-        if self._core.link.observer.silent_for() > _SURE_SECONDS:
+        if time.monotonic() - self._core.link.observer.heard_at > _SURE_SECONDS:
             with suppress(ControlRequestError):  # an answer all the same
                 await self._core.link.request("mcp_status", {}, _PING_SECONDS)
 
@@ -125,7 +126,10 @@ class PooledSession(Session):
         self._core.extensions.callback_runner.leave_all()
 
     async def vacate(self) -> None:
-        """End the last lease's calls, and a running turn: at most for `timeouts.close`, after which it is dead."""
+        """Wait for the last lease's calls, which it has cancelled, and end a running turn.
+
+        A turn may take `timeouts.close` to end; then the session is dead.
+        """
         if self.has_calls:
             await asyncio.wait(self._lease_term.calls)
         if (sent := self._core.sent) is not None:

@@ -96,7 +96,8 @@ class Processes:
 
     def unfit(self) -> list[tuple[Worker, str]]:
         """Return the idle processes that can serve no lease any more, each with the reason."""
-        return [(worker, reason) for worker in self.idle if (reason := worker.adapter.unfit_while_idle()) is not None]
+        reasons = ((worker, worker.adapter.unfit_while_idle(worker.since)) for worker in self.idle)
+        return [(worker, reason) for worker, reason in reasons if reason is not None]
 
     def past_idle_timeout(self) -> list[Worker]:
         """Return the processes that were idle for `idle_seconds`, except those that `warm()` or `prewarm` keeps."""

@@ -24,7 +24,7 @@ class SessionReuse:
         """Return true if no setting has to change for `launch`."""
         return not self._session.settings.missing(launch.settings)
 
-    def unfit_while_idle(self) -> str | None:
+    def unfit_while_idle(self, since: float) -> str | None:
         """Return what has happened to a clean process: its end, another day, or a turn of Claude Code's own."""
         if not self._session.is_ready:
             return "dead"

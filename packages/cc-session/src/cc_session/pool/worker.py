@@ -18,8 +18,8 @@ class Adapter(Protocol):
         """Return true if the process, which can serve `launch`, has its settings."""
         ...
 
-    def unfit_while_idle(self) -> str | None:
-        """Return the reason why a process that was clean can serve no lease any more, or None."""
+    def unfit_while_idle(self, since: float) -> str | None:
+        """Return the reason why a process that is clean `since` a time can serve no lease any more, or None."""
         ...
 
     async def prepare(self, launch: Launch) -> None:

@@ -51,7 +51,8 @@ class Observer:
         self.side_effects = SideEffects()
         self.login_expires_at: str | None = None
         """End of the login, as in the last result. The SDK parser drops it."""
-        self._alive_at = self._waited_at = time.monotonic()
+        self._alive_at = self._waited_at = self.heard_at = time.monotonic()
+        """The last: time of the last output."""
         self._tools: set[str] = set()
         self._requests: set[str] = set()
 
@@ -90,7 +91,7 @@ class Observer:
     def received(self, message: Mapping[str, Any]) -> None:
         """Record a message from the CLI. The parser reports malformed messages."""
         self._waited_at = self.waited_at()
-        self._alive_at = time.monotonic()
+        self._alive_at = self.heard_at = time.monotonic()
         self.side_effects.answered |= message.get("type") in ("assistant", "stream_event")
         match message:
             case {"type": "assistant", "message": {"content": [*blocks]}}:
